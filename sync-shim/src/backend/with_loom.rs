@@ -1,0 +1,190 @@
+//! loom's mock-ups. A model needs `std`, so this backend does too.
+
+pub mod atomic {
+    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+
+    macro_rules! retire {
+        ($($t:ty $(, $g:ident)?;)*) => {$(
+            impl$(<$g>)? crate::atomic::Retire for $t {
+                #[inline(always)]
+                fn retire(&mut self) {
+                    self.with_mut(|_| ());
+                }
+            }
+        )*};
+    }
+    retire! { AtomicU32; AtomicU64; AtomicUsize; AtomicPtr<T>, T; }
+}
+
+pub mod cell {
+    /// loom's cell with the shim's signature.
+    #[derive(Debug)]
+    pub struct UnsafeCell<T: ?Sized>(loom::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// Wraps `value`.
+        pub fn new(value: T) -> Self {
+            Self(loom::cell::UnsafeCell::new(value))
+        }
+
+        /// Takes the value out.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> UnsafeCell<T> {
+        /// Runs `f` on the content for reading; a write that is not ordered before fails the model.
+        #[track_caller]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            self.0.with(f)
+        }
+
+        /// Runs `f` on the content for writing; any access that is not ordered before fails the model.
+        #[track_caller]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            self.0.with_mut(f)
+        }
+    }
+}
+
+pub mod alloc {
+    pub use loom::alloc::{alloc, dealloc};
+}
+
+pub mod hint {
+    pub use loom::hint::spin_loop;
+}
+
+pub mod sync {
+    use std::sync::PoisonError;
+
+    pub use loom::sync::{Arc, MutexGuard};
+
+    /// A mutex that ignores poison.
+    #[derive(Debug)]
+    pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// Wraps `value`.
+        pub fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        /// Takes the value out.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Locks, waiting for it.
+        #[track_caller]
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// A condition variable that ignores poison.
+    #[derive(Debug)]
+    pub struct Condvar(loom::sync::Condvar);
+
+    impl Condvar {
+        /// A new one.
+        #[expect(clippy::new_without_default, reason = "the other backends derive it")]
+        pub fn new() -> Self {
+            Self(loom::sync::Condvar::new())
+        }
+
+        /// Waits for a notification; the model makes no spurious ones.
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Waits for a notification; the time never runs out in a model.
+        pub fn wait_timeout<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            _limit: core::time::Duration,
+        ) -> (MutexGuard<'a, T>, bool) {
+            (self.wait(guard), false)
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes all waiters.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
+
+pub mod thread {
+    use loom::sync::{Arc, atomic::AtomicUsize};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    pub use loom::thread::{JoinHandle, Thread, current, park, yield_now};
+
+    /// Parks; the time never runs out in a model.
+    pub fn park_timeout(_limit: core::time::Duration) {
+        park();
+    }
+
+    /// Spawns a thread. Both sides first do a read-modify-write on an atomic of their own: it keeps
+    /// loom's partial-order reduction from exploring some racing pairs only once (loom issue 392).
+    pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + 'static,
+        T: 'static,
+    {
+        loom::thread::spawn(ordered(f))
+    }
+
+    fn ordered<F: FnOnce() -> T + 'static, T: 'static>(f: F) -> impl FnOnce() -> T + 'static {
+        let touched = Arc::new(AtomicUsize::new(0));
+        touched.fetch_add(1, Relaxed);
+        move || {
+            touched.fetch_add(1, Relaxed);
+            drop(touched);
+            f()
+        }
+    }
+
+    /// loom's builder, with the same read-modify-writes as [`spawn`].
+    #[derive(Debug)]
+    pub struct Builder(loom::thread::Builder);
+
+    impl Builder {
+        /// A new one.
+        #[expect(clippy::new_without_default, reason = "std's has none")]
+        pub fn new() -> Self {
+            Self(loom::thread::Builder::new())
+        }
+
+        /// Names the thread.
+        pub fn name(self, name: String) -> Self {
+            Self(self.0.name(name))
+        }
+
+        /// Ignored: the model has stacks of its own.
+        pub fn stack_size(self, _bytes: usize) -> Self {
+            self
+        }
+
+        /// Spawns the thread.
+        pub fn spawn<F, T>(self, f: F) -> std::io::Result<JoinHandle<T>>
+        where
+            F: FnOnce() -> T + Send + 'static,
+            T: Send + 'static,
+        {
+            self.0.spawn(ordered(f))
+        }
+    }
+}
+
+/// Declares thread-locals of the backend: `std::thread_local!`'s syntax without `const` blocks.
+#[macro_export]
+macro_rules! thread_local {
+    ($($t:tt)*) => { $crate::loom::thread_local! { $($t)* } };
+}

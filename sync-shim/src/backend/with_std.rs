@@ -1,0 +1,146 @@
+//! The real thing: core, alloc and std.
+
+pub mod atomic {
+    #[cfg(target_has_atomic = "64")]
+    pub use core::sync::atomic::AtomicU64;
+    pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, fence};
+
+    macro_rules! retire {
+        ($($t:ty $(, $g:ident)?;)*) => {$(
+            impl$(<$g>)? crate::atomic::Retire for $t {
+                #[inline(always)]
+                fn retire(&mut self) {
+                    let _ = self.get_mut();
+                }
+            }
+        )*};
+    }
+    retire! { AtomicU32; AtomicU64; AtomicUsize; AtomicPtr<T>, T; }
+}
+
+pub mod cell {
+    /// `core`'s cell behind closures, as the model needs it.
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// Wraps `value`.
+        #[inline(always)]
+        pub const fn new(value: T) -> Self {
+            Self(core::cell::UnsafeCell::new(value))
+        }
+
+        /// Takes the value out.
+        #[inline(always)]
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> UnsafeCell<T> {
+        /// Runs `f` on the content for reading. What `f` does with the pointer is the caller's to justify.
+        #[inline(always)]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Runs `f` on the content for writing. What `f` does with the pointer is the caller's to justify.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+pub mod alloc {
+    pub use crate::alloc_crate::alloc::{alloc, dealloc};
+}
+
+pub mod hint {
+    pub use core::hint::spin_loop;
+}
+
+#[cfg(feature = "std")]
+pub mod sync {
+    use std::sync::PoisonError;
+    pub use std::sync::{Arc, MutexGuard};
+
+    /// A mutex that ignores poison.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// Wraps `value`.
+        pub const fn new(value: T) -> Self {
+            Self(std::sync::Mutex::new(value))
+        }
+
+        /// Takes the value out.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    impl<T: ?Sized> Mutex<T> {
+        /// Locks, waiting for it.
+        #[inline]
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// A condition variable that ignores poison.
+    #[derive(Debug, Default)]
+    pub struct Condvar(std::sync::Condvar);
+
+    impl Condvar {
+        /// A new one.
+        pub const fn new() -> Self {
+            Self(std::sync::Condvar::new())
+        }
+
+        /// Waits for a notification; spurious ones occur.
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Waits for a notification or for `limit`; true when the time ran out. Under loom it
+        /// never does: time does not pass in a model.
+        pub fn wait_timeout<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            limit: core::time::Duration,
+        ) -> (MutexGuard<'a, T>, bool) {
+            let (guard, out) = self
+                .0
+                .wait_timeout(guard, limit)
+                .unwrap_or_else(PoisonError::into_inner);
+            (guard, out.timed_out())
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes all waiters.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+pub mod thread {
+    pub use std::thread::{
+        Builder, JoinHandle, Thread, current, park, park_timeout, spawn, yield_now,
+    };
+}
+
+/// Declares thread-locals of the backend: `std::thread_local!`'s syntax without `const` blocks.
+#[cfg(feature = "std")]
+#[macro_export]
+macro_rules! thread_local {
+    ($($t:tt)*) => { ::std::thread_local! { $($t)* } };
+}

@@ -1,0 +1,98 @@
+//! Runs a scenario under the backend: all executions under loom, many schedules elsewhere.
+//!
+//! A test that calls [`model`] is a *model*. Each prints one line on standard output when it ends,
+//! `model: executions=N bound=B outcome=O`, which `cargo xtask loom` reads: `B` is `none` or the
+//! preemption bound, `O` is `complete` or, for a negative model, `failed-as-it-must`.
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Runs `scenario` under the backend with no bound. See [`Model`].
+pub fn model(scenario: impl Fn() + Send + Sync + 'static) {
+    Model::new().check(scenario);
+}
+
+/// Asserts that the model of `scenario` fails: the scenario holds a bug on purpose, which shows
+/// that the model would see it. Only loom looks everywhere, so the other backends skip it.
+pub fn model_must_fail(scenario: impl Fn() + Send + Sync + 'static) {
+    Model::new().must_fail(scenario);
+}
+
+/// How a scenario is explored.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    bound: Option<usize>,
+    branches: Option<usize>,
+}
+
+impl Model {
+    /// All executions, no bound.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Explores only executions with at most `preemptions` preemptions, for a scenario that does not finish without.
+    pub fn bound(mut self, preemptions: usize) -> Self {
+        self.bound = Some(preemptions);
+        self
+    }
+
+    /// Allows `branches` scheduling points an execution in place of loom's 1,000.
+    pub fn branches(mut self, branches: usize) -> Self {
+        self.branches = Some(branches);
+        self
+    }
+
+    /// Runs `scenario` and panics when an execution fails.
+    pub fn check(self, scenario: impl Fn() + Send + Sync + 'static) {
+        let runs = Arc::new(AtomicU64::new(0));
+        self.explore(&runs, scenario);
+        self.report(&runs, "complete");
+    }
+
+    /// Runs `scenario` and panics when no execution fails. Does nothing but under loom.
+    pub fn must_fail(self, scenario: impl Fn() + Send + Sync + 'static) {
+        if cfg!(not(selvedge_loom)) {
+            return;
+        }
+        let runs = Arc::new(AtomicU64::new(0));
+        let failed = catch_unwind(AssertUnwindSafe(|| self.explore(&runs, scenario))).is_err();
+        assert!(
+            failed,
+            "the model of a broken scenario passed: it cannot see the bug"
+        );
+        self.report(&runs, "failed-as-it-must");
+    }
+
+    fn report(&self, runs: &AtomicU64, outcome: &str) {
+        let bound = self.bound.map_or("none".into(), |b| b.to_string());
+        let runs = runs.load(Relaxed);
+        // A line of its own, also after the test runner's `test name ... `.
+        println!("\nmodel: executions={runs} bound={bound} outcome={outcome}");
+    }
+
+    #[cfg(selvedge_loom)]
+    fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        // loom's own limits end a run with success; a model that is cut short must not pass.
+        builder.max_permutations = None;
+        builder.max_duration = None;
+        builder.preemption_bound = self.bound;
+        if let Some(branches) = self.branches {
+            builder.max_branches = branches;
+        }
+        let runs = runs.clone();
+        builder.check(move || {
+            runs.fetch_add(1, Relaxed);
+            scenario();
+        });
+    }
+
+    #[cfg(not(selvedge_loom))]
+    fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
+        for _ in 0..200 {
+            runs.fetch_add(1, Relaxed);
+            scenario();
+        }
+    }
+}

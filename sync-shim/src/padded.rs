@@ -1,0 +1,34 @@
+//! A value on cache lines of its own.
+use core::ops::{Deref, DerefMut};
+
+/// Aligns its content to 128 bytes, so that it shares no cache line, nor an adjacent-line
+/// prefetch, with its neighbours.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct CachePadded<T>(T);
+
+impl<T> CachePadded<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for CachePadded<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for CachePadded<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
