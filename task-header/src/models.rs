@@ -1,0 +1,465 @@
+//! The protocol under the model checker: every scenario is a task with few ends, each on its own
+//! thread. Frees retire every atomic and cell of the task first, so that an access after the free fails the model.
+use crate::{Notified, Owned, Ran, Schedule, WakeKind};
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    cell::UnsafeCell,
+    model, model_must_fail,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+/// A queue that several threads may run from.
+#[derive(Clone)]
+struct Queue(Arc<Mutex<Vec<Notified<Queue>>>>);
+
+impl Queue {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    fn pop(&self) -> Option<Notified<Queue>> {
+        self.0.lock().pop()
+    }
+
+    /// Runs what is queued until nothing is.
+    fn run_all(&self) {
+        while let Some(task) = self.pop() {
+            if let Ran::Notified(task) = task.run() {
+                self.0.lock().push(task);
+            }
+        }
+    }
+
+    fn run_all_in(&self, owned: &mut Owned<Queue>) {
+        while let Some(task) = self.pop() {
+            if let Ran::Notified(task) = owned.run(task) {
+                self.0.lock().push(task);
+            }
+        }
+    }
+}
+
+impl Schedule for Queue {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let queue = task.scheduler().clone();
+        let mut queue = queue.0.lock();
+        assert!(queue.is_empty(), "two `Notified` of one task");
+        queue.push(task);
+    }
+}
+
+/// What happened to a future.
+#[derive(Clone)]
+struct Seen {
+    polls: Arc<AtomicUsize>,
+    drops: Arc<AtomicUsize>,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self {
+            polls: Arc::new(AtomicUsize::new(0)),
+            drops: Arc::new(AtomicUsize::new(0)),
+        }
+    }
+
+    fn drops(&self) -> usize {
+        self.drops.load(Relaxed)
+    }
+}
+
+/// Pending until `flag` is set, leaving its waker behind; its body is a cell that only one poll at a time may touch.
+struct Wait {
+    seen: Seen,
+    flag: Arc<Flag>,
+    body: UnsafeCell<u8>,
+}
+
+// SAFETY: a model for the task protocol, which is what makes it true.
+unsafe impl Send for Wait {}
+
+struct Flag {
+    set: AtomicUsize,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Flag {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            set: AtomicUsize::new(0),
+            waker: Mutex::new(None),
+        })
+    }
+
+    fn take(&self) -> Option<Waker> {
+        self.waker.lock().take()
+    }
+
+    /// Sets the flag, then wakes: Relaxed, so that only the wake itself can make it visible.
+    fn set_and_wake(&self, waker: Waker) {
+        self.set.store(1, Relaxed);
+        waker.wake();
+    }
+}
+
+impl Wait {
+    fn new(seen: &Seen, flag: &Arc<Flag>) -> Self {
+        Self {
+            seen: seen.clone(),
+            flag: flag.clone(),
+            body: UnsafeCell::new(0),
+        }
+    }
+}
+
+impl Future for Wait {
+    type Output = Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        // SAFETY: the poll has the future alone; the model checks that.
+        self.body.with_mut(|body| unsafe { *body += 1 });
+        self.seen.polls.fetch_add(1, Relaxed);
+        if self.flag.set.load(Relaxed) == 1 {
+            return Poll::Ready(Output(self.seen.clone()));
+        }
+        *self.flag.waker.lock() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.body.with_mut(|_| ());
+        self.seen.drops.fetch_add(1, Relaxed);
+    }
+}
+
+/// Counted with the futures: a future and its output are two drops.
+struct Output(Seen);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.drops.fetch_add(1, Relaxed);
+    }
+}
+
+/// A wake by value against the end of the poll: no wake is lost, no poll is doubled.
+///
+/// Bites: let `pend` ignore NOTIFIED (the task hangs: the last assertion fails); start with
+/// Relaxed (the poll misses the flag).
+#[test]
+fn a_wake_against_pending_gives_one_more_poll() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let (task, join) = crate::new(Wait::new(&seen, &flag), queue.clone());
+        let waker = {
+            let flag = flag.clone();
+            thread::spawn(move || {
+                // The waker appears in the middle of the first poll, or never here.
+                if let Some(waker) = flag.take() {
+                    flag.set_and_wake(waker);
+                    return true;
+                }
+                false
+            })
+        };
+        queue.0.lock().push(task);
+        queue.run_all();
+        let woke = waker.join().unwrap();
+        queue.run_all();
+        assert_eq!(join.is_finished(), woke, "a wake was lost");
+        drop(join);
+        flag.take();
+        queue.run_all();
+        assert_eq!(seen.drops(), if woke { 2 } else { 1 });
+    });
+}
+
+/// Two wakes by reference from two threads: one `Notified` (the queue asserts it).
+///
+/// Bites: submit when RUNNING or NOTIFIED was set.
+#[test]
+fn two_wakes_submit_once() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let (task, join) = crate::new(Wait::new(&seen, &flag), queue.clone());
+        queue.0.lock().push(task);
+        queue.run_all();
+        let waker = flag.take().unwrap();
+        flag.set.store(1, Relaxed);
+        let other = {
+            let waker = waker.clone();
+            thread::spawn(move || waker.wake_by_ref())
+        };
+        waker.wake_by_ref();
+        other.join().unwrap();
+        drop(waker);
+        queue.run_all();
+        assert!(join.is_finished());
+        drop(join);
+        assert_eq!(seen.drops(), 2);
+    });
+}
+
+/// Wake by value, clone and drop of the last wakers against the run that completes: one free.
+///
+/// Bites: `ref_dec` or `release` with Relaxed; `complete` frees although a count is left.
+#[test]
+fn the_last_waker_against_completion_frees_once() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let task = crate::new_detached(Wait::new(&seen, &flag), queue.clone());
+        queue.0.lock().push(task);
+        queue.run_all();
+        let waker = flag.take().unwrap();
+        let other = {
+            let (flag, waker) = (flag.clone(), waker.clone());
+            thread::spawn(move || flag.set_and_wake(waker))
+        };
+        drop(waker);
+        queue.run_all();
+        other.join().unwrap();
+        queue.run_all();
+        assert_eq!(seen.drops(), 2);
+    });
+}
+
+/// The drop of the last two references, in two threads, to a task that waits: it is submitted once
+/// more, cancelled, by one of them.
+///
+/// Bites: answer `Nothing` in `after_drop` (the future leaks: the drop count fails).
+#[test]
+fn an_orphan_is_cancelled_once() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let (task, join) = crate::new(Wait::new(&seen, &flag), queue.clone());
+        queue.0.lock().push(task);
+        queue.run_all();
+        let waker = flag.take().unwrap();
+        let other = thread::spawn(move || drop(waker));
+        drop(join);
+        other.join().unwrap();
+        queue.run_all();
+        assert_eq!(seen.drops(), 1);
+    });
+}
+
+/// The join handle polls while the task completes: it gets the output or is woken.
+///
+/// Bites: set JOIN_WAKER without looking at COMPLETE (the waker is never woken); wake before COMPLETE.
+#[test]
+fn a_join_against_completion_misses_nothing() {
+    model(|| {
+        let queue = Queue::new();
+        let (task, mut join) = crate::new(async { 7 }, queue.clone());
+        let runner = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        let waker = Woken::waker(&woken);
+        let mut cx = Context::from_waker(&waker);
+        let first = Pin::new(&mut join).poll(&mut cx);
+        runner.join().unwrap();
+        match first {
+            Poll::Ready(output) => assert_eq!(output.unwrap(), 7),
+            Poll::Pending => {
+                assert_eq!(woken.0.load(Relaxed), 1, "the join waker was missed");
+                let Poll::Ready(output) = Pin::new(&mut join).poll(&mut cx) else {
+                    panic!("no output")
+                };
+                assert_eq!(output.unwrap(), 7);
+            }
+        }
+    });
+}
+
+/// The join handle changes its waker, and goes, while the task completes.
+///
+/// Bites: skip `unset_join_waker` before the slot is written (a data race on the slot);
+/// leave without `DropWaker` (the waker leaks).
+#[test]
+fn a_join_that_changes_its_mind_against_completion_is_clean() {
+    model(|| {
+        let queue = Queue::new();
+        let seen = Seen::new();
+        let output = Output(seen.clone());
+        let (task, mut join) = crate::new(async move { output }, queue.clone());
+        let woken = [(); 2].map(|()| Arc::new(Woken(AtomicUsize::new(0))));
+        let wakers = [Woken::waker(&woken[0]), Woken::waker(&woken[1])];
+        assert!(
+            Pin::new(&mut join)
+                .poll(&mut Context::from_waker(&wakers[0]))
+                .is_pending()
+        );
+        let runner = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
+        let second = Pin::new(&mut join).poll(&mut Context::from_waker(&wakers[1]));
+        drop(join);
+        drop(second);
+        runner.join().unwrap();
+        assert_eq!(seen.drops(), 1);
+    });
+}
+
+/// An abort against the poll that completes, and the handle's drop: future and output go once.
+///
+/// Bites: let an abort set CANCELLED without NOTIFIED (an idle task is never dropped).
+#[test]
+fn an_abort_against_completion_drops_once() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let (task, join) = crate::new(Wait::new(&seen, &flag), queue.clone());
+        queue.0.lock().push(task);
+        queue.run_all();
+        let abort = join.abort_handle();
+        let other = thread::spawn(move || {
+            abort.abort();
+        });
+        let waker = flag.take().unwrap();
+        flag.set_and_wake(waker);
+        queue.run_all();
+        other.join().unwrap();
+        queue.run_all();
+        assert!(join.is_finished());
+        drop(join);
+        assert!((1..=2).contains(&seen.drops()));
+    });
+}
+
+/// A task of one owner completes with another worker while its owner closes and waits: it comes
+/// back over the release stack, the owner is woken, the list ends empty.
+///
+/// Bites: clone the owner's waker after the push (use after free); look at the tag only once.
+#[test]
+fn a_release_against_closing_wakes_the_owner() {
+    Model::new().branches(3_000).check(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let task = crate::new_detached(Wait::new(&seen, &flag), queue.clone());
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        let mut owned = Owned::new(Woken::waker(&woken));
+        queue.0.lock().push(task);
+        queue.run_all_in(&mut owned);
+        assert_eq!(owned.len(), 1);
+        let waker = flag.take().unwrap();
+        flag.set_and_wake(waker);
+        let task = queue.pop().unwrap();
+        let thief = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
+        owned.close();
+        owned.drain();
+        let released = owned.is_empty();
+        thief.join().unwrap();
+        owned.drain();
+        assert!(owned.is_empty());
+        assert!(
+            released || woken.0.load(Relaxed) == 1,
+            "the owner was not woken"
+        );
+        assert_eq!(seen.drops(), 2);
+    });
+}
+
+/// The owner cancels its list while a foreign waker wakes one of its tasks.
+///
+/// Bites: cancel without `abort`'s read-modify-write (two runs of one future).
+#[test]
+fn a_wake_against_cancel_all_runs_the_task_once() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let task = crate::new_detached(Wait::new(&seen, &flag), queue.clone());
+        let mut owned = Owned::new(Waker::noop().clone());
+        queue.0.lock().push(task);
+        queue.run_all_in(&mut owned);
+        let waker = flag.take().unwrap();
+        let other = thread::spawn(move || waker.wake());
+        owned.close();
+        owned.cancel_all();
+        other.join().unwrap();
+        while let Some(task) = queue.pop() {
+            owned.cancel(task);
+        }
+        owned.drain();
+        assert!(owned.is_empty());
+        assert_eq!(seen.drops(), 1);
+    });
+}
+
+/// A waker that wakes before it sets what the future looks at: the model finds the poll that
+/// misses it, as it would find a wake that the state machine loses.
+#[test]
+fn a_flag_set_after_its_wake_is_missed() {
+    model_must_fail(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let (task, join) = crate::new(Wait::new(&seen, &flag), queue.clone());
+        queue.0.lock().push(task);
+        queue.run_all();
+        let waker = flag.take().unwrap();
+        let other = {
+            let flag = flag.clone();
+            thread::spawn(move || {
+                waker.wake();
+                flag.set.store(1, Relaxed);
+            })
+        };
+        queue.run_all();
+        other.join().unwrap();
+        queue.run_all();
+        let finished = join.is_finished();
+        drop(join);
+        flag.take();
+        queue.run_all();
+        assert!(finished);
+    });
+}
+
+/// A count that is dropped with Relaxed: the model finds the free that another holder's last
+/// access is not ordered before, since a free retires the word first.
+#[test]
+fn a_relaxed_count_is_a_use_after_free() {
+    use sync_shim::atomic::Retire;
+    model_must_fail(|| {
+        let count = Arc::new(AtomicUsize::new(2));
+        let shared = std::sync::Arc::new(UnsafeCell::new(AtomicUsize::new(0)));
+        let leave = move |count: &AtomicUsize, shared: &UnsafeCell<AtomicUsize>| {
+            shared.with(|word| {
+                // SAFETY: not sound: the count's order is missing, which is what the model shows.
+                unsafe { &*word }.fetch_or(1, Relaxed)
+            });
+            if count.fetch_sub(1, Relaxed) == 1 {
+                // SAFETY: as above.
+                shared.with_mut(|word| unsafe { &mut *word }.retire());
+            }
+        };
+        let other = {
+            let (count, shared) = (count.clone(), Racy(shared.clone()));
+            thread::spawn(move || {
+                let shared = shared;
+                leave(&count, &shared.0)
+            })
+        };
+        leave(&count, &shared);
+        other.join().unwrap();
+    });
+
+    struct Racy(std::sync::Arc<UnsafeCell<AtomicUsize>>);
+    // SAFETY: not sound, on purpose.
+    unsafe impl Send for Racy {}
+}
+
+/// Counts wakes.
+struct Woken(AtomicUsize);
+
+impl Woken {
+    fn waker(woken: &Arc<Self>) -> Waker {
+        struct Wake(Arc<Woken>);
+        impl std::task::Wake for Wake {
+            fn wake(self: std::sync::Arc<Self>) {
+                self.0.0.fetch_add(1, Relaxed);
+            }
+        }
+        std::sync::Arc::new(Wake(woken.clone())).into()
+    }
+}

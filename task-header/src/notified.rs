@@ -1,0 +1,98 @@
+//! A task that is to be run: the reference that queues hold.
+use crate::{
+    Id, Schedule,
+    cell::{self, TaskPtr},
+    owned::Links,
+    raw::{self, RunEnd},
+};
+use core::{fmt, marker::PhantomData, mem::ManuallyDrop};
+
+/// A task that was spawned or woken and waits for its run. One word.
+///
+/// There is never more than one of a task. Dropping it cancels the task: the future is dropped
+/// here and now, and the join handle gets a [`JoinError`](crate::JoinError).
+pub struct Notified<S: Schedule> {
+    task: TaskPtr,
+    scheduler: PhantomData<S>,
+}
+
+// SAFETY: the future is `Send` (asked for by `spawn`), and the holder of a `Notified` has it alone.
+unsafe impl<S: Schedule> Send for Notified<S> {}
+
+// SAFETY: a shared `Notified` reaches only the scheduler, which is `Sync`.
+unsafe impl<S: Schedule> Sync for Notified<S> {}
+
+/// How a run ended.
+#[must_use = "a notified task that is dropped is cancelled"]
+#[derive(Debug)]
+pub enum Ran<S: Schedule> {
+    /// The future is done, by completion, panic or abort.
+    Complete,
+    /// The future waits for a wake.
+    Pending,
+    /// The future was woken during its poll, by itself or by others: queue it again.
+    Notified(Notified<S>),
+}
+
+impl<S: Schedule> Notified<S> {
+    /// # Safety
+    /// The caller holds the one `Notified` of a task with this scheduler.
+    pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
+        Self {
+            task,
+            scheduler: PhantomData,
+        }
+    }
+
+    pub(crate) fn into_raw(self) -> TaskPtr {
+        ManuallyDrop::new(self).task
+    }
+
+    /// The scheduler that the task was spawned with.
+    pub fn scheduler(&self) -> &S {
+        // SAFETY: a `Notified` is a reference, and `S` its task's scheduler.
+        unsafe { cell::scheduler(self.task) }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> Id {
+        Id::of(self.task)
+    }
+
+    /// Polls the future once. A panic of the future is caught (with `std`) and goes to the join
+    /// handle.
+    ///
+    /// The task stays in no list: once nobody holds a waker or a join handle of it, it is
+    /// scheduled a last time, cancelled. Use [`Owned::run`](crate::Owned::run) to keep such tasks
+    /// and to find them again at shutdown.
+    ///
+    /// Costs one read-modify-write to start; then one for `Pending`; none for a completion that nobody
+    /// joins and whose wakers are gone, one if somebody does, two if a join waker is to be woken.
+    pub fn run(self) -> Ran<S> {
+        self.run_in(None)
+    }
+
+    pub(crate) fn run_in(self, list: Option<&mut Links>) -> Ran<S> {
+        let task = self.into_raw();
+        // SAFETY: this was the one `Notified`, and is consumed.
+        match unsafe { raw::run(task, list) } {
+            RunEnd::Complete => Ran::Complete,
+            RunEnd::Pending => Ran::Pending,
+            // SAFETY: the run gave the one `Notified` back.
+            RunEnd::Notified => Ran::Notified(unsafe { Self::from_raw(task) }),
+        }
+    }
+}
+
+impl<S: Schedule> Drop for Notified<S> {
+    fn drop(&mut self) {
+        // SAFETY: this is the one `Notified`, and it goes.
+        unsafe { raw::cancel(self.task, None) };
+    }
+}
+
+impl<S: Schedule> fmt::Debug for Notified<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Notified").field(&self.id()).finish()
+    }
+}

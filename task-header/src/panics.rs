@@ -1,0 +1,46 @@
+//! What keeps a panic of user code inside its task.
+use alloc::boxed::Box;
+use core::any::Any;
+
+/// What a panic carried.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// Runs `f` and catches its panic. Without `std` nothing can be caught: the panic goes on.
+pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+    #[cfg(feature = "std")]
+    return std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    #[cfg(not(feature = "std"))]
+    return Ok(f());
+}
+
+/// Runs `f`, whose panic has nowhere to go, and drops what the panic carried. A payload whose own
+/// drop panics is leaked from there on: it could go on for ever.
+pub(crate) fn contain(f: impl FnOnce()) {
+    if let Err(payload) = catch(f) {
+        discard(payload);
+    }
+}
+
+/// Drops a payload that nobody will see.
+pub(crate) fn discard(payload: Payload) {
+    if let Err(again) = catch(move || drop(payload)) {
+        core::mem::forget(again);
+    }
+}
+
+/// Ends the process.
+pub(crate) fn abort() -> ! {
+    #[cfg(feature = "std")]
+    std::process::abort();
+    #[cfg(not(feature = "std"))]
+    {
+        struct Twice;
+        impl Drop for Twice {
+            fn drop(&mut self) {
+                panic!("a panic while panicking aborts");
+            }
+        }
+        let _twice = Twice;
+        panic!("the reference count overflowed");
+    }
+}

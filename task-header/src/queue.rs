@@ -1,0 +1,47 @@
+//! Tasks as nodes of `queue-global`'s lists and injectors.
+use crate::{
+    Notified, Schedule,
+    cell::{Header, TaskPtr, header},
+};
+use core::{marker::PhantomData, ptr::NonNull};
+use queue_global::Linked;
+
+/// The node type of lists of tasks with scheduler `S`: `List<Node<S>>`, `Injector<Node<S>>`.
+#[repr(transparent)]
+pub struct Node<S> {
+    _header: Header,
+    scheduler: PhantomData<S>,
+}
+
+// SAFETY: a handle is the one `Notified` of its task, so a pointer made from it is unique while the
+// task is queued, and it keeps the task alive. The link is used by whoever holds that pointer.
+unsafe impl<S: Schedule> Linked for Node<S> {
+    type Handle = Notified<S>;
+
+    fn into_ptr(handle: Notified<S>) -> NonNull<Self> {
+        handle.into_raw().cast()
+    }
+
+    unsafe fn from_ptr(node: NonNull<Self>) -> Notified<S> {
+        // SAFETY: the caller gives back what `into_ptr` gave.
+        unsafe { Notified::from_raw(node.cast()) }
+    }
+
+    unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>> {
+        let task: TaskPtr = node.cast();
+        // SAFETY: a queued task is live.
+        let header = unsafe { header(task) };
+        // SAFETY: the caller owns the queued node.
+        let next = header.queue_next.with(|next| unsafe { *next });
+        next.map(NonNull::cast)
+    }
+
+    unsafe fn set_next(node: NonNull<Self>, next: Option<NonNull<Self>>) {
+        let task: TaskPtr = node.cast();
+        // SAFETY: a queued task is live.
+        let header = unsafe { header(task) };
+        let next = next.map(NonNull::cast);
+        // SAFETY: the caller owns the queued node.
+        header.queue_next.with_mut(|link| unsafe { *link = next });
+    }
+}

@@ -1,0 +1,124 @@
+//! The transitions one by one; `models.rs` has them against each other.
+use super::*;
+
+fn word(bits: usize) -> State {
+    State(AtomicUsize::new(bits))
+}
+
+fn bits(state: &State) -> usize {
+    state.0.load(Relaxed)
+}
+
+#[test]
+fn a_wake_of_an_idle_task_submits_it_and_of_any_other_does_not() {
+    let scenario = || {
+        assert_eq!(word(LISTED).wake_by_ref(), Duty::Submit);
+        assert_eq!(word(LISTED | NOTIFIED).wake_by_ref(), Duty::Nothing);
+        assert_eq!(word(RUNNING).wake_by_ref(), Duty::Nothing);
+        assert_eq!(word(JOIN_INTEREST | COMPLETE).wake_by_ref(), Duty::Nothing);
+    };
+    on_the_backend(scenario);
+}
+
+#[test]
+fn a_wake_by_value_gives_its_reference_to_the_notified() {
+    on_the_backend(|| {
+        let state = word(REF_ONE);
+        assert_eq!(state.wake_by_val(), Duty::Submit);
+        assert_eq!(bits(&state), NOTIFIED);
+        assert_eq!(word(REF_ONE | COMPLETE).wake_by_val(), Duty::Dealloc);
+        assert_eq!(
+            word(REF_ONE | COMPLETE | JOIN_INTEREST).wake_by_val(),
+            Duty::Nothing
+        );
+    });
+}
+
+#[test]
+fn a_wake_in_a_poll_gives_one_more_poll() {
+    on_the_backend(|| {
+        let state = word(RUNNING | LISTED);
+        assert_eq!(state.wake_by_ref(), Duty::Nothing);
+        assert_eq!(state.wake_by_ref(), Duty::Nothing);
+        assert_eq!(state.pend(false), Pend::Notified);
+        assert_eq!(state.start(), Start::Poll);
+        assert_eq!(state.pend(false), Pend::Idle);
+    });
+}
+
+#[test]
+fn an_abort_is_seen_by_the_next_start() {
+    on_the_backend(|| {
+        let state = word(LISTED);
+        assert_eq!(state.abort(), Duty::Submit);
+        assert_eq!(state.abort(), Duty::Nothing);
+        assert_eq!(state.start(), Start::Cancel);
+    });
+}
+
+#[test]
+fn the_last_reference_to_a_pending_task_submits_it_cancelled() {
+    on_the_backend(|| {
+        let state = word(REF_ONE);
+        assert_eq!(state.ref_dec(), Duty::Submit);
+        assert_eq!(state.start(), Start::Cancel);
+        let state = word(JOIN_INTEREST);
+        assert_eq!(state.leave_join(), LeaveJoin::Left(Duty::Submit));
+        let state = word(RUNNING);
+        assert_eq!(state.pend(false), Pend::Orphan);
+    });
+}
+
+#[test]
+fn a_task_that_nobody_else_holds_completes_without_a_change_to_the_word() {
+    on_the_backend(|| {
+        let state = word(RUNNING | NOTIFIED);
+        assert_eq!(state.complete(true, false), Complete::DropOutput);
+        assert_eq!(state.complete(false, false), Complete::Dealloc);
+        assert_eq!(bits(&state), RUNNING | NOTIFIED);
+    });
+}
+
+#[test]
+fn a_joined_completion_keeps_the_run_only_to_wake() {
+    on_the_backend(|| {
+        let state = word(RUNNING | JOIN_INTEREST | LISTED);
+        assert_eq!(state.complete(true, true), Complete::Done);
+        assert_eq!(bits(&state), JOIN_INTEREST | COMPLETE);
+        let state = word(RUNNING | JOIN_INTEREST | JOIN_WAKER | LISTED);
+        assert_eq!(state.complete(true, true), Complete::WakeJoin);
+        assert_eq!(state.release_run(true), Duty::Nothing);
+        assert_eq!(state.release_join(), Duty::Dealloc);
+    });
+}
+
+#[test]
+fn a_listed_task_that_ends_elsewhere_waits_for_its_owner() {
+    on_the_backend(|| {
+        let state = word(RUNNING | LISTED);
+        assert_eq!(state.complete(false, false), Complete::Done);
+        assert_eq!(state.release_listed(), Duty::Dealloc);
+    });
+}
+
+#[test]
+fn a_join_handle_leaves_its_waker_first() {
+    on_the_backend(|| {
+        let state = word(NOTIFIED | JOIN_INTEREST);
+        state.set_join_waker().unwrap();
+        assert_eq!(state.leave_join(), LeaveJoin::DropWaker);
+        assert_eq!(state.leave_join(), LeaveJoin::Left(Duty::Nothing));
+        assert_eq!(bits(&state), NOTIFIED);
+        let state = word(COMPLETE | JOIN_INTEREST | JOIN_WAKER);
+        assert_eq!(state.unset_join_waker(), Err(AlreadyComplete));
+        assert_eq!(state.leave_join(), LeaveJoin::DropOutput);
+    });
+}
+
+/// Atomics of a model live only in one.
+fn on_the_backend(scenario: fn()) {
+    #[cfg(any(selvedge_loom, selvedge_shuttle))]
+    sync_shim::model(scenario);
+    #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+    scenario();
+}

@@ -1,0 +1,271 @@
+//! One thread's view: what users see, panics first.
+use crate::{Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Waker},
+};
+
+#[derive(Clone, Default)]
+struct Queue(Arc<Mutex<Vec<Notified<Queue>>>>);
+
+impl Queue {
+    fn pop(&self) -> Option<Notified<Queue>> {
+        self.0.lock().unwrap().pop()
+    }
+}
+
+impl Schedule for Queue {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let queue = task.scheduler().clone();
+        queue.0.lock().unwrap().push(task);
+    }
+}
+
+fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Counts its drops.
+#[derive(Clone, Default)]
+struct Drops(Arc<AtomicUsize>);
+
+impl Drop for Drops {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+struct PanicOnDrop;
+
+impl Drop for PanicOnDrop {
+    fn drop(&mut self) {
+        panic!("drop");
+    }
+}
+
+fn count() -> (Arc<AtomicUsize>, Drops) {
+    let drops = Drops::default();
+    (drops.0.clone(), drops)
+}
+
+#[test]
+fn the_output_reaches_the_handle() {
+    let (task, mut join) = new(async { 6 * 7 }, Queue::default());
+    assert!(poll_once(&mut join).is_pending());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(join.is_finished());
+    let Poll::Ready(Ok(output)) = poll_once(&mut join) else {
+        panic!("no output")
+    };
+    assert_eq!(output, 42);
+}
+
+#[test]
+fn a_panic_in_poll_reaches_the_handle_and_names_itself() {
+    let (task, join) = new(async { panic!("on purpose") }, Queue::default());
+    assert!(matches!(task.run(), Ran::Complete));
+    let Poll::Ready(Err::<(), _>(error)) = poll_once(join) else {
+        panic!("no error")
+    };
+    assert!(error.is_panic());
+    assert!(
+        error.to_string().ends_with("panicked: on purpose"),
+        "{error}"
+    );
+    assert_eq!(
+        *error.into_panic().downcast::<&str>().unwrap(),
+        "on purpose"
+    );
+}
+
+#[test]
+fn a_panic_in_the_futures_drop_reaches_the_handle() {
+    let bomb = PanicOnDrop;
+    let future = poll_fn(move |_| {
+        let _held = &bomb;
+        Poll::Ready(())
+    });
+    let (task, join) = new(future, Queue::default());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_panic()));
+}
+
+#[test]
+fn a_panic_in_an_outputs_drop_stays_in_the_task() {
+    let task = new_detached(async { PanicOnDrop }, Queue::default());
+    assert!(matches!(task.run(), Ran::Complete));
+    let (task, join) = new(async { PanicOnDrop }, Queue::default());
+    assert!(matches!(task.run(), Ran::Complete));
+    drop(join);
+}
+
+#[test]
+fn a_panic_in_the_join_waker_stays_in_the_task() {
+    struct Bomb;
+    impl std::task::Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            panic!("wake");
+        }
+    }
+    let (task, mut join) = new(async {}, Queue::default());
+    let waker = Waker::from(Arc::new(Bomb));
+    assert!(
+        Pin::new(&mut join)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn a_dropped_notified_cancels_its_task_there() {
+    let (drops, held) = count();
+    let (task, join) = new(async move { drop(held) }, Queue::default());
+    drop(task);
+    assert_eq!(drops.load(Relaxed), 1);
+    assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
+}
+
+#[test]
+fn an_aborted_idle_task_is_dropped_at_its_next_run() {
+    let queue = Queue::default();
+    let (drops, held) = count();
+    let (task, join) = new(
+        async move {
+            let _held = held;
+            pending::<()>().await;
+        },
+        queue.clone(),
+    );
+    assert!(matches!(task.run(), Ran::Pending));
+    join.abort();
+    join.abort();
+    assert_eq!(drops.load(Relaxed), 0);
+    assert!(matches!(queue.pop().unwrap().run(), Ran::Complete));
+    assert_eq!(drops.load(Relaxed), 1);
+    assert!(queue.pop().is_none());
+    assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
+}
+
+#[test]
+fn a_task_that_nobody_can_wake_is_dropped_at_once() {
+    let (drops, held) = count();
+    let task = new_detached(
+        async move {
+            let _held = held;
+            pending::<()>().await;
+        },
+        Queue::default(),
+    );
+    assert!(matches!(task.run(), Ran::Complete));
+    assert_eq!(drops.load(Relaxed), 1);
+}
+
+#[test]
+fn a_listed_task_waits_for_its_owner() {
+    let (drops, held) = count();
+    let task = new_detached(
+        async move {
+            let _held = held;
+            pending::<()>().await;
+        },
+        Queue::default(),
+    );
+    let mut owned = Owned::new(Waker::noop().clone());
+    assert!(matches!(owned.run(task), Ran::Pending));
+    assert_eq!((owned.len(), drops.load(Relaxed)), (1, 0));
+    owned.close();
+    owned.cancel_all();
+    assert_eq!((owned.len(), drops.load(Relaxed)), (0, 1));
+}
+
+#[test]
+fn a_list_that_is_dropped_with_tasks_leaves_them_whole() {
+    let queue = Queue::default();
+    let slot = Arc::new(Mutex::new(None));
+    let waker = slot.clone();
+    let task = new_detached(
+        poll_fn(move |cx| {
+            *waker.lock().unwrap() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }),
+        queue.clone(),
+    );
+    let mut owned = Owned::new(Waker::noop().clone());
+    assert!(matches!(owned.run(task), Ran::Pending));
+    drop(owned);
+    slot.lock().unwrap().take().unwrap().wake();
+    drop(queue.pop().unwrap());
+}
+
+#[test]
+fn a_wake_in_the_poll_gives_the_task_back() {
+    let (task, join) = new(
+        poll_fn({
+            let mut polls = 0;
+            move |cx| {
+                polls += 1;
+                cx.waker().wake_by_ref();
+                if polls == 3 {
+                    Poll::Ready(polls)
+                } else {
+                    Poll::Pending
+                }
+            }
+        }),
+        Queue::default(),
+    );
+    let Ran::Notified(task) = task.run() else {
+        panic!()
+    };
+    let Ran::Notified(task) = task.run() else {
+        panic!()
+    };
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(3))));
+}
+
+#[test]
+fn a_wake_after_completion_does_nothing() {
+    let queue = Queue::default();
+    let slot = Arc::new(Mutex::new(None));
+    let waker = slot.clone();
+    let (task, join) = new(
+        poll_fn(move |cx| {
+            *waker.lock().unwrap() = Some(cx.waker().clone());
+            Poll::Ready(())
+        }),
+        queue.clone(),
+    );
+    assert!(matches!(task.run(), Ran::Complete));
+    let waker = slot.lock().unwrap().take().unwrap();
+    waker.wake_by_ref();
+    drop(join);
+    waker.wake();
+    assert!(queue.pop().is_none());
+}
+
+#[test]
+fn over_aligned_and_empty_futures_are_laid_out_right() {
+    #[repr(align(256))]
+    struct Wide(u8);
+    let wide = Wide(9);
+    let (task, join) = new(
+        poll_fn(move |_| {
+            assert_eq!((&raw const wide).addr() % 256, 0);
+            Poll::Ready(wide.0)
+        }),
+        Queue::default(),
+    );
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(9))));
+    let (task, join) = new(std::future::ready(()), Queue::default());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(()))));
+}
