@@ -1,1 +1,10 @@
-//! To be written.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+
+mod overflow;
+pub mod ring;
+
+pub use overflow::Overflow;

@@ -1,0 +1,189 @@
+//! Owner and thieves against each other, on rings of 2 and 4 whose positions wrap in the middle.
+//! Every item is a number; each must turn up exactly once.
+use super::*;
+use crate::Overflow;
+use sync_shim::{
+    model, model_must_fail,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+const WRAP: u32 = u32::MAX;
+
+/// Takes what it can in `times` tries, into a list.
+fn steal_one_by_one(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
+    let mut got = Vec::new();
+    for _ in 0..times {
+        if let Steal::Success { first, .. } = stealer.steal() {
+            got.push(first);
+        }
+    }
+    got
+}
+
+fn steal_half(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
+    let mut mine = Worker::new(4);
+    let mut got = Vec::new();
+    for _ in 0..times {
+        if let Steal::Success { first, .. } =
+            stealer.steal_into_and_pop(&mut mine, StealLimit::Half)
+        {
+            got.push(first);
+            got.extend(mine.drain());
+        }
+    }
+    got
+}
+
+fn assert_each_once(mut got: Vec<u32>, n: u32) {
+    got.sort_unstable();
+    assert_eq!(got, (0..n).collect::<Vec<_>>());
+}
+
+/// Two pushes and pops against two steals, over the wrap of a ring of 2.
+///
+/// Bites: publish `tail` with Relaxed; claim with Relaxed; release `steal` with Relaxed (the
+/// owner overwrites a slot in mid-copy); read before the claim.
+#[test]
+fn push_and_pop_against_two_steals() {
+    model(|| {
+        let mut worker = Worker::starting_at(2, WRAP);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
+        let mut got = Vec::new();
+        for item in 0..3 {
+            if let Err(Full(item)) = worker.push(item) {
+                got.extend(worker.pop());
+                // A thief in mid-copy may hold the slot still.
+                if worker.push(item).is_err() {
+                    got.push(item);
+                }
+            }
+        }
+        got.extend(worker.pop());
+        let stolen = thief.join().unwrap();
+        assert!(stolen.is_sorted(), "a thief saw items out of order");
+        got.extend(stolen);
+        got.extend(worker.drain());
+        assert_each_once(got, 3);
+    });
+}
+
+/// A batch of half against pops.
+///
+/// Bites: move `steal` to the claimed position in place of where `real` is by now.
+#[test]
+fn pops_against_a_batch() {
+    model(|| {
+        let mut worker = Worker::starting_at(4, WRAP - 1);
+        for item in 0..3 {
+            worker.push(item).unwrap();
+        }
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_half(&stealer, 2));
+        let mut got = Vec::from_iter(worker.pop());
+        got.extend(worker.pop());
+        assert!(got.is_sorted(), "the owner saw items out of order");
+        got.extend(thief.join().unwrap());
+        got.extend(worker.drain());
+        assert_each_once(got, 3);
+    });
+}
+
+/// Two thieves: one claims, the other is told to retry or takes the rest.
+///
+/// Bites: let a thief claim while another copies.
+#[test]
+fn two_thieves_take_each_item_once() {
+    model(|| {
+        let mut worker = Worker::starting_at(2, WRAP);
+        worker.push(0).unwrap();
+        worker.push(1).unwrap();
+        let thief = |stealer: Stealer<u32>| thread::spawn(move || steal_one_by_one(&stealer, 1));
+        let thieves = [thief(worker.stealer()), thief(worker.stealer())];
+        let mut got: Vec<u32> = thieves
+            .into_iter()
+            .flat_map(|thief| thief.join().unwrap())
+            .collect();
+        got.extend(worker.drain());
+        assert_each_once(got, 2);
+    });
+}
+
+struct Global(Mutex<Vec<u32>>);
+
+impl Overflow<u32> for Global {
+    fn push(&self, item: u32) {
+        self.0.lock().push(item);
+    }
+
+    fn push_batch(&self, batch: impl ExactSizeIterator<Item = u32>) {
+        let batch: Vec<_> = batch.collect();
+        self.0.lock().extend(batch);
+    }
+}
+
+/// A full ring overflows while a thief makes room: the item goes out with the half, alone, or stays.
+///
+/// Bites: claim the half with a store in place of the exchange.
+#[test]
+fn overflow_against_a_steal() {
+    model(|| {
+        let mut worker = Worker::starting_at(2, WRAP);
+        worker.push(0).unwrap();
+        worker.push(1).unwrap();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
+        let global = Global(Mutex::new(Vec::new()));
+        worker.push_or_overflow(2, &global);
+        let mut got = thief.join().unwrap();
+        got.extend(global.0.into_inner());
+        got.extend(worker.drain());
+        assert_each_once(got, 3);
+    });
+}
+
+/// The worker goes while a thief steals: each item is dropped once, by one of them.
+///
+/// Bites: let the worker's drop read without claiming.
+#[test]
+fn drop_against_a_steal() {
+    model(|| {
+        let count = Arc::new(());
+        let mut worker = Worker::starting_at(2, WRAP);
+        worker.push(count.clone()).unwrap();
+        worker.push(count.clone()).unwrap();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || drop(stealer.steal()));
+        drop(worker);
+        thief.join().unwrap();
+        assert_eq!(Arc::strong_count(&count), 1);
+    });
+}
+
+/// The source's steal: copy first, claim after. The owner, who has popped the item meanwhile,
+/// overwrites the slot while it is read.
+#[test]
+fn a_copy_before_the_claim_is_a_data_race() {
+    model_must_fail(|| {
+        let mut worker = Worker::starting_at(2, WRAP);
+        worker.push(0).unwrap();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || {
+            let head = stealer.ring.load_head();
+            let tail = stealer.ring.tail.load(Acquire);
+            if head.real != tail {
+                // SAFETY: unsound on purpose; the items are numbers.
+                let item = unsafe { stealer.ring.read(head.real) };
+                if stealer.ring.exchange_head(head, head.taken(1)).is_ok() {
+                    return Some(item);
+                }
+            }
+            None
+        });
+        let _ = worker.pop();
+        let _ = worker.push(1);
+        let _ = worker.push(2);
+        let _ = thief.join();
+    });
+}

@@ -1,0 +1,164 @@
+//! One thread's view.
+use super::*;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+assert_impl_all!(Worker<u8>: Send);
+assert_not_impl_any!(Worker<u8>: Sync, Clone);
+assert_impl_all!(Stealer<u8>: Send, Sync, Clone);
+assert_not_impl_any!(Stealer<Rc<u8>>: Send, Sync);
+
+#[derive(Default)]
+struct Global(RefCell<Vec<u32>>, Cell<usize>);
+
+impl Overflow<u32> for Global {
+    fn push(&self, item: u32) {
+        self.0.borrow_mut().push(item);
+    }
+
+    fn push_batch(&self, batch: impl ExactSizeIterator<Item = u32>) {
+        self.1.set(batch.len());
+        self.0.borrow_mut().extend(batch);
+    }
+}
+
+fn ring(capacity: usize, items: u32) -> Worker<u32> {
+    let mut worker = Worker::starting_at(capacity, u32::MAX - 1);
+    worker.fill(&mut (0..items));
+    worker
+}
+
+#[test]
+fn a_full_ring_gives_the_item_back() {
+    let mut worker = ring(4, 4);
+    assert_eq!(worker.push(4), Err(Full(4)));
+    assert_eq!(worker.drain().collect::<Vec<_>>(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn overflow_takes_the_older_half_and_the_item_in_one_batch() {
+    let mut worker = ring(4, 4);
+    let global = Global::default();
+    worker.push_or_overflow(4, &global);
+    assert_eq!(global.1.get(), 3);
+    assert_eq!(global.0.into_inner(), [0, 1, 4]);
+    assert_eq!(worker.drain().collect::<Vec<_>>(), [2, 3]);
+}
+
+#[test]
+fn a_batch_that_is_dropped_early_drops_the_rest() {
+    struct Refuse;
+    impl<T> Overflow<T> for Refuse {
+        fn push(&self, _: T) {}
+        fn push_batch(&self, mut batch: impl ExactSizeIterator<Item = T>) {
+            drop(batch.next());
+        }
+    }
+    let counted = alloc::sync::Arc::new(());
+    let mut worker = Worker::new(4);
+    for _ in 0..4 {
+        worker.push(counted.clone()).unwrap();
+    }
+    worker.push_or_overflow(counted.clone(), &Refuse);
+    assert_eq!(alloc::sync::Arc::strong_count(&counted), 3);
+    drop(worker);
+    assert_eq!(alloc::sync::Arc::strong_count(&counted), 1);
+}
+
+#[test]
+fn a_thief_takes_half_rounded_up_in_order() {
+    let worker = ring(8, 5);
+    let mut mine = Worker::new(8);
+    let stolen = worker
+        .stealer()
+        .steal_into_and_pop(&mut mine, StealLimit::Half);
+    assert_eq!(stolen, Steal::Success { first: 0, moved: 2 });
+    assert_eq!(mine.drain().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(worker.len(), 2);
+}
+
+#[test]
+fn a_thief_takes_no_more_than_its_limit_and_its_room() {
+    let worker = ring(8, 8);
+    let stealer = worker.stealer();
+    let mut mine = ring(2, 1);
+    assert_eq!(
+        stealer.steal_into(&mut mine, StealLimit::Half),
+        Steal::Success {
+            first: (),
+            moved: 1
+        }
+    );
+    assert_eq!(
+        stealer.steal_into(&mut mine, StealLimit::Half),
+        Steal::Empty
+    );
+    let mut mine = ring(8, 0);
+    let two = StealLimit::AtMost(2);
+    assert_eq!(
+        stealer.steal_into(&mut mine, two),
+        Steal::Success {
+            first: (),
+            moved: 2
+        }
+    );
+    assert_eq!(
+        stealer.steal_into(&mut mine, StealLimit::AtMost(0)),
+        Steal::Empty
+    );
+    assert_eq!(mine.drain().collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn stealing_from_oneself_or_from_an_empty_ring_takes_nothing() {
+    let mut worker = ring(4, 2);
+    let stealer = worker.stealer();
+    assert!(stealer.is_of(&worker));
+    assert_eq!(
+        stealer.steal_into(&mut worker, StealLimit::Half),
+        Steal::Empty
+    );
+    assert_eq!(
+        stealer.steal_into_and_pop(&mut worker, StealLimit::Half),
+        Steal::Empty
+    );
+    assert_eq!(worker.drain().count(), 2);
+    assert_eq!(stealer.steal(), Steal::Empty);
+}
+
+#[test]
+fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
+    let counted = alloc::sync::Arc::new(());
+    let full = || {
+        let mut worker = Worker::new(2);
+        worker.push(counted.clone()).unwrap();
+        worker.push(counted.clone()).unwrap();
+        worker
+    };
+    let worker = full();
+    let stealer = worker.stealer();
+    drop(worker);
+    assert_eq!(alloc::sync::Arc::strong_count(&counted), 1);
+    assert!(matches!(stealer.steal(), Steal::Empty));
+    let worker = full();
+    let stealer = worker.stealer();
+    core::mem::forget(worker);
+    assert!(matches!(stealer.steal(), Steal::Success { .. }));
+}
+
+#[test]
+#[should_panic(expected = "power of two")]
+fn a_capacity_that_is_no_power_of_two_panics() {
+    let _ = Worker::<u8>::new(3);
+}
+
+#[test]
+fn lengths_agree() {
+    let worker = ring(4, 3);
+    assert_eq!(
+        (worker.len(), worker.spare_capacity(), worker.capacity()),
+        (3, 1, 4)
+    );
+    assert_eq!(worker.stealer().len(), 3);
+}
