@@ -1,1 +1,23 @@
-//! To be written.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+
+mod boxed;
+mod injector;
+mod linked;
+mod list;
+mod lock;
+#[cfg(feature = "queue-spmc")]
+mod overflow;
+
+pub use boxed::Boxed;
+pub use injector::{Closed, Injector};
+pub use linked::Linked;
+pub use list::List;
+#[cfg(feature = "std")]
+pub use lock::DefaultLock;
+
+#[cfg(all(test, feature = "std"))]
+mod models;

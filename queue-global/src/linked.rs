@@ -1,0 +1,38 @@
+//! The contract between a list and its nodes.
+use core::ptr::NonNull;
+
+/// A node with room for one link.
+///
+/// # Safety
+///
+/// - A handle owns its node: between `into_ptr` and `from_ptr` nobody else gets a handle of it, and it
+///   neither moves nor is freed.
+/// - `from_ptr(into_ptr(h))` is `h`.
+/// - `next` gives what `set_next` wrote last. Nothing else writes the link while the node is in a list, and the
+///   link is `None` whenever a handle is given to a list.
+/// - None of the functions panics or calls back into a list.
+pub unsafe trait Linked {
+    /// What users push and pop: an owning pointer to a node. `Send` if nodes may change threads.
+    type Handle;
+
+    /// Takes a handle apart.
+    fn into_ptr(handle: Self::Handle) -> NonNull<Self>;
+
+    /// Puts a handle together again.
+    ///
+    /// # Safety
+    /// `node` came from [`into_ptr`](Self::into_ptr), and its handle was not put together since.
+    unsafe fn from_ptr(node: NonNull<Self>) -> Self::Handle;
+
+    /// Reads the link.
+    ///
+    /// # Safety
+    /// The caller owns the node: it holds what `into_ptr` gave.
+    unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>>;
+
+    /// Writes the link.
+    ///
+    /// # Safety
+    /// As for [`next`](Self::next).
+    unsafe fn set_next(node: NonNull<Self>, next: Option<NonNull<Self>>);
+}
