@@ -1,6 +1,5 @@
 //! Any sequence of operations does to an injector what it does to a `VecDeque`.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-#![expect(missing_docs, reason = "a test")]
 use proptest::prelude::*;
 use queue_global::{Boxed, Injector, List};
 use std::collections::VecDeque;
