@@ -420,33 +420,38 @@ fn a_flag_set_after_its_wake_is_missed() {
 #[test]
 fn a_relaxed_count_is_a_use_after_free() {
     use sync_shim::atomic::Retire;
+    struct Racy {
+        count: AtomicUsize,
+        word: UnsafeCell<AtomicUsize>,
+    }
+    // SAFETY: not sound, on purpose: the count's order is missing.
+    unsafe impl Send for Racy {}
+    // SAFETY: as above.
+    unsafe impl Sync for Racy {}
+
+    fn leave(racy: &Racy) {
+        // SAFETY: a shared access of a word that the model watches.
+        racy.word
+            .with(|word| unsafe { &*word }.fetch_or(1, Relaxed));
+        if racy.count.fetch_sub(1, Relaxed) == 1 {
+            // SAFETY: unsound, as the model is to find.
+            racy.word.with_mut(|word| unsafe { &mut *word }.retire());
+        }
+    }
+
     model_must_fail(|| {
-        let count = Arc::new(AtomicUsize::new(2));
-        let shared = std::sync::Arc::new(UnsafeCell::new(AtomicUsize::new(0)));
-        let leave = move |count: &AtomicUsize, shared: &UnsafeCell<AtomicUsize>| {
-            shared.with(|word| {
-                // SAFETY: not sound: the count's order is missing, which is what the model shows.
-                unsafe { &*word }.fetch_or(1, Relaxed)
-            });
-            if count.fetch_sub(1, Relaxed) == 1 {
-                // SAFETY: as above.
-                shared.with_mut(|word| unsafe { &mut *word }.retire());
-            }
+        let racy = Racy {
+            count: AtomicUsize::new(2),
+            word: UnsafeCell::new(AtomicUsize::new(0)),
         };
+        let racy = Arc::new(racy);
         let other = {
-            let (count, shared) = (count.clone(), Racy(shared.clone()));
-            thread::spawn(move || {
-                let shared = shared;
-                leave(&count, &shared.0)
-            })
+            let racy = racy.clone();
+            thread::spawn(move || leave(&racy))
         };
-        leave(&count, &shared);
+        leave(&racy);
         other.join().unwrap();
     });
-
-    struct Racy(std::sync::Arc<UnsafeCell<AtomicUsize>>);
-    // SAFETY: not sound, on purpose.
-    unsafe impl Send for Racy {}
 }
 
 /// Counts wakes.
