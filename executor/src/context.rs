@@ -1,0 +1,247 @@
+//! What a thread knows of the runtime it is in: as one of its workers, or by `block_on`.
+use crate::{
+    Handle,
+    shared::{Scheduler, Shared, Task},
+};
+use queue_spmc::ring;
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    ptr::NonNull,
+};
+use sync_shim::sync::Arc;
+use task_header::{JoinHandle, WakeKind};
+
+sync_shim::thread_local! {
+    static WORKER: Cell<Option<NonNull<Local>>> = Cell::new(None);
+    static ENTERED: RefCell<Option<Handle>> = RefCell::new(None);
+}
+
+/// The queues of a worker, which its own tasks reach from inside a poll.
+pub(crate) struct Local {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
+    /// The task that runs next: the one woken or spawned last. Private to the worker.
+    slot: Cell<Option<Task>>,
+    /// Borrowed for one queue operation at a time, none of which runs user code.
+    ring: RefCell<ring::Worker<Task>>,
+}
+
+impl Local {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, ring: ring::Worker<Task>) -> Self {
+        Self {
+            shared,
+            index,
+            slot: Cell::new(None),
+            ring: RefCell::new(ring),
+        }
+    }
+
+    /// A task that its waker, or its parent, wants to run soon: to the slot. What was there goes
+    /// behind the others, and only then is there something for a thief.
+    pub(crate) fn push_next(&self, task: Task) {
+        if let Some(displaced) = self.slot.replace(Some(task)) {
+            self.push_back(displaced);
+            self.shared.notify();
+        }
+    }
+
+    /// A new task, to the slot; once the runtime is closing it is cancelled here.
+    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (task, join) = task_header::new(future, Scheduler::of(&self.shared));
+        self.accept(task);
+        join
+    }
+
+    /// As [`spawn`](Self::spawn), without a handle.
+    pub(crate) fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.accept(task_header::new_detached(
+            future,
+            Scheduler::of(&self.shared),
+        ));
+    }
+
+    fn accept(&self, task: Task) {
+        if self.shared.is_closing() {
+            drop(task);
+        } else {
+            self.counters().spawned.add(1);
+            self.push_next(task);
+        }
+    }
+
+    /// A task that is to run after the others. The caller notifies.
+    pub(crate) fn push_back(&self, task: Task) {
+        let mut ring = self.ring.borrow_mut();
+        if ring.spare_capacity() == 0 {
+            self.counters().overflows.add(1);
+        }
+        ring.push_or_overflow(task, &self.shared.injector);
+    }
+
+    /// A task that yielded, or was woken in its poll, goes behind the others. Alone in its ring it
+    /// is taken up again by this worker next, so nobody is woken for it.
+    pub(crate) fn requeue(&self, task: Task) {
+        let alone = self.ring.borrow().is_empty();
+        self.push_back(task);
+        if !alone {
+            self.shared.notify();
+        }
+    }
+
+    /// Whether slot and ring are empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        let slot = self.slot.take();
+        let empty = slot.is_none();
+        self.slot.set(slot);
+        empty && self.ring.borrow().is_empty()
+    }
+
+    pub(crate) fn take_slot(&self) -> Option<Task> {
+        self.slot.take()
+    }
+
+    pub(crate) fn pop(&self) -> Option<Task> {
+        self.ring.borrow_mut().pop()
+    }
+
+    pub(crate) fn with_ring<R>(&self, f: impl FnOnce(&mut ring::Worker<Task>) -> R) -> R {
+        f(&mut self.ring.borrow_mut())
+    }
+
+    pub(crate) fn counters(&self) -> &crate::metrics::Counters {
+        &self.shared.remotes[self.index].counters
+    }
+}
+
+/// Makes this thread a worker for the length of `f`.
+pub(crate) fn as_worker<R>(local: &Local, f: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            WORKER.with(|worker| worker.set(None));
+        }
+    }
+    WORKER.with(|worker| worker.set(Some(NonNull::from(local))));
+    let _leave = Leave;
+    f()
+}
+
+/// Runs `f` on this thread's queues if it is a worker.
+pub(crate) fn with_worker<R>(f: impl FnOnce(&Local) -> R) -> Option<R> {
+    let local = WORKER.try_with(Cell::get).ok().flatten()?;
+    // SAFETY: `as_worker` sets it for as long as it borrows the `Local`, which is never moved or
+    // borrowed mutably in that time.
+    Some(f(unsafe { local.as_ref() }))
+}
+
+/// Queues a task with this thread's worker, or gives it back if it has none of that runtime.
+pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
+    let mut task = Some(task);
+    with_worker(|local| {
+        if scheduler.is(&local.shared)
+            && let Some(task) = task.take()
+        {
+            match why {
+                WakeKind::Wake => local.push_next(task),
+                _ => {
+                    local.push_back(task);
+                    local.shared.notify();
+                }
+            }
+        }
+    });
+    task
+}
+
+/// Enters a runtime for the length of `f`.
+///
+/// # Panics
+/// When the thread is in a runtime already: it would block that runtime's tasks.
+pub(crate) fn enter<R>(handle: &Handle, f: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            ENTERED.with(|entered| entered.borrow_mut().take());
+        }
+    }
+    assert!(
+        with_worker(|_| ()).is_none(),
+        "block_on was called by a task: it would block a worker; await the future instead"
+    );
+    ENTERED.with(|entered| {
+        let mut entered = entered.borrow_mut();
+        assert!(
+            entered.is_none(),
+            "block_on was called inside block_on: await the future instead"
+        );
+        *entered = Some(handle.clone());
+    });
+    let _leave = Leave;
+    f()
+}
+
+/// The runtime that this thread is in.
+pub(crate) fn current() -> Option<Handle> {
+    with_worker(|local| Handle::new(local.shared.clone())).or_else(|| {
+        ENTERED
+            .try_with(|entered| entered.borrow().clone())
+            .ok()
+            .flatten()
+    })
+}
+
+/// Spawns a task on the current runtime; see [`Runtime::spawn`](crate::Runtime::spawn). By a task
+/// it costs one allocation and no read-modify-write, and a `SeqCst` fence if it displaces another
+/// from the LIFO slot.
+///
+/// # Panics
+/// Outside a runtime.
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let mut future = Some(future);
+    with_worker(|local| local.spawn(take(&mut future)))
+        .unwrap_or_else(|| Handle::current().spawn(take(&mut future)))
+}
+
+/// Spawns a task that nobody waits for on the current runtime. Costs as [`spawn`] does.
+///
+/// # Panics
+/// Outside a runtime.
+pub fn spawn_detached<F>(future: F)
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let mut future = Some(future);
+    with_worker(|local| local.spawn_detached(take(&mut future)))
+        .unwrap_or_else(|| Handle::current().spawn_detached(take(&mut future)));
+}
+
+fn take<F>(future: &mut Option<F>) -> F {
+    future.take().expect("a future is spawned once")
+}
+
+/// Runs `f` on the current runtime's threads for blocking work; see
+/// [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
+///
+/// # Panics
+/// Outside a runtime.
+pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    Handle::current().spawn_blocking(f)
+}

@@ -1,0 +1,216 @@
+#![doc = include_str!("idle/README.md")]
+
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        fence,
+    },
+    thread,
+};
+
+const SEARCHING: u64 = 1;
+const SLEEPING: u64 = 1 << 32;
+
+fn searching(counts: u64) -> u64 {
+    counts & (SLEEPING - 1)
+}
+
+fn sleeping(counts: u64) -> u64 {
+    counts / SLEEPING
+}
+
+/// Who of a number of workers searches, and who sleeps. See the [module](self).
+pub struct Idle {
+    /// `searching` in the low half, `sleeping` in the high half.
+    counts: CachePadded<AtomicU64>,
+    /// A bit a worker: set by itself, cleared by whoever wakes it.
+    masks: Box<[AtomicU64]>,
+    workers: u64,
+}
+
+/// How a sleeper that took itself back was counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// By itself. Nobody unparks it.
+    BySelf,
+    /// By a notifier that had chosen it, and unparks it.
+    ByNotifier,
+}
+
+impl Idle {
+    /// For so many workers, none of whom searches or sleeps.
+    ///
+    /// # Panics
+    /// When `workers` is 0, or more than 2³² − 1.
+    pub fn new(workers: usize) -> Self {
+        assert!(
+            workers > 0 && u32::try_from(workers).is_ok(),
+            "{workers} workers"
+        );
+        Self {
+            counts: CachePadded::new(AtomicU64::new(0)),
+            masks: (0..workers.div_ceil(64))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+            workers: workers as u64,
+        }
+    }
+
+    fn mask(&self, worker: usize) -> (&AtomicU64, u64) {
+        (&self.masks[worker / 64], 1 << (worker % 64))
+    }
+
+    /// After a push: gives the worker that the caller must unpark, if one is called for.
+    ///
+    /// The worker counts as searching from here on, so that of a burst of pushes one wakes. Costs a fence
+    /// and a load; two read-modify-writes when somebody is woken.
+    pub fn notify(&self) -> Option<usize> {
+        // Ordering: SeqCst pairs with the fences in `sleep` and `stop_searching` (rule 3).
+        fence(SeqCst);
+        // Ordering: Relaxed, the fence orders it after the push.
+        let mut counts = self.counts.load(Relaxed);
+        loop {
+            if searching(counts) > 0 || sleeping(counts) == 0 {
+                return None;
+            }
+            let reserved = counts - SLEEPING + SEARCHING;
+            // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted.
+            match self
+                .counts
+                .compare_exchange_weak(counts, reserved, AcqRel, Relaxed)
+            {
+                Ok(_) => return Some(self.take_any()),
+                Err(now) => counts = now,
+            }
+        }
+    }
+
+    /// Takes a bit for a reservation. There is one (rule 2), though others may get in between.
+    fn take_any(&self) -> usize {
+        loop {
+            for (i, mask) in self.masks.iter().enumerate() {
+                // Ordering: Relaxed, the exchange below confirms what was read.
+                let mut bits = mask.load(Relaxed);
+                while bits != 0 {
+                    let bit = bits & bits.wrapping_neg();
+                    // Ordering: AcqRel, so that the sleeper's look at its bit sees the reservation too.
+                    match mask.compare_exchange_weak(bits, bits & !bit, AcqRel, Relaxed) {
+                        Ok(_) => return i * 64 + bit.trailing_zeros() as usize,
+                        Err(now) => bits = now,
+                    }
+                }
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Begins to search, unless half of the workers do. A throttle, not a limit: a few more may slip in.
+    pub fn try_search(&self) -> bool {
+        // Ordering: Relaxed, a throttle.
+        if 2 * searching(self.counts.load(Relaxed)) >= self.workers {
+            return false;
+        }
+        // Ordering: AcqRel, as all changes of the counts.
+        self.counts.fetch_add(SEARCHING, AcqRel);
+        true
+    }
+
+    /// Ends a search that found work. True for the last searcher, who must look whether there is more work
+    /// and then [`notify`](Self::notify): pushes since have relied on it.
+    pub fn stop_searching(&self) -> bool {
+        // Ordering: AcqRel, as all changes of the counts.
+        let before = self.counts.fetch_sub(SEARCHING, AcqRel);
+        debug_assert!(searching(before) > 0, "nobody searched");
+        let last = searching(before) == 1;
+        if last {
+            // Ordering: SeqCst pairs with the fence in `notify`.
+            fence(SeqCst);
+        }
+        last
+    }
+
+    /// Announces that `worker` will sleep. It must now look at every queue once more, a retry counting as work, and
+    /// then either park or [`wake_self`](Self::wake_self). Two read-modify-writes and a fence.
+    pub fn sleep(&self, worker: usize, was_searching: bool) {
+        let (mask, bit) = self.mask(worker);
+        // Ordering: AcqRel, as all changes of the masks; published by the count below.
+        let before = mask.fetch_or(bit, AcqRel);
+        debug_assert_eq!(before & bit, 0, "worker {worker} sleeps already");
+        let change = if was_searching {
+            SLEEPING - SEARCHING
+        } else {
+            SLEEPING
+        };
+        // Ordering: Release publishes the bit to `notify`.
+        self.counts.fetch_add(change, AcqRel);
+        // Ordering: SeqCst pairs with the fence in `notify` (rule 3).
+        fence(SeqCst);
+    }
+
+    /// A sleeper takes itself back; it counts as searching afterwards. Two read-modify-writes.
+    pub fn wake_self(&self, worker: usize) -> Woken {
+        let (mask, bit) = self.mask(worker);
+        // Ordering: Relaxed, the exchange below confirms what was read.
+        let mut counts = self.counts.load(Relaxed);
+        loop {
+            if self.was_notified(worker) {
+                return Woken::ByNotifier;
+            }
+            if sleeping(counts) == 0 {
+                // Every bit is reserved, so this one too: a notifier is about to take it, or one that
+                // was set since.
+                thread::yield_now();
+                // Ordering: as above.
+                counts = self.counts.load(Relaxed);
+                continue;
+            }
+            let reserved = counts - SLEEPING + SEARCHING;
+            // Ordering: AcqRel, as all changes of the counts.
+            match self
+                .counts
+                .compare_exchange_weak(counts, reserved, AcqRel, Relaxed)
+            {
+                Ok(_) => break,
+                Err(now) => counts = now,
+            }
+        }
+        // Ordering: AcqRel, as all changes of the masks.
+        if mask.fetch_and(!bit, AcqRel) & bit != 0 {
+            return Woken::BySelf;
+        }
+        // A notifier was faster and has counted this worker: the reservation goes back.
+        // Ordering: AcqRel, as all changes of the counts.
+        self.counts.fetch_add(SLEEPING - SEARCHING, AcqRel);
+        Woken::ByNotifier
+    }
+
+    /// After a park: whether a notifier chose this worker, which then counts as searching. Else it
+    /// sleeps on, or takes itself back. A load.
+    pub fn was_notified(&self, worker: usize) -> bool {
+        let (mask, bit) = self.mask(worker);
+        // Ordering: Acquire pairs with `take_any`.
+        mask.load(Acquire) & bit == 0
+    }
+
+    /// How many search and how many sleep, reserved ones not among them. A snapshot.
+    pub fn counts(&self) -> (usize, usize) {
+        // Ordering: Relaxed, a snapshot.
+        let counts = self.counts.load(Relaxed);
+        (searching(counts) as usize, sleeping(counts) as usize)
+    }
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (searching, sleeping) = self.counts();
+        f.debug_struct("Idle")
+            .field("searching", &searching)
+            .field("sleeping", &sleeping)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod models;

@@ -1,0 +1,199 @@
+//! Pushers and sleepers. A queue is a count of items; a worker that stays asleep while an item is
+//! there, and that nobody was told to wake, is a lost wake-up.
+use super::*;
+use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc};
+
+struct Pool {
+    idle: Idle,
+    items: AtomicUsize,
+}
+
+impl Pool {
+    fn new(workers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            idle: Idle::new(workers),
+            items: AtomicUsize::new(0),
+        })
+    }
+
+    fn push(&self) -> Option<usize> {
+        self.items.fetch_add(1, Relaxed);
+        self.idle.notify()
+    }
+
+    fn take(&self) -> bool {
+        let items = self.items.load(Relaxed);
+        items > 0
+            && self
+                .items
+                .compare_exchange(items, items - 1, Relaxed, Relaxed)
+                .is_ok()
+    }
+
+    /// True when it stays asleep.
+    fn sleep(&self, worker: usize, searching: bool) -> bool {
+        self.idle.sleep(worker, searching);
+        if self.items.load(Relaxed) == 0 {
+            return true;
+        }
+        self.idle.wake_self(worker);
+        self.take();
+        false
+    }
+
+    fn bits(&self) -> usize {
+        self.idle
+            .masks
+            .iter()
+            .map(|mask| mask.load(Relaxed).count_ones() as usize)
+            .sum()
+    }
+}
+
+/// Bites: drop either fence (the negative models below); look before announcing.
+#[test]
+fn a_push_against_a_sleeper_is_seen_or_wakes() {
+    model(|| {
+        let pool = Pool::new(1);
+        let sleeper = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.sleep(0, false))
+        };
+        let woken = pool.push();
+        let asleep = sleeper.join().unwrap();
+        assert_eq!(asleep, woken == Some(0) && pool.items.load(Relaxed) == 1);
+        assert_eq!(pool.idle.counts(), (1, 0));
+        assert_eq!(pool.bits(), 0);
+    });
+}
+
+/// Two pushes, one wake: the second finds a searcher, or the sleeper that took itself back.
+///
+/// Bites: count the woken worker as searching only when it runs.
+#[test]
+fn a_burst_wakes_one() {
+    Model::new().check(|| {
+        let pool = Pool::new(2);
+        pool.idle.sleep(0, false);
+        pool.idle.sleep(1, false);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.push())
+        };
+        let woken = [pool.push(), other.join().unwrap()];
+        assert_eq!(woken.iter().flatten().count(), 1);
+        assert_eq!(pool.idle.counts(), (1, 1));
+        assert_eq!(pool.bits(), 1);
+    });
+}
+
+/// The last searcher leaves with work while another item is pushed: it wakes the sleeper, or the
+/// pusher does.
+///
+/// Bites: drop the fence in `stop_searching`, or the look after it.
+#[test]
+fn a_leaving_searcher_looks_after_what_relied_on_it() {
+    model(|| {
+        let pool = Pool::new(2);
+        pool.items.fetch_add(1, Relaxed);
+        pool.idle.sleep(1, false);
+        assert!(pool.idle.try_search());
+        let pusher = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.push())
+        };
+        assert!(pool.take());
+        let mut woken = None;
+        if pool.idle.stop_searching() && pool.items.load(Relaxed) > 0 {
+            woken = pool.idle.notify();
+        }
+        let woken = [woken, pusher.join().unwrap()];
+        assert_eq!(
+            woken.iter().flatten().count(),
+            1,
+            "an item and nobody woken"
+        );
+        assert_eq!(pool.idle.counts(), (1, 0));
+    });
+}
+
+/// A sleeper takes itself back while a notifier chooses between it and another.
+///
+/// Bites: keep the reservation when the own bit was taken (a sleeper without a count).
+#[test]
+fn a_sleeper_that_takes_itself_back_against_a_notifier_keeps_the_counts() {
+    model(|| {
+        let pool = Pool::new(2);
+        pool.idle.sleep(0, false);
+        pool.idle.sleep(1, false);
+        let notifier = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.idle.notify())
+        };
+        let me = pool.idle.wake_self(0);
+        let woken = notifier.join().unwrap();
+        match (me, woken) {
+            (Woken::ByNotifier, Some(0)) | (Woken::BySelf, None) => {
+                assert_eq!((pool.idle.counts(), pool.bits()), ((1, 1), 1));
+            }
+            (Woken::BySelf, Some(1)) => assert_eq!((pool.idle.counts(), pool.bits()), ((2, 0), 0)),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+/// Without a fence both may miss, in the pusher or in the sleeper.
+#[test]
+fn a_notify_without_its_fence_loses_a_wake() {
+    model_must_fail(|| lost_wake(false, true));
+}
+
+#[test]
+fn a_sleep_without_its_fence_loses_a_wake() {
+    model_must_fail(|| lost_wake(true, false));
+}
+
+/// Rule 3 alone, with either fence in question.
+fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
+    let pool = Pool::new(1);
+    let pusher = {
+        let pool = pool.clone();
+        thread::spawn(move || {
+            pool.items.store(1, Relaxed);
+            if pusher_fences {
+                fence(SeqCst);
+            }
+            sleeping(pool.idle.counts.load(Relaxed)) == 0
+        })
+    };
+    pool.idle.counts.store(SLEEPING, Relaxed);
+    if sleeper_fences {
+        fence(SeqCst);
+    }
+    let missed_item = pool.items.load(Relaxed) == 0;
+    let missed_sleeper = pusher.join().unwrap();
+    assert!(!(missed_item && missed_sleeper));
+}
+
+/// Two sleepers that take themselves back, and a pusher of two items: all items are looked after.
+///
+/// Bites: skip `was_notified` in `wake_self`'s loop.
+#[test]
+fn two_sleepers_against_two_pushes() {
+    Model::new().bound(2).check(|| {
+        let pool = Pool::new(2);
+        let sleepers = [0, 1].map(|worker| {
+            let pool = pool.clone();
+            thread::spawn(move || pool.sleep(worker, false))
+        });
+        let woken = [pool.push(), pool.push()];
+        let asleep = sleepers.map(|sleeper| sleeper.join().unwrap());
+        let left = pool.items.load(Relaxed);
+        let (searching, _) = pool.idle.counts();
+        assert!(
+            left == 0 || searching > 0,
+            "{left} items left, asleep {asleep:?}, woken {woken:?}"
+        );
+        assert_eq!(pool.bits(), pool.idle.counts().1);
+    });
+}

@@ -1,0 +1,121 @@
+//! Whole runtimes of one and two workers under the model checker. They are large: each states its
+//! bound, which the report prints.
+use crate::{Builder, Runtime};
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::{Context, Poll},
+};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{Arc, Mutex},
+    thread,
+};
+use task_header::JoinHandle;
+
+fn pool(workers: usize) -> Runtime {
+    Builder::new()
+        .workers(workers)
+        .ring_capacity(2)
+        .build()
+        .unwrap()
+}
+
+fn bounded(preemptions: usize) -> Model {
+    Model::new().bound(preemptions).branches(20_000)
+}
+
+/// Waits for a task on a thread of the model.
+fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
+    crate::block_on::block_on(poll_fn(move |cx: &mut Context<'_>| {
+        Pin::new(&mut task).poll(cx)
+    }))
+}
+
+/// A spawn from outside against the worker that falls asleep: it runs.
+///
+/// Bites: drop the fence in `Idle::sleep` or `Idle::notify`; skip the last look.
+#[test]
+fn a_spawn_from_outside_is_run() {
+    bounded(2).check(|| {
+        let runtime = pool(1);
+        let task = runtime.spawn(async { 7 });
+        assert_eq!(wait(task).unwrap(), 7);
+        drop(runtime);
+    });
+}
+
+/// A spawn from outside against the runtime's end: run or cancelled, and the drop returns.
+///
+/// Bites: let a worker leave without a look at the injector.
+#[test]
+fn a_spawn_against_the_end_is_run_or_cancelled() {
+    bounded(2).check(|| {
+        let runtime = pool(1);
+        let handle = runtime.handle().clone();
+        let other = thread::spawn(move || handle.spawn(async { 7 }));
+        drop(runtime);
+        let task = other.join().unwrap();
+        match wait(task) {
+            Ok(output) => assert_eq!(output, 7),
+            Err(error) => assert!(error.is_cancelled()),
+        }
+    });
+}
+
+/// A wake from a thread that is no worker, against the runtime's end: the waker notifies a
+/// runtime that is not freed before it is done.
+///
+/// Bites: skip `Registry::wait`, or the announcement (a use after free of the runtime).
+#[test]
+fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
+    bounded(2).check(|| {
+        let runtime = pool(1);
+        let slot = Arc::new(Mutex::new(None));
+        let polls = Arc::new(AtomicUsize::new(0));
+        let (waker, count) = (slot.clone(), polls.clone());
+        let task = runtime.spawn(poll_fn(move |cx| {
+            if count.fetch_add(1, Relaxed) == 1 {
+                return Poll::Ready(());
+            }
+            *waker.lock() = Some(cx.waker().clone());
+            Poll::Pending
+        }));
+        let other = thread::spawn(move || {
+            let waker = slot.lock().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+            slot
+        });
+        drop(runtime);
+        let slot = other.join().unwrap();
+        drop(slot.lock().take());
+        let ended = wait(task);
+        assert!(ended.is_ok() || ended.unwrap_err().is_cancelled());
+    });
+}
+
+/// Two workers, a task that spawns another: both run, wherever.
+///
+/// Bites: leave the slot's task behind at the end.
+#[test]
+fn full_a_task_and_its_child_run_on_two_workers() {
+    bounded(1).check(|| {
+        let runtime = pool(2);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let count = ran.clone();
+        let parent = runtime.spawn(async move {
+            let counted = count.clone();
+            let child = crate::spawn(async move {
+                counted.fetch_add(1, Relaxed);
+            });
+            child.await.unwrap();
+            count.fetch_add(1, Relaxed);
+        });
+        wait(parent).unwrap();
+        assert_eq!(ran.load(Relaxed), 2);
+        drop(runtime);
+    });
+}

@@ -1,0 +1,155 @@
+//! How a worker waits for work: the seam, and a thread's own way.
+//!
+//! # The thread's own parker
+//!
+//! | state | meaning |
+//! |---|---|
+//! | `EMPTY` | no token; the owner runs |
+//! | `PARKED` | no token; the owner waits, or is about to |
+//! | `NOTIFIED` | a token |
+//!
+//! 1. `unpark` swaps in `NOTIFIED`. If it finds `PARKED`, it unparks the thread; else the owner will find the token.
+//! 2. `park` leaves only with a token, which it takes. The thread's own token (`std::thread::park`) is only
+//!    a hint to look again, so that user code may use it, too.
+//! 3. The thread is written before `PARKED`, and read only after it was found.
+use std::time::Duration;
+use sync_shim::{
+    atomic::{
+        AtomicU32,
+        Ordering::{AcqRel, Acquire},
+    },
+    sync::{Arc, Mutex},
+    thread::{self, Thread},
+};
+
+/// How a worker waits: an I/O driver is one.
+pub trait Park {
+    /// What wakes it.
+    type Unpark: Unpark;
+
+    /// Waits for an unpark since the last return, without end. May return early.
+    fn park(&mut self);
+
+    /// Waits for an unpark, or for `limit`. May return early.
+    fn park_timeout(&mut self, limit: Duration);
+
+    /// What wakes this.
+    fn unparker(&self) -> Self::Unpark;
+}
+
+/// Wakes a [`Park`].
+pub trait Unpark: Clone + Send + Sync + 'static {
+    /// Ends the current or the next `park`. Several at a time count as one. What this thread did before is
+    /// visible after the `park`.
+    fn unpark(&self);
+}
+
+const EMPTY: u32 = 0;
+const PARKED: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+struct Inner {
+    state: AtomicU32,
+    thread: Mutex<Option<Thread>>,
+}
+
+/// Parks whatever thread calls it.
+///
+/// A `park` that finds a token is one read-modify-write.
+pub struct ThreadPark(Arc<Inner>);
+
+/// Unparks a [`ThreadPark`]: one read-modify-write, and a system call if it sleeps.
+#[derive(Clone)]
+pub struct ThreadUnpark(Arc<Inner>);
+
+impl ThreadPark {
+    /// A parker without a token.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a parker belongs to a thread: say so"
+    )]
+    pub fn new() -> Self {
+        Self(Arc::new(Inner {
+            state: AtomicU32::new(EMPTY),
+            thread: Mutex::new(None),
+        }))
+    }
+
+    fn take_token(&self) -> bool {
+        // Ordering: Acquire pairs with `unpark`.
+        self.0
+            .state
+            .compare_exchange(NOTIFIED, EMPTY, Acquire, Acquire)
+            .is_ok()
+    }
+
+    fn park_with(&mut self, wait: impl Fn(), once: bool) {
+        if self.take_token() {
+            return;
+        }
+        *self.0.thread.lock() = Some(thread::current());
+        // Ordering: Release (of AcqRel) publishes the thread to `unpark`; Acquire if there is a token.
+        if self
+            .0
+            .state
+            .compare_exchange(EMPTY, PARKED, AcqRel, Acquire)
+            .is_ok()
+        {
+            loop {
+                wait();
+                if self.take_token() {
+                    return;
+                }
+                if once {
+                    break;
+                }
+            }
+        }
+        // There is a token, or the time ran out.
+        // Ordering: Acquire pairs with `unpark`.
+        self.0.state.swap(EMPTY, Acquire);
+    }
+}
+
+impl Park for ThreadPark {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.park_with(thread::park, false);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.park_with(|| thread::park_timeout(limit), true);
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        ThreadUnpark(self.0.clone())
+    }
+}
+
+impl Unpark for ThreadUnpark {
+    fn unpark(&self) {
+        // Ordering: Release publishes what came before to `park`; Acquire pairs with PARKED: the thread is read next.
+        if self.0.state.swap(NOTIFIED, AcqRel) == PARKED {
+            let thread = self.0.thread.lock().clone();
+            if let Some(thread) = thread {
+                thread.unpark();
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for ThreadPark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ThreadPark")
+    }
+}
+
+impl std::fmt::Debug for ThreadUnpark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ThreadUnpark")
+    }
+}
+
+#[cfg(test)]
+mod models;

@@ -1,0 +1,62 @@
+//! Unparks before, in and after a park.
+use super::*;
+use sync_shim::{atomic::Ordering::Relaxed, model, model_must_fail};
+
+/// A message under Relaxed, then an unpark: the parker sees it.
+///
+/// Bites: swap with Relaxed; unpark the thread only when the state was EMPTY (the park hangs).
+#[test]
+fn a_park_sees_what_came_before_its_unpark() {
+    model(|| {
+        let mut park = ThreadPark::new();
+        let message = Arc::new(AtomicU32::new(0));
+        let other = {
+            let (unpark, message) = (park.unparker(), message.clone());
+            thread::spawn(move || {
+                message.store(1, Relaxed);
+                unpark.unpark();
+            })
+        };
+        park.park();
+        assert_eq!(message.load(Relaxed), 1);
+        other.join().unwrap();
+    });
+}
+
+/// Two unparks are a token or two, in turn with two parks: the second park may need its own.
+///
+/// Bites: leave the token in `park`'s fast path.
+#[test]
+fn each_of_two_unparkers_ends_a_park_or_is_one_with_the_other() {
+    model(|| {
+        let mut park = ThreadPark::new();
+        let others = [(); 2].map(|()| {
+            let unpark = park.unparker();
+            thread::spawn(move || unpark.unpark())
+        });
+        park.park();
+        for other in others {
+            other.join().unwrap();
+        }
+        let token = park.take_token();
+        assert!(!park.take_token(), "two tokens at a time: {token}");
+    });
+}
+
+/// A parker that publishes PARKED with a plain store wipes out the token that was there: it would
+/// sleep for ever.
+#[test]
+fn a_plain_store_of_parked_loses_a_token() {
+    model_must_fail(|| {
+        let park = ThreadPark::new();
+        let unpark = park.unparker();
+        let other = thread::spawn(move || unpark.unpark());
+        if !park.take_token() {
+            park.0
+                .state
+                .store(PARKED, sync_shim::atomic::Ordering::Release);
+        }
+        other.join().unwrap();
+        assert_ne!(park.0.state.load(Relaxed), PARKED, "the token is gone");
+    });
+}

@@ -1,0 +1,126 @@
+//! A runtime: its worker threads and their end.
+use crate::{Builder, Handle, Snapshot, context, shared::Shared};
+use std::{fmt, future::Future, io};
+use sync_shim::{sync::Arc, thread};
+use task_header::JoinHandle;
+
+/// Worker threads that run tasks.
+///
+/// Dropping it refuses further spawns, drops the future of every task that is left, on a worker,
+/// and waits for the threads; closures of [`spawn_blocking`](Self::spawn_blocking) that have begun
+/// are waited for, the others dropped. Dropped by one of its own tasks it does the same without waiting.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let sum = runtime.block_on(async {
+///     let tasks: Vec<_> = (0..10).map(|i| selvedge::spawn(async move { i * i })).collect();
+///     let mut sum = 0;
+///     for task in tasks {
+///         sum += task.await.expect("no task panicked");
+///     }
+///     sum
+/// });
+/// assert_eq!(sum, 285);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Runtime {
+    handle: Handle,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Runtime {
+    /// A runtime with as many workers as the machine has processors for this process.
+    ///
+    /// # Errors
+    /// When a thread can't be started; none is left behind.
+    pub fn new() -> io::Result<Self> {
+        Builder::new().build()
+    }
+
+    pub(crate) fn assemble(shared: Arc<Shared>) -> Self {
+        Self {
+            handle: Handle::new(shared),
+            threads: Vec::new(),
+        }
+    }
+
+    pub(crate) fn adopt(&mut self, thread: thread::JoinHandle<()>) {
+        self.threads.push(thread);
+    }
+
+    /// A way in for other threads and other owners.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Spawns a task, which runs whether its handle is awaited or not.
+    ///
+    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the handle
+    /// detaches the task.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    /// Spawns a task that nobody waits for.
+    pub fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn_detached(future);
+    }
+
+    /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
+    /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
+    /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
+    pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.handle.spawn_blocking(f)
+    }
+
+    /// Waits on this thread for a future, which may spawn tasks on this runtime.
+    ///
+    /// # Panics
+    /// When the thread is in a runtime already, or the future panics.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.handle.block_on(future)
+    }
+
+    /// What the runtime has done so far.
+    pub fn metrics(&self) -> Snapshot {
+        self.handle.metrics()
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let shared = self.handle.shared();
+        shared.close();
+        shared.blocking.close();
+        let inside = context::with_worker(|local| Arc::ptr_eq(&local.shared, shared)) == Some(true)
+            || shared.blocking.is_current();
+        if inside {
+            return; // A thread can't wait for itself; each holds what it needs to end alone.
+        }
+        for thread in self.threads.drain(..) {
+            // A worker's own panic has been printed; there is nobody to give it to.
+            let _ = thread.join();
+        }
+        shared.blocking.wait();
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,325 @@
+//! The executor end to end, on real threads.
+use crate::{Builder, Handle, Runtime, spawn, spawn_blocking, spawn_detached, yield_now};
+use futures::{channel::oneshot, executor::block_on, future::join_all};
+use std::{
+    future::{Future, pending, poll_fn},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    task::Poll,
+    time::Duration,
+};
+
+fn workers(n: usize) -> Runtime {
+    Builder::new().workers(n).build().unwrap()
+}
+
+#[test]
+fn five_spawns_of_one_task_run_last_first_then_in_order() {
+    let runtime = workers(1);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let seen = order.clone();
+    let parent = runtime.spawn(async move {
+        let children: Vec<_> = (1..=5)
+            .map(|i| {
+                let order = order.clone();
+                spawn(async move { order.lock().unwrap().push(i) })
+            })
+            .collect();
+        join_all(children).await;
+    });
+    block_on(parent).unwrap();
+    assert_eq!(*seen.lock().unwrap(), [5, 1, 2, 3, 4]);
+}
+
+#[test]
+fn two_tasks_that_wake_each_other_let_a_third_run_within_three_slot_polls() {
+    let runtime = workers(1);
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let at_third = runtime.block_on(async move {
+        let task = spawn(async move {
+            let slots: [Arc<Mutex<Option<std::task::Waker>>>; 2] = Default::default();
+            let stop = Arc::new(AtomicBool::new(false));
+            let both = [0, 1].map(|me| {
+                let (slots, polls, stop) = (slots.clone(), polls.clone(), stop.clone());
+                spawn(poll_fn(move |cx| {
+                    if stop.load(SeqCst) {
+                        return Poll::Ready(());
+                    }
+                    polls.fetch_add(1, SeqCst);
+                    *slots[me].lock().unwrap() = Some(cx.waker().clone());
+                    if let Some(other) = slots[1 - me].lock().unwrap().take() {
+                        other.wake();
+                    }
+                    Poll::Pending
+                }))
+            });
+            for _ in 0..20 {
+                yield_now().await;
+            }
+            let before = counted.load(SeqCst);
+            yield_now().await;
+            let between = counted.load(SeqCst) - before;
+            stop.store(true, SeqCst);
+            for slot in &slots {
+                if let Some(waker) = slot.lock().unwrap().take() {
+                    waker.wake();
+                }
+            }
+            let _ = both.map(|task| task.abort());
+            between
+        });
+        task.await.unwrap()
+    });
+    assert!(
+        (1..=8).contains(&at_third),
+        "{at_third} polls between two of the third's"
+    );
+}
+
+#[test]
+fn a_task_in_the_injector_runs_within_61_ticks_of_a_saturated_worker() {
+    let runtime = workers(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let ticks = Arc::new(AtomicUsize::new(0));
+    for _ in 0..2 {
+        let (stop, ticks) = (stop.clone(), ticks.clone());
+        runtime.spawn_detached(async move {
+            while !stop.load(SeqCst) {
+                ticks.fetch_add(1, SeqCst);
+                yield_now().await;
+            }
+        });
+    }
+    while ticks.load(SeqCst) < 1_000 {
+        std::thread::yield_now();
+    }
+    let counted = ticks.clone();
+    let before = ticks.load(SeqCst);
+    let waited = block_on(runtime.spawn(async move { counted.load(SeqCst) })).unwrap() - before;
+    stop.store(true, SeqCst);
+    // Some ticks pass between the reading of the count and the push.
+    assert!(waited < 61 * 200, "{waited} ticks");
+}
+
+#[test]
+fn a_panic_stays_in_its_task() {
+    let runtime = workers(1);
+    let error = runtime
+        .block_on(runtime.spawn(async { panic!("on purpose") }))
+        .unwrap_err();
+    assert!(error.is_panic());
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    let error = runtime
+        .block_on(runtime.spawn_blocking(|| panic!("on purpose")))
+        .unwrap_err();
+    assert!(error.is_panic());
+}
+
+#[test]
+fn an_abort_ends_a_task_that_waits() {
+    let runtime = workers(2);
+    let task = runtime.spawn(pending::<()>());
+    task.abort();
+    assert!(block_on(task).unwrap_err().is_cancelled());
+}
+
+#[test]
+fn shutdown_drops_every_future_once_on_a_worker() {
+    struct Drops(Arc<Mutex<Vec<String>>>);
+    impl Drop for Drops {
+        fn drop(&mut self) {
+            let name = std::thread::current().name().unwrap_or("?").to_owned();
+            self.0.lock().unwrap().push(name);
+        }
+    }
+    let drops = Arc::new(Mutex::new(Vec::new()));
+    let runtime = workers(2);
+    let (started, ready) = mpsc::channel();
+    for _ in 0..100 {
+        let (held, started) = (Drops(drops.clone()), started.clone());
+        runtime.spawn_detached(async move {
+            let _held = held;
+            started.send(()).unwrap();
+            pending::<()>().await;
+        });
+    }
+    for _ in 0..100 {
+        ready.recv().unwrap();
+    }
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let drops = drops.lock().unwrap();
+    assert_eq!(drops.len(), 100);
+    assert!(
+        drops.iter().all(|name| name.starts_with("selvedge-")),
+        "{drops:?}"
+    );
+    assert!(block_on(handle.spawn(async {})).unwrap_err().is_cancelled());
+    assert!(
+        block_on(handle.spawn_blocking(|| ()))
+            .unwrap_err()
+            .is_cancelled()
+    );
+}
+
+#[test]
+fn a_runtime_dropped_by_its_own_task_ends() {
+    let runtime = workers(2);
+    let handle = runtime.handle().clone();
+    let (sent, ended) = mpsc::channel();
+    handle.spawn_detached(async move {
+        drop(runtime);
+        sent.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(20)).unwrap();
+}
+
+#[test]
+fn a_waker_outlives_its_runtime() {
+    let runtime = workers(1);
+    let (sender, receiver) = mpsc::channel();
+    runtime.spawn_detached(poll_fn(move |cx| {
+        sender.send(cx.waker().clone()).unwrap();
+        Poll::<()>::Pending
+    }));
+    let waker = receiver.recv().unwrap();
+    drop(runtime);
+    waker.wake_by_ref();
+    drop(waker);
+}
+
+#[test]
+fn blocking_closures_run_beside_tasks_and_are_waited_for() {
+    let done = Arc::new(AtomicUsize::new(0));
+    let runtime = workers(1);
+    let sum = runtime.block_on(async {
+        let tasks: Vec<_> = (0..20).map(|i| spawn_blocking(move || i)).collect();
+        join_all(tasks)
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .sum::<i32>()
+    });
+    assert_eq!(sum, 190);
+    let (sent, begun) = mpsc::channel();
+    let count = done.clone();
+    let task = runtime.spawn_blocking(move || {
+        sent.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        count.fetch_add(1, SeqCst);
+    });
+    begun.recv().unwrap();
+    drop(runtime);
+    assert_eq!(done.load(SeqCst), 1);
+    block_on(task).unwrap();
+}
+
+#[test]
+fn everything_spawned_runs_once_however_it_is_spawned() {
+    const TASKS: usize = 20_000;
+    let runtime = Builder::new().workers(2).ring_capacity(16).build().unwrap();
+    let ran = Arc::new(AtomicUsize::new(0));
+    runtime.block_on(async {
+        let outer: Vec<_> = (0..20)
+            .map(|_| {
+                let ran = ran.clone();
+                spawn(async move {
+                    for i in 0..TASKS / 20 {
+                        let ran = ran.clone();
+                        spawn_detached(async move {
+                            if i % 3 == 0 {
+                                yield_now().await;
+                            }
+                            ran.fetch_add(1, SeqCst);
+                        });
+                        if i % 7 == 0 {
+                            yield_now().await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        join_all(outer)
+            .await
+            .into_iter()
+            .for_each(|task| task.unwrap());
+        while ran.load(SeqCst) < TASKS {
+            spawn(yield_now()).await.unwrap();
+        }
+    });
+    let metrics = runtime.metrics();
+    assert_eq!(ran.load(SeqCst), TASKS);
+    assert!(metrics.spawned >= TASKS as u64 + 20, "{metrics}");
+    assert!(metrics.overflows > 0, "{metrics}");
+}
+
+#[test]
+fn messages_cross_between_workers_and_outside() {
+    let runtime = workers(2);
+    for _ in 0..200 {
+        let pairs: Vec<_> = (0..20)
+            .map(|i| {
+                let (ping, pinged) = oneshot::channel();
+                let (pong, ponged) = oneshot::channel();
+                let one = runtime.spawn(async move {
+                    ping.send(i).unwrap();
+                    ponged.await.unwrap()
+                });
+                runtime
+                    .spawn_detached(async move { pong.send(pinged.await.unwrap() + 1).unwrap() });
+                one
+            })
+            .collect();
+        for (i, pair) in pairs.into_iter().enumerate() {
+            assert_eq!(block_on(pair).unwrap(), i + 1);
+        }
+    }
+}
+
+#[test]
+fn wakes_from_outside_against_drops_of_the_runtime() {
+    for round in 0..200 {
+        let runtime = workers(2);
+        let (sender, receiver) = oneshot::channel::<()>();
+        let task = runtime.spawn(async move { receiver.await.is_ok() });
+        let other = std::thread::spawn(move || {
+            if round % 2 == 0 {
+                std::thread::yield_now();
+            }
+            let _ = sender.send(());
+        });
+        drop(runtime);
+        other.join().unwrap();
+        match block_on(task) {
+            Ok(received) => assert!(received),
+            Err(error) => assert!(error.is_cancelled()),
+        }
+    }
+}
+
+#[test]
+fn nesting_is_refused_with_words() {
+    let runtime = workers(1);
+    let handle = runtime.handle().clone();
+    let error = runtime
+        .block_on(runtime.spawn(async move { handle.block_on(async {}) }))
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("block_on was called by a task"),
+        "{error}"
+    );
+    assert!(Handle::try_current().is_none());
+    assert!(runtime.block_on(async { Handle::try_current().is_some() }));
+}
+
+#[test]
+fn a_yielding_task_takes_turns() {
+    fn assert_future<F: Future>(_: &F) {}
+    let yielding = yield_now();
+    assert_future(&yielding);
+    workers(1).block_on(yielding);
+}
