@@ -1,0 +1,156 @@
+//! A SHA-256 manifest of a directory tree, in the format that `sha256sum -c` checks.
+//!
+//! A task a directory, a task a file; what blocks (listing, reading) runs in `spawn_blocking`, hashing in
+//! the tasks; what they find comes over a channel. Permits bound open files and the memory for their contents, however
+//! wide the tree is.
+//!
+//! Exit status: 0, 1 if something could not be hashed (each is named on standard error), 2 if the
+//! directory or the arguments are no good.
+use async_channel::Receiver;
+use indicatif::{ProgressBar, ProgressStyle};
+use selvedge::Runtime;
+use std::{
+    ffi::OsString,
+    io::{self, BufWriter, IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+use walk::{Event, Walk};
+
+mod line;
+mod walk;
+
+const USAGE: &str = "usage: manifest [DIR]
+Prints a SHA-256 manifest of the files below DIR, sorted by path, for `sha256sum -c`.
+Without DIR: this workspace, less .git and target.";
+
+fn main() -> ExitCode {
+    let (root, skip): (PathBuf, &[&str]) = match arguments(std::env::args_os().skip(1).collect()) {
+        Ok(Some(root)) => (root, &[]),
+        Ok(None) => (workspace(), &[".git", "target"]),
+        Err(exit) => return exit,
+    };
+    let root = match std::fs::metadata(&root) {
+        Ok(meta) if meta.is_dir() => root,
+        Ok(_) => return complain(&root, "not a directory"),
+        Err(error) => return complain(&root, &error.to_string()),
+    };
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(Path::new("starting the runtime"), &error.to_string()),
+    };
+    let begun = Instant::now();
+    let mut found = runtime.block_on(async { collect(Walk::start(root, skip)).await });
+    let seconds = begun.elapsed().as_secs_f64();
+    found.lines.sort_unstable();
+    let written = write(&found.lines);
+    let metrics = runtime.metrics();
+    tell(&format!(
+        "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}",
+        found.lines.len(),
+        found.bytes,
+        metrics.spawned,
+        metrics.polls,
+        metrics.steals,
+        metrics.overflows,
+        metrics.parks
+    ));
+    match written {
+        Ok(()) if found.problems == 0 => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            tell(&format!("manifest: writing: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn arguments(arguments: Vec<OsString>) -> Result<Option<PathBuf>, ExitCode> {
+    match arguments.as_slice() {
+        [] => Ok(None),
+        [flag] if flag == "--help" || flag == "-h" => {
+            let _ = writeln!(io::stdout(), "{USAGE}");
+            Err(ExitCode::SUCCESS)
+        }
+        [dashes, dir] if dashes == "--" => Ok(Some(dir.into())),
+        [dir] if !dir.as_encoded_bytes().starts_with(b"-") => Ok(Some(dir.into())),
+        _ => {
+            tell(USAGE);
+            Err(ExitCode::from(2))
+        }
+    }
+}
+
+fn workspace() -> PathBuf {
+    let executor = Path::new(env!("CARGO_MANIFEST_DIR"));
+    executor.parent().unwrap_or(executor).to_path_buf()
+}
+
+fn complain(path: &Path, what: &str) -> ExitCode {
+    tell(&format!("manifest: {}: {what}", path.display()));
+    ExitCode::from(2)
+}
+
+/// A line on standard error; if nobody reads it, so be it.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// What the tasks have found: one line a file, keyed by its path.
+#[derive(Default)]
+struct Found {
+    lines: Vec<(Vec<u8>, [u8; 32])>,
+    bytes: u64,
+    problems: u64,
+}
+
+async fn collect(events: Receiver<Event>) -> Found {
+    let bar = progress_bar();
+    let mut found = Found::default();
+    // The channel ends when the last task is gone.
+    while let Ok(event) = events.recv().await {
+        match event {
+            Event::Files(n) => bar.inc_length(n),
+            Event::Hashed {
+                path,
+                digest,
+                bytes,
+            } => {
+                bar.inc(1);
+                found.bytes += bytes;
+                found
+                    .lines
+                    .push((path.into_os_string().into_encoded_bytes(), digest));
+            }
+            Event::Problem { path, what } => {
+                found.problems += 1;
+                bar.suspend(|| tell(&format!("manifest: {}: {what}", path.display())));
+            }
+        }
+    }
+    bar.finish_and_clear();
+    found
+}
+
+fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} files  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn write(lines: &[(Vec<u8>, [u8; 32])]) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    for (path, digest) in lines {
+        line::write(&mut out, path, digest)?;
+    }
+    out.flush()
+}

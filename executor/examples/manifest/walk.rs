@@ -1,0 +1,258 @@
+//! The tasks: one a directory, one a file.
+use async_channel::{Receiver, Sender};
+use selvedge::{spawn_blocking, spawn_detached};
+use sha2::{Digest, Sha256};
+use std::{
+    fs::{self, File},
+    future::Future,
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+};
+
+/// Files and directories open at a time.
+const PERMITS: usize = 64;
+
+/// Bytes of a file in memory at a time. With the permits this bounds the memory for contents.
+const CHUNK: usize = 256 * 1024;
+
+/// What a task has found.
+pub enum Event {
+    /// So many more files to hash.
+    Files(u64),
+    /// A file is hashed.
+    Hashed {
+        path: PathBuf,
+        digest: [u8; 32],
+        bytes: u64,
+    },
+    /// Something can't be.
+    Problem { path: PathBuf, what: String },
+}
+
+/// What every task has. The channel ends with the last clone.
+#[derive(Clone)]
+pub struct Walk {
+    events: Sender<Event>,
+    permits: (Sender<()>, Receiver<()>),
+}
+
+/// A directory on the way down: by links a tree may lead back into itself.
+struct Ancestor {
+    id: (u64, u64),
+    parent: Option<Arc<Ancestor>>,
+}
+
+struct Entries {
+    directories: Vec<(PathBuf, (u64, u64))>,
+    files: Vec<PathBuf>,
+    problems: Vec<(PathBuf, String)>,
+}
+
+impl Walk {
+    /// Walks `root`, less the entries directly in it that `skip` names.
+    pub fn start(root: PathBuf, skip: &'static [&'static str]) -> Receiver<Event> {
+        let (events, received) = async_channel::bounded(1_024);
+        let permits = async_channel::bounded(PERMITS);
+        for _ in 0..PERMITS {
+            permits
+                .0
+                .try_send(())
+                .expect("there is room for all permits");
+        }
+        let walk = Self { events, permits };
+        spawn_detached(async move {
+            let path = root.clone();
+            let id =
+                spawn_blocking(move || fs::metadata(path).map(|meta| (meta.dev(), meta.ino())))
+                    .await;
+            match id {
+                Ok(Ok(id)) => {
+                    walk.directory(root, Arc::new(Ancestor { id, parent: None }), skip)
+                        .await
+                }
+                Ok(Err(error)) => walk.problem(root, error.to_string()).await,
+                Err(error) => walk.problem(root, error.to_string()).await,
+            }
+        });
+        received
+    }
+
+    /// Runs `f` where it may block, as one of the few that may have something open.
+    async fn blocking<R: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> io::Result<R> + Send + 'static,
+    ) -> io::Result<R> {
+        spawn_blocking(f)
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    async fn permit(&self) -> Permit<'_> {
+        // The channel is open: this holds both ends.
+        let _ = self.permits.1.recv().await;
+        Permit(&self.permits.0)
+    }
+
+    async fn send(&self, event: Event) {
+        // Fails only if the collector is gone, and then so is the program.
+        let _ = self.events.send(event).await;
+    }
+
+    async fn problem(&self, path: PathBuf, what: String) {
+        self.send(Event::Problem { path, what }).await;
+    }
+
+    /// Boxed, since it spawns its like.
+    fn directory(
+        self,
+        path: PathBuf,
+        here: Arc<Ancestor>,
+        skip: &'static [&'static str],
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let permit = self.permit().await;
+            let listed = path.clone();
+            let entries = self.blocking(move || list(&listed, skip)).await;
+            drop(permit);
+            let entries = match entries {
+                Ok(entries) => entries,
+                Err(error) => return self.problem(path, error.to_string()).await,
+            };
+            for (path, what) in entries.problems {
+                self.problem(path, what).await;
+            }
+            self.send(Event::Files(entries.files.len() as u64)).await;
+            for (path, id) in entries.directories {
+                if here.leads_back_to(id) {
+                    self.problem(path, "a link back into its own parents".into())
+                        .await;
+                    continue;
+                }
+                let ancestor = Arc::new(Ancestor {
+                    id,
+                    parent: Some(here.clone()),
+                });
+                spawn_detached(self.clone().directory(path, ancestor, &[]));
+            }
+            for path in entries.files {
+                // Waiting here keeps the tasks few: a file's begins when it may open its file.
+                let _ = self.permits.1.recv().await;
+                spawn_detached(self.clone().file(path));
+            }
+        })
+    }
+
+    /// Hashes a file. Begins with a permit.
+    async fn file(self, path: PathBuf) {
+        let permit = Permit(&self.permits.0);
+        match self.hash(&path).await {
+            Ok((digest, bytes)) => {
+                drop(permit);
+                self.send(Event::Hashed {
+                    path,
+                    digest,
+                    bytes,
+                })
+                .await;
+            }
+            Err(error) => {
+                drop(permit);
+                self.problem(path, error.to_string()).await;
+            }
+        }
+    }
+
+    async fn hash(&self, path: &Path) -> io::Result<([u8; 32], u64)> {
+        let opened = path.to_path_buf();
+        let mut read = self
+            .blocking(move || next_chunk(File::open(opened)?, Vec::with_capacity(CHUNK)))
+            .await?;
+        let (mut sha, mut bytes) = (Sha256::new(), 0);
+        loop {
+            let (file, chunk) = read;
+            sha.update(&chunk);
+            bytes += chunk.len() as u64;
+            if chunk.len() < CHUNK {
+                return Ok((sha.finalize().into(), bytes));
+            }
+            // A long file takes turns with the others of its worker.
+            selvedge::yield_now().await;
+            read = self.blocking(move || next_chunk(file, chunk)).await?;
+        }
+    }
+}
+
+/// A place among those that may have something open.
+struct Permit<'a>(&'a Sender<()>);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        // There is room: this one's place.
+        let _ = self.0.try_send(());
+    }
+}
+
+impl Ancestor {
+    fn leads_back_to(&self, id: (u64, u64)) -> bool {
+        let mut at = Some(self);
+        while let Some(ancestor) = at {
+            if ancestor.id == id {
+                return true;
+            }
+            at = ancestor.parent.as_deref();
+        }
+        false
+    }
+}
+
+/// A chunk, short only at the end of the file.
+fn next_chunk(file: File, mut chunk: Vec<u8>) -> io::Result<(File, Vec<u8>)> {
+    chunk.clear();
+    let mut limited = file.take(CHUNK as u64);
+    limited.read_to_end(&mut chunk)?;
+    Ok((limited.into_inner(), chunk))
+}
+
+fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
+    let mut entries = Entries {
+        directories: Vec::new(),
+        files: Vec::new(),
+        problems: Vec::new(),
+    };
+    for entry in fs::read_dir(directory)? {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                entries
+                    .problems
+                    .push((directory.to_path_buf(), error.to_string()));
+                break;
+            }
+        };
+        if skip.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        let path = entry.path();
+        match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => entries.directories.push((path, (meta.dev(), meta.ino()))),
+            Ok(meta) if meta.is_file() => entries.files.push(path),
+            // Opened, a pipe would wait for its writer.
+            Ok(_) => entries
+                .problems
+                .push((path, "skipped, not a regular file".into())),
+            Err(error) => {
+                let broken = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
+                let what = if broken {
+                    "a broken link".into()
+                } else {
+                    error.to_string()
+                };
+                entries.problems.push((path, what));
+            }
+        }
+    }
+    Ok(entries)
+}
