@@ -1,2 +1,38 @@
-//! To be written.
-fn main() {}
+//! The project's own commands: `cargo xtask test`, `cargo xtask loom`.
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod loom;
+mod test;
+mod workspace;
+
+/// Checks a contributor runs before pushing, and the model checker.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything to run before pushing: format, lints, tests, examples, no_std builds, models.
+    Test(test::Options),
+    /// Runs the models, one process each, and reports executions and bounds.
+    Loom(loom::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Test(options) => test::run(&options),
+        Command::Loom(options) => loom::run(&options),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

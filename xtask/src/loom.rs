@@ -1,0 +1,444 @@
+//! `cargo xtask loom`: finds the models in the crates' test binaries and runs each in a process of its own.
+//!
+//! A model is a test below a module `models` that prints the line `model: executions=N bound=B outcome=O` when it
+//! has explored everything (`sync_shim::model`). Whatever ends without that line has not been explored.
+use crate::workspace::{self, cargo};
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::VecDeque,
+    io::{self, Read, Write},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::Mutex,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Options of `cargo xtask loom`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only the models of these packages.
+    #[arg(long = "crate", value_name = "PACKAGE")]
+    crates: Vec<String>,
+    /// Only models whose path contains this.
+    #[arg(long, value_name = "TEXT")]
+    model: Option<String>,
+    /// Lists the models and runs none.
+    #[arg(long)]
+    list: bool,
+    /// Also the large ones, whose names begin with `full_`.
+    #[arg(long)]
+    full: bool,
+    /// Writes the results to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// A model that takes longer is killed, which is a failure. 60, or 1800 with --full.
+    #[arg(long, value_name = "SECONDS")]
+    limit: Option<u64>,
+    /// Models at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+impl Options {
+    /// What a contributor runs before pushing.
+    pub(crate) fn quick() -> Self {
+        Self {
+            crates: Vec::new(),
+            model: None,
+            list: false,
+            full: false,
+            json: None,
+            limit: None,
+            jobs: 2,
+        }
+    }
+}
+
+struct Model {
+    package: String,
+    binary: PathBuf,
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Status {
+    Ok,
+    FailedAsItMust,
+    Failed,
+    Truncated,
+    Unexplored,
+    NoModel,
+}
+
+impl Status {
+    fn passes(self) -> bool {
+        matches!(self, Self::Ok | Self::FailedAsItMust)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::FailedAsItMust => "ok (fails as it must)",
+            Self::Failed => "FAILED",
+            Self::Truncated => "TRUNCATED (killed at the limit)",
+            Self::Unexplored => "UNEXPLORED (one execution or none)",
+            Self::NoModel => "NO MODEL (it printed no `model:` line)",
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    #[serde(rename = "crate")]
+    package: String,
+    model: String,
+    executions: u64,
+    seconds: f64,
+    bound: Option<u64>,
+    status: Status,
+}
+
+/// Runs what the options name; false when a model failed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    ensure!(options.jobs > 0, "--jobs is at least 1");
+    let models = find(options)?;
+    if options.list {
+        return Ok(print(
+            &models
+                .iter()
+                .map(|m| format!("{} {}\n", m.package, m.name))
+                .collect::<String>(),
+        ));
+    }
+    let limit = options
+        .limit
+        .unwrap_or(if options.full { 1_800 } else { 60 });
+    let begun = Instant::now();
+    let outcomes = run_all(models, options.jobs, Duration::from_secs(limit))?;
+    if let Some(file) = &options.json {
+        let json = serde_json::to_string_pretty(&outcomes)?;
+        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    }
+    let sum = |bounded: bool| -> u64 {
+        outcomes
+            .iter()
+            .filter(|o| o.bound.is_some() == bounded)
+            .map(|o| o.executions)
+            .sum()
+    };
+    let passed = outcomes
+        .iter()
+        .filter(|outcome| outcome.status.passes())
+        .count();
+    let failed = outcomes.len() - passed;
+    print(&format!(
+        "\n{} models, {} executions without a bound, {} with one, {:.1} s\n{passed} passed, {failed} failed\n",
+        outcomes.len(),
+        sum(false),
+        sum(true),
+        begun.elapsed().as_secs_f64(),
+    ));
+    Ok(failed == 0)
+}
+
+/// Prints; a reader that has gone is no failure.
+fn print(text: &str) -> bool {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    true
+}
+
+fn find(options: &Options) -> Result<Vec<Model>> {
+    let (packages, root) = workspace::load()?;
+    let all: Vec<_> = packages
+        .iter()
+        .filter(|p| p.is_modelled())
+        .map(|p| p.name.as_str())
+        .collect();
+    for name in &options.crates {
+        ensure!(
+            all.contains(&name.as_str()),
+            "no crate {name} with models; there are {}",
+            all.join(", ")
+        );
+    }
+    let wanted = all.iter().filter(|name| {
+        options.crates.is_empty() || options.crates.iter().any(|wanted| wanted == **name)
+    });
+    let mut models = Vec::new();
+    for package in wanted {
+        let binary = build(package, &root)?;
+        models.extend(list(package, binary)?);
+    }
+    let (found, mut skipped) = (models.len(), 0);
+    models.retain(|model| {
+        let matches = options
+            .model
+            .as_ref()
+            .is_none_or(|text| model.name.contains(text.as_str()));
+        let large = model
+            .name
+            .rsplit("::")
+            .next()
+            .is_some_and(|name| name.starts_with("full_"));
+        let skip = matches && large && !options.full;
+        skipped += usize::from(skip);
+        matches && !skip
+    });
+    if models.is_empty() {
+        bail!(
+            "no model matched; {found} exist (--list shows them), {skipped} of the matching only run with --full"
+        );
+    }
+    Ok(models)
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    executable: Option<PathBuf>,
+    #[serde(default)]
+    profile: Profile,
+}
+
+#[derive(Default, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Builds the unit tests of one package under the model. Packages are built apart, so that the
+/// features of one don't show in another.
+fn build(package: &str, root: &std::path::Path) -> Result<PathBuf> {
+    let output = cargo()
+        .current_dir(root)
+        .args([
+            "test",
+            "--no-run",
+            "--lib",
+            "--release",
+            "--message-format=json-render-diagnostics",
+        ])
+        .args(["--target-dir", "target/loom", "--package", package])
+        .env("RUSTFLAGS", "--cfg selvedge_loom -C debug-assertions=on")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo test")?;
+    ensure!(
+        output.status.success(),
+        "the models of {package} don't build"
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+        .filter(|message| message.reason == "compiler-artifact" && message.profile.test)
+        .find_map(|message| message.executable)
+        .with_context(|| format!("cargo names no test binary of {package}"))
+}
+
+fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
+    let output = Command::new(&binary)
+        .arg("--list")
+        .output()
+        .context("listing the models")?;
+    ensure!(
+        output.status.success(),
+        "{} --list failed",
+        binary.display()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .filter(|name| name.split("::").any(|module| module == "models"))
+        .map(|name| Model {
+            package: package.into(),
+            binary: binary.clone(),
+            name: name.into(),
+        })
+        .collect())
+}
+
+fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Result<Vec<Outcome>> {
+    let width = models
+        .iter()
+        .map(|m| m.package.len() + m.name.len() + 1)
+        .max()
+        .unwrap_or(0);
+    let queue = Mutex::new(VecDeque::from(models));
+    let outcomes = Mutex::new(Vec::new());
+    let failure = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no job panics").pop_front();
+                    let Some(model) = next else { return };
+                    match run_one(&model, limit) {
+                        Ok((outcome, said)) => {
+                            print(&line(&outcome, width, &said));
+                            outcomes.lock().expect("no job panics").push(outcome);
+                        }
+                        Err(error) => {
+                            *failure.lock().expect("no job panics") = Some(error);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = failure.into_inner()? {
+        return Err(error);
+    }
+    let mut outcomes = outcomes.into_inner()?;
+    outcomes.sort_by(|a, b| (&a.package, &a.model).cmp(&(&b.package, &b.model)));
+    Ok(outcomes)
+}
+
+fn line(outcome: &Outcome, width: usize, said: &str) -> String {
+    let name = format!("{} {}", outcome.package, outcome.model);
+    let bound = outcome
+        .bound
+        .map_or("none".into(), |bound| bound.to_string());
+    let mut line = format!(
+        "{name:width$}  {:>9} executions  {:>6.2} s  bound {bound:<4}  {}\n",
+        outcome.executions,
+        outcome.seconds,
+        outcome.status.words()
+    );
+    if !outcome.status.passes() {
+        line.push_str(said);
+        line.push('\n');
+    }
+    line
+}
+
+fn run_one(model: &Model, limit: Duration) -> Result<(Outcome, String)> {
+    let begun = Instant::now();
+    let mut command = Command::new(&model.binary);
+    command
+        .args(["--exact", &model.name, "--nocapture"])
+        .stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    for name in [
+        "LOOM_MAX_PREEMPTIONS",
+        "LOOM_MAX_BRANCHES",
+        "LOOM_MAX_PERMUTATIONS",
+        "LOOM_MAX_DURATION",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .env_remove("LOOM_CHECKPOINT_FILE")
+        .env_remove("LOOM_LOG")
+        .env_remove("LOOM_LOCATION");
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("starting {}", model.binary.display()))?;
+    let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let ended = wait(&mut child, limit)?;
+    let said = out.join().unwrap_or_default() + &err.join().unwrap_or_default();
+    let report = said.lines().find_map(parse);
+    let status = match (ended, &report) {
+        (None, _) => Status::Truncated,
+        (Some(exit), _) if !exit.success() => Status::Failed,
+        (_, None) => Status::NoModel,
+        (_, Some(report)) if report.must_fail => Status::FailedAsItMust,
+        (_, Some(report)) if report.executions <= 1 => Status::Unexplored,
+        _ => Status::Ok,
+    };
+    let outcome = Outcome {
+        package: model.package.clone(),
+        model: model.name.clone(),
+        executions: report.as_ref().map_or(0, |report| report.executions),
+        seconds: begun.elapsed().as_secs_f64(),
+        bound: report.and_then(|report| report.bound),
+        status,
+    };
+    let how = ended.map_or(String::new(), |exit| format!("{exit}"));
+    Ok((outcome, format!("{said}\n{how}")))
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// `None` when the child had to be killed.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= end {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Report {
+    executions: u64,
+    bound: Option<u64>,
+    must_fail: bool,
+}
+
+/// Reads a `model:` line.
+fn parse(line: &str) -> Option<Report> {
+    let mut fields = line.strip_prefix("model: ")?.split(' ');
+    let executions = fields.next()?.strip_prefix("executions=")?.parse().ok()?;
+    let bound = match fields.next()?.strip_prefix("bound=")? {
+        "none" => None,
+        bound => Some(bound.parse().ok()?),
+    };
+    let must_fail = match fields.next()?.strip_prefix("outcome=")? {
+        "complete" => false,
+        "failed-as-it-must" => true,
+        _ => return None,
+    };
+    Some(Report {
+        executions,
+        bound,
+        must_fail,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_line_is_read_and_nothing_else_is() {
+        let report = Report {
+            executions: 12,
+            bound: None,
+            must_fail: false,
+        };
+        assert_eq!(
+            parse("model: executions=12 bound=none outcome=complete"),
+            Some(report)
+        );
+        let report = Report {
+            executions: 1,
+            bound: Some(2),
+            must_fail: true,
+        };
+        assert_eq!(
+            parse("model: executions=1 bound=2 outcome=failed-as-it-must"),
+            Some(report)
+        );
+        assert_eq!(parse("model: executions=1 bound=2 outcome=great"), None);
+        assert_eq!(parse("test models::a ... ok"), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
+use crate::{
+    loom,
+    workspace::{self, cargo},
+};
+use anyhow::{Context, Result, ensure};
+use std::{process::Command, time::Instant};
+
+/// Options of `cargo xtask test`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only these steps.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// All but these steps.
+    #[arg(long, value_name = "STEP")]
+    skip: Vec<String>,
+    /// Lists the steps and runs none.
+    #[arg(long)]
+    list: bool,
+}
+
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn() -> Result<bool>,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        what: "format check",
+        run: fmt,
+    },
+    Step {
+        name: "clippy",
+        what: "lints, on the real backend and under the model",
+        run: clippy,
+    },
+    Step {
+        name: "no-std",
+        what: "the parts without std",
+        run: no_std,
+    },
+    Step {
+        name: "examples",
+        what: "the executor's examples",
+        run: examples,
+    },
+    Step {
+        name: "doc",
+        what: "documentation",
+        run: doc,
+    },
+    Step {
+        name: "test",
+        what: "unit, integration and doc tests",
+        run: test,
+    },
+    Step {
+        name: "loom",
+        what: "the models, quick setting",
+        run: || loom::run(&loom::Options::quick()),
+    },
+];
+
+/// Runs the steps; false when one failed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    for name in options.only.iter().chain(&options.skip) {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        ensure!(
+            names.contains(&name.as_str()),
+            "no step {name}; there are {}",
+            names.join(", ")
+        );
+    }
+    let chosen = STEPS.iter().filter(|step| {
+        let named = |list: &[String]| list.iter().any(|name| name == step.name);
+        (options.only.is_empty() || named(&options.only)) && !named(&options.skip)
+    });
+    for step in chosen {
+        println!("== {}: {}", step.name, step.what);
+        if options.list {
+            continue;
+        }
+        let begun = Instant::now();
+        let passed = (step.run)()?;
+        let word = if passed { "ok" } else { "FAILED" };
+        println!(
+            "== {}: {word}, {:.0} s\n",
+            step.name,
+            begun.elapsed().as_secs_f64()
+        );
+        if !passed {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn succeeds(command: &mut Command) -> Result<bool> {
+    let status = command
+        .status()
+        .with_context(|| format!("running {:?}", command.get_program()))?;
+    if !status.success() {
+        eprintln!("failed: {command:?}");
+    }
+    Ok(status.success())
+}
+
+fn fmt() -> Result<bool> {
+    succeeds(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<bool> {
+    let native = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    if !succeeds(cargo().args(native))? {
+        return Ok(false);
+    }
+    let mut modelled = cargo();
+    modelled.args([
+        "clippy",
+        "--lib",
+        "--tests",
+        "--target-dir",
+        "target/loom-clippy",
+    ]);
+    for package in workspace::load()?
+        .0
+        .iter()
+        .filter(|package| package.is_modelled())
+    {
+        modelled.args(["--package", &package.name]);
+    }
+    modelled
+        .env("RUSTFLAGS", "--cfg selvedge_loom")
+        .args(["--", "-D", "warnings"]);
+    succeeds(&mut modelled)
+}
+
+/// One by one, so that no feature of one member comes from another. That a crate is `no_std` then is its own
+/// attribute's word: the host has std, but a crate that names it under `no_std` doesn't compile.
+fn no_std() -> Result<bool> {
+    let parts = [
+        "sync-shim",
+        "queue-spmc",
+        "queue-global",
+        "waker-vtable",
+        "task-header",
+        "coop-budget",
+    ];
+    for part in parts {
+        if !succeeds(cargo().args(["build", "--no-default-features", "--package", part]))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn examples() -> Result<bool> {
+    succeeds(cargo().args(["build", "--release", "--examples", "--package", "selvedge"]))
+}
+
+fn doc() -> Result<bool> {
+    let mut doc = cargo();
+    doc.args(["doc", "--workspace", "--no-deps", "--all-features"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    succeeds(&mut doc)
+}
+
+fn test() -> Result<bool> {
+    succeeds(cargo().args(["test", "--workspace", "--all-features"]))
+}

@@ -1,0 +1,63 @@
+//! What cargo says of the workspace.
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_root: PathBuf,
+}
+
+/// A member of the workspace.
+#[derive(Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    dependencies: Vec<Dependency>,
+    publish: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+}
+
+impl Package {
+    /// Whether it goes to the registry.
+    pub(crate) fn is_published(&self) -> bool {
+        self.publish.is_none()
+    }
+
+    /// Whether it may have models: it is the shim, or a published crate on top of it.
+    pub(crate) fn is_modelled(&self) -> bool {
+        let shim = "sync-shim";
+        self.is_published()
+            && (self.name == shim
+                || self
+                    .dependencies
+                    .iter()
+                    .any(|dependency| dependency.name == shim))
+    }
+}
+
+/// The members, and where the workspace is.
+pub(crate) fn load() -> Result<(Vec<Package>, PathBuf)> {
+    let output = cargo()
+        .args(["metadata", "--format-version=1", "--no-deps"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata failed");
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    Ok((metadata.packages, metadata.workspace_root))
+}
+
+/// The cargo that runs this, free of what it set for this process.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.env_remove("CARGO_TARGET_DIR");
+    command
+}
