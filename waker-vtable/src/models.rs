@@ -1,0 +1,148 @@
+//! A small counted target under clones, wakes and drops from two threads. Its free retires its atomics first, so
+//! that an access which is not ordered before it fails the model.
+use crate::*;
+use std::{ptr::NonNull, task::Waker};
+use sync_shim::{
+    alloc::{Layout, alloc, dealloc},
+    atomic::{
+        AtomicUsize,
+        Ordering::{self, AcqRel, Relaxed},
+        Retire,
+    },
+    model, model_must_fail,
+    sync::Arc,
+    thread,
+};
+
+/// `STRONG` says whether the count is dropped with the order that it needs.
+#[repr(C)]
+struct Target<const STRONG: bool> {
+    header: WakeHeader,
+    refs: AtomicUsize,
+    wakes: AtomicUsize,
+    /// Not the model's: it outlives the executions.
+    frees: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl<const STRONG: bool> Target<STRONG> {
+    const VTABLE: &'static TargetVtable = &TargetVtable::of::<Self>();
+    const DROP: Ordering = if STRONG { AcqRel } else { Relaxed };
+
+    fn waker(frees: &std::sync::Arc<std::sync::atomic::AtomicUsize>) -> Waker {
+        // SAFETY: the layout has a size.
+        let block = unsafe { alloc(Layout::new::<Self>()) }.cast::<Self>();
+        let this = NonNull::new(block).expect("there is memory");
+        let value = Self {
+            header: WakeHeader::new(Self::VTABLE),
+            refs: AtomicUsize::new(1),
+            wakes: AtomicUsize::new(0),
+            frees: frees.clone(),
+        };
+        // SAFETY: fresh, of this layout.
+        unsafe { this.write(value) };
+        // SAFETY: the one reference goes to the waker.
+        unsafe { waker(this) }
+    }
+}
+
+// SAFETY: `repr(C)`, the header first and with its own table; counted (for `STRONG`; else unsound, as a model is to find).
+unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
+    unsafe fn ref_inc(this: NonNull<Self>) {
+        // SAFETY: the caller has a reference.
+        unsafe { this.as_ref() }.refs.fetch_add(1, Relaxed);
+    }
+
+    unsafe fn ref_dec(this: NonNull<Self>) {
+        if std::thread::panicking() {
+            return; // The model has found something; a second panic would hide it.
+        }
+        // SAFETY: the caller has a reference.
+        if unsafe { this.as_ref() }.refs.fetch_sub(1, Self::DROP) != 1 {
+            return;
+        }
+        // SAFETY: that was the last.
+        let last = unsafe { &mut *this.as_ptr() };
+        let sound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            last.refs.retire();
+            last.wakes.retire();
+        }));
+        last.frees.fetch_add(1, Relaxed);
+        // SAFETY: initialised, dropped once.
+        unsafe { this.drop_in_place() };
+        // SAFETY: `waker` got it with this layout.
+        unsafe { dealloc(this.as_ptr().cast(), Layout::new::<Self>()) };
+        // Only now: loom aborts when it fails with a block that is not freed.
+        if let Err(found) = sound {
+            std::panic::resume_unwind(found);
+        }
+    }
+
+    unsafe fn wake_by_ref(this: NonNull<Self>) {
+        // SAFETY: the caller has a reference.
+        unsafe { this.as_ref() }.wakes.fetch_add(1, Relaxed);
+    }
+
+    unsafe fn wake_by_val(this: NonNull<Self>) {
+        // SAFETY: the caller has a reference.
+        unsafe { Self::wake_by_ref(this) };
+        // SAFETY: the caller gives it up.
+        unsafe { Self::ref_dec(this) };
+    }
+}
+
+fn clone_wake_and_drop<const STRONG: bool>() {
+    let frees = std::sync::Arc::default();
+    let waker = Target::<STRONG>::waker(&frees);
+    let other = {
+        let waker = waker.clone();
+        thread::spawn(move || {
+            waker.wake_by_ref();
+            drop(waker);
+        })
+    };
+    let second = waker.clone();
+    assert!(second.will_wake(&waker));
+    drop(waker);
+    second.wake();
+    other.join().unwrap();
+    assert_eq!(frees.load(Relaxed), 1);
+}
+
+/// Clones, wakes and drops from two threads free once.
+///
+/// Bites: forget `ref_inc` in `clone`; the negative model below.
+#[test]
+fn the_last_of_two_threads_wakers_frees_once() {
+    model(clone_wake_and_drop::<true>);
+}
+
+#[test]
+fn a_count_dropped_with_relaxed_is_a_use_after_free() {
+    model_must_fail(clone_wake_and_drop::<false>);
+}
+
+/// A counted pointer's wakers, from two threads.
+///
+/// Bites: forget the drop in `wake` (the leak fails the model).
+#[test]
+fn an_arc_goes_with_its_last_waker() {
+    struct Count(AtomicUsize);
+    impl WakeRef for Count {
+        fn wake(&self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    model(|| {
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = from_arc(count.clone());
+        let other = {
+            let waker = waker.clone();
+            thread::spawn(move || waker.wake())
+        };
+        waker.wake_by_ref();
+        drop(waker);
+        other.join().unwrap();
+        assert_eq!(count.0.load(Relaxed), 2);
+        assert_eq!(Arc::strong_count(&count), 1);
+    });
+}
