@@ -135,7 +135,7 @@ fn an_unreadable_file_is_named() {
     let (_held, root) = tree();
     let path = root.join("secret");
     fs::write(&path, b"secret").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
     fs::set_permissions(&path, mode).unwrap();
     if fs::read(&path).is_ok() {
         return; // Root reads everything.

@@ -1,0 +1,80 @@
+//! An executor of one's own from three parts, without `selvedge`: a task cell (`task-header`), a queue
+//! of cells (`queue-global`), and a waker of one's own (`waker-vtable`).
+use queue_global::Injector;
+use std::{future::Future, pin::pin, task::Context, task::Poll, thread};
+use sync_shim::sync::Arc;
+use task_header::{JoinError, JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
+
+/// Tasks link themselves into the queue, so a push allocates nothing. Any thread may push.
+struct Shared {
+    queue: Injector<Node<Scheduler>>,
+    thread: thread::Thread,
+}
+/// To wake the executor is to unpark its thread; `waker-vtable` makes a `Waker` of that.
+impl waker_vtable::WakeRef for Shared {
+    fn wake(&self) {
+        self.thread.unpark();
+    }
+}
+/// What a task needs to get back into its queue. Every task holds one.
+struct Scheduler(Arc<Shared>);
+impl Schedule for Scheduler {
+    /// A task's waker was woken. The task comes by value: what is used after the push is cloned.
+    fn schedule(task: Notified<Self>, _why: WakeKind) {
+        let shared = task.scheduler().0.clone();
+        shared.queue.requeue(task);
+        shared.thread.unpark();
+    }
+}
+struct Executor {
+    shared: Arc<Shared>,
+    /// Tasks that wait: a wake finds them without a count, and the end can drop them.
+    owned: Owned<Scheduler>,
+}
+impl Executor {
+    fn new() -> Self {
+        let (queue, thread) = (Injector::new(), thread::current());
+        let shared = Arc::new(Shared { queue, thread });
+        let owned = Owned::new(waker_vtable::from_arc(shared.clone()));
+        Self { shared, owned }
+    }
+
+    /// One allocation: a `Notified` for the queue, and a handle for the caller.
+    fn spawn<F: Future<Output: Send> + Send + 'static>(&self, future: F) -> JoinHandle<F::Output> {
+        let (task, join) = task_header::new(future, Scheduler(self.shared.clone()));
+        self.shared.queue.requeue(task);
+        join
+    }
+
+    /// Runs tasks until `main` is done, and parks when none is queued.
+    fn block_on<T>(&mut self, main: JoinHandle<T>) -> Result<T, JoinError> {
+        let (mut main, waker) = (pin!(main), waker_vtable::from_arc(self.shared.clone()));
+        loop {
+            if let Poll::Ready(output) = main.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return output;
+            }
+            while let Some(task) = self.shared.queue.pop() {
+                if let Ran::Notified(again) = self.owned.run(task) {
+                    self.shared.queue.requeue(again); // Woken in its own poll: behind the others.
+                }
+            }
+            thread::park(); // A finished `main` has unparked this thread.
+        }
+    }
+}
+impl Drop for Executor {
+    // The tasks that are left wait in the list, or in the queue.
+    fn drop(&mut self) {
+        self.owned.cancel_all();
+        drop(self.shared.queue.pop_n(usize::MAX));
+        self.owned.drain();
+    }
+}
+
+fn main() {
+    let mut executor = Executor::new();
+    let (sender, receiver) = async_channel::bounded(1);
+    executor.spawn(async move { sender.send(42).await });
+    let task = executor.spawn(async move { receiver.recv().await });
+    println!("a task received {:?}", executor.block_on(task));
+}
