@@ -1,17 +1,11 @@
-//! One vocabulary of atomics, cells, threads and allocation with several backends behind it.
-//!
-//! | backend | chosen by | what it is |
-//! |---|---|---|
-//! | core/std | nothing | re-exports and inlined newtypes: no cost |
-//! | loom | `--cfg selvedge_loom` | exhaustive models |
-//! | shuttle | `--cfg selvedge_shuttle` | random schedules |
-//! | count | `--cfg selvedge_count` | std, counting read-modify-writes and `SeqCst` fences |
-//! | tsan | `--cfg selvedge_tsan` | std, with fences that ThreadSanitizer understands |
+#![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc as alloc_crate;
 
 mod backend;
+#[cfg(all(test, feature = "std"))]
+mod litmus;
 mod padded;
 
 pub mod alloc;

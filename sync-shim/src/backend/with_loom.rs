@@ -131,23 +131,41 @@ pub mod thread {
         park();
     }
 
-    /// Spawns a thread. Both sides first do a read-modify-write on an atomic of their own: it keeps
-    /// loom's partial-order reduction from exploring some racing pairs only once (loom issue 392).
+    /// Spawns a thread. Both sides then first do a read-modify-write on an atomic of their own, in
+    /// either order: it keeps loom's partial-order reduction from exploring some racing pairs only
+    /// once (loom issue 392).
     pub fn spawn<F, T>(f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
-        loom::thread::spawn(ordered(f))
+        let race = Race::new();
+        let spawned = loom::thread::spawn(race.before(f));
+        race.enter();
+        spawned
     }
 
-    fn ordered<F: FnOnce() -> T + 'static, T: 'static>(f: F) -> impl FnOnce() -> T + 'static {
-        let touched = Arc::new(AtomicUsize::new(0));
-        touched.fetch_add(1, Relaxed);
-        move || {
-            touched.fetch_add(1, Relaxed);
-            drop(touched);
-            f()
+    #[derive(Clone)]
+    struct Race(Arc<AtomicUsize>);
+
+    impl Race {
+        fn new() -> Self {
+            Self(Arc::new(AtomicUsize::new(0)))
+        }
+
+        fn enter(self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+
+        fn before<T: 'static>(
+            &self,
+            f: impl FnOnce() -> T + 'static,
+        ) -> impl FnOnce() -> T + 'static {
+            let race = self.clone();
+            move || {
+                race.enter();
+                f()
+            }
         }
     }
 
@@ -178,7 +196,10 @@ pub mod thread {
             F: FnOnce() -> T + Send + 'static,
             T: Send + 'static,
         {
-            self.0.spawn(ordered(f))
+            let race = Race::new();
+            let spawned = self.0.spawn(race.before(f))?;
+            race.enter();
+            Ok(spawned)
         }
     }
 }

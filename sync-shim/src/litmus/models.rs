@@ -1,0 +1,259 @@
+//! Each case pins an answer of the installed loom. One that fails names what has changed; the rules that rest on it
+//! are then to be looked at again.
+use crate::{
+    atomic::{
+        AtomicUsize,
+        Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst},
+        Retire, fence,
+    },
+    cell::UnsafeCell,
+    model, model_must_fail,
+    sync::Arc,
+    thread,
+};
+use std::sync::{Mutex, OnceLock};
+
+/// Two atomics and two threads, whose results are collected over all executions.
+fn outcomes(
+    left: fn(&AtomicUsize, &AtomicUsize) -> usize,
+    right: fn(&AtomicUsize, &AtomicUsize) -> usize,
+    check: fn(&[(usize, usize)]),
+) {
+    let seen: &'static Mutex<Vec<(usize, usize)>> = Box::leak(Box::default());
+    model(move || {
+        let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let other = {
+            let both = both.clone();
+            thread::spawn(move || right(&both.0, &both.1))
+        };
+        let l = left(&both.0, &both.1);
+        let pair = (l, other.join().unwrap());
+        let mut seen = seen.lock().unwrap();
+        if !seen.contains(&pair) {
+            seen.push(pair);
+        }
+    });
+    check(&seen.lock().unwrap());
+}
+
+fn store_then_load(
+    mine: &AtomicUsize,
+    theirs: &AtomicUsize,
+    order: Ordering,
+    fenced: bool,
+) -> usize {
+    mine.store(1, if order == SeqCst { SeqCst } else { Relaxed });
+    if fenced {
+        fence(SeqCst);
+    }
+    theirs.load(order)
+}
+
+#[test]
+fn store_buffering_with_fences_never_misses_both() {
+    outcomes(
+        |x, y| store_then_load(x, y, Relaxed, true),
+        |x, y| store_then_load(y, x, Relaxed, true),
+        |seen| assert!(!seen.contains(&(0, 0)) && seen.len() == 3, "{seen:?}"),
+    );
+}
+
+#[test]
+fn store_buffering_without_fences_misses_both() {
+    outcomes(
+        |x, y| store_then_load(x, y, Relaxed, false),
+        |x, y| store_then_load(y, x, Relaxed, false),
+        |seen| assert!(seen.contains(&(0, 0)), "{seen:?}"),
+    );
+}
+
+/// A blind spot: the language forbids (0, 0) here.
+#[test]
+fn store_buffering_with_seqcst_accesses_is_taken_for_acqrel() {
+    outcomes(
+        |x, y| store_then_load(x, y, SeqCst, false),
+        |x, y| store_then_load(y, x, SeqCst, false),
+        |seen| {
+            assert!(
+                seen.contains(&(0, 0)),
+                "loom orders SeqCst accesses now: {seen:?}"
+            )
+        },
+    );
+}
+
+fn message_passing(release: Ordering, acquire: Ordering) {
+    let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0)));
+    // The cell is loom's, which checks the accesses; `Arc` is loom's, too, and asks for nothing.
+    let other = {
+        let data = data.clone();
+        thread::spawn(move || {
+            // SAFETY: ordered by the flag, or reported by the model.
+            data.0.with_mut(|value| unsafe { *value = 1 });
+            data.1.store(1, release);
+        })
+    };
+    if data.1.load(acquire) == 1 {
+        // SAFETY: as above.
+        assert_eq!(data.0.with(|value| unsafe { *value }), 1);
+    }
+    other.join().unwrap();
+}
+
+#[test]
+fn message_passing_by_release_and_acquire_holds() {
+    model(|| message_passing(Release, Acquire));
+}
+
+#[test]
+fn message_passing_by_a_relaxed_store_is_a_race() {
+    model_must_fail(|| message_passing(Relaxed, Acquire));
+}
+
+#[test]
+fn message_passing_by_a_relaxed_load_is_a_race() {
+    model_must_fail(|| message_passing(Release, Relaxed));
+}
+
+#[test]
+fn load_buffering_is_not_explored() {
+    outcomes(
+        |x, y| {
+            let seen = x.load(Relaxed);
+            y.store(1, Relaxed);
+            seen
+        },
+        |x, y| {
+            let seen = y.load(Relaxed);
+            x.store(1, Relaxed);
+            seen
+        },
+        |seen| {
+            assert!(
+                !seen.contains(&(1, 1)),
+                "loom explores load buffering now: {seen:?}"
+            )
+        },
+    );
+}
+
+fn release_sequence(second: fn(&AtomicUsize)) {
+    let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0)));
+    let other = {
+        let data = data.clone();
+        thread::spawn(move || {
+            // SAFETY: ordered by the flag, or reported by the model.
+            data.0.with_mut(|value| unsafe { *value = 1 });
+            data.1.store(1, Release);
+            second(&data.1);
+        })
+    };
+    if data.1.load(Acquire) == 2 {
+        // SAFETY: as above.
+        data.0.with(|value| unsafe { *value });
+    }
+    other.join().unwrap();
+}
+
+#[test]
+fn a_read_modify_write_continues_a_release_sequence() {
+    model(|| {
+        release_sequence(|flag| {
+            flag.fetch_add(1, Relaxed);
+        });
+    });
+}
+
+#[test]
+fn a_relaxed_store_by_the_same_thread_breaks_a_release_sequence() {
+    model_must_fail(|| release_sequence(|flag| flag.store(2, Relaxed)));
+}
+
+/// What `thread::spawn` of this crate is for: raw, this shape is explored once.
+#[test]
+fn a_load_and_a_store_beside_a_load_are_explored_in_both_orders() {
+    outcomes(
+        |x, _| x.load(Relaxed),
+        |x, _| {
+            let seen = x.load(Relaxed);
+            x.store(1, Relaxed);
+            seen
+        },
+        |seen| assert!(seen.contains(&(0, 0)) && seen.contains(&(1, 0)), "{seen:?}"),
+    );
+}
+
+#[test]
+fn a_failed_exchange_never_reads_a_stale_value() {
+    static STALE: OnceLock<()> = OnceLock::new();
+    model(|| {
+        let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let other = {
+            let both = both.clone();
+            thread::spawn(move || both.0.store(1, Relaxed))
+        };
+        // 2 is never there: the exchange fails, with what was stored last.
+        let first = both.0.compare_exchange(2, 3, AcqRel, Relaxed).unwrap_err();
+        other.join().unwrap();
+        let second = both.0.compare_exchange(2, 3, AcqRel, Relaxed).unwrap_err();
+        if first > second || second == 0 {
+            let _ = STALE.set(());
+        }
+    });
+    assert!(
+        STALE.get().is_none(),
+        "loom lets a failed exchange read old values now"
+    );
+}
+
+/// A block whose last use by another thread is not ordered before its end.
+fn use_against_end(retire: bool) {
+    let word = Arc::new(Racy(UnsafeCell::new(AtomicUsize::new(0))));
+    let other = {
+        let word = word.clone();
+        thread::spawn(move || {
+            // SAFETY: not ordered with the end below, which is the case in question.
+            let word = unsafe { &*word.0.with(|word| word) };
+            word.fetch_add(1, Relaxed);
+        })
+    };
+    if retire {
+        // SAFETY: as above.
+        let word = unsafe { &mut *word.0.with(|word| word.cast_mut()) };
+        word.retire();
+    }
+    other.join().unwrap();
+}
+
+struct Racy(UnsafeCell<AtomicUsize>);
+
+// SAFETY: not sound, on purpose.
+unsafe impl Send for Racy {}
+
+// SAFETY: as above.
+unsafe impl Sync for Racy {}
+
+#[test]
+fn a_use_that_is_not_ordered_before_the_end_is_seen_by_retire() {
+    model_must_fail(|| use_against_end(true));
+}
+
+#[test]
+fn a_use_that_is_not_ordered_before_the_end_passes_without_retire() {
+    model(|| {
+        // One more atomic, so that there is something to explore.
+        let turn = Arc::new(AtomicUsize::new(0));
+        let other = {
+            let turn = turn.clone();
+            thread::spawn(move || turn.store(1, Relaxed))
+        };
+        use_against_end(false);
+        turn.load(Relaxed);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_counted_pointer_that_is_forgotten_is_seen() {
+    model_must_fail(|| std::mem::forget(Arc::new(0)));
+}
