@@ -663,6 +663,8 @@ impl<T> fmt::Display for Full<T> {
 
 impl<T> core::error::Error for Full<T> {}
 
+#[cfg(all(test, selvedge_count))]
+mod counts;
 #[cfg(all(test, feature = "std"))]
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

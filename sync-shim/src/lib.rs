@@ -11,6 +11,7 @@ mod padded;
 pub mod alloc;
 pub mod atomic;
 pub mod cell;
+pub mod count;
 pub mod hint;
 #[cfg(feature = "std")]
 mod model;
@@ -26,3 +27,7 @@ pub use padded::CachePadded;
 #[cfg(selvedge_loom)]
 #[doc(hidden)]
 pub use loom;
+
+#[cfg(selvedge_shuttle)]
+#[doc(hidden)]
+pub use shuttle;

@@ -88,7 +88,22 @@ impl Model {
         });
     }
 
-    #[cfg(not(selvedge_loom))]
+    /// `SELVEDGE_ITERATIONS` random schedules, 1,000 by default.
+    #[cfg(selvedge_shuttle)]
+    fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
+        let said = std::env::var("SELVEDGE_ITERATIONS").ok();
+        let iterations = said.map_or(1_000, |n| {
+            n.parse().expect("SELVEDGE_ITERATIONS is a number")
+        });
+        let runs = runs.clone();
+        let counted = move || {
+            runs.fetch_add(1, Relaxed);
+            scenario();
+        };
+        shuttle::check_random(counted, iterations);
+    }
+
+    #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
         for _ in 0..200 {
             runs.fetch_add(1, Relaxed);

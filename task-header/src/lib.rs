@@ -25,6 +25,8 @@ pub use owned::Owned;
 pub use queue::Node;
 pub use spawn::{Id, Schedule, WakeKind, new, new_detached};
 
+#[cfg(all(test, selvedge_count))]
+mod counts;
 #[cfg(test)]
 mod layout;
 #[cfg(all(test, feature = "std"))]

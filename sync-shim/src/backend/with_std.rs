@@ -139,7 +139,7 @@ pub mod thread {
 }
 
 /// Declares thread-locals of the backend: `std::thread_local!`'s syntax without `const` blocks.
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(selvedge_shuttle)))]
 #[macro_export]
 macro_rules! thread_local {
     ($($t:tt)*) => { ::std::thread_local! { $($t)* } };

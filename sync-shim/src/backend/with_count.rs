@@ -1,0 +1,172 @@
+//! std, with atomics that count what they cost.
+//!
+//! Counted per thread: read-modify-writes (failed exchanges too: they cost the same), those of them on lines
+//! that were marked as shared by all workers, and `SeqCst` fences.
+use std::cell::Cell;
+
+/// What a piece of code cost on its thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Read-modify-writes, failed exchanges among them.
+    pub rmws: u64,
+    /// Those on lines that [`shared`](crate::count::shared) marked.
+    pub shared_rmws: u64,
+    /// `fence(SeqCst)`s.
+    pub seqcst_fences: u64,
+}
+
+thread_local! {
+    static COUNTS: Cell<Counts> = const { Cell::new(Counts { rmws: 0, shared_rmws: 0, seqcst_fences: 0 }) };
+}
+
+fn count(f: impl FnOnce(&mut Counts)) {
+    let _ = COUNTS.try_with(|counts| {
+        let mut now = counts.get();
+        f(&mut now);
+        counts.set(now);
+    });
+}
+
+/// Runs `f` and tells what it cost on this thread.
+pub fn counted<R>(f: impl FnOnce() -> R) -> (R, Counts) {
+    let before = COUNTS.with(Cell::get);
+    let result = f();
+    let now = COUNTS.with(Cell::get);
+    let cost = Counts {
+        rmws: now.rmws - before.rmws,
+        shared_rmws: now.shared_rmws - before.shared_rmws,
+        seqcst_fences: now.seqcst_fences - before.seqcst_fences,
+    };
+    (result, cost)
+}
+
+pub use super::with_std::{alloc, cell, hint, sync, thread};
+
+pub mod atomic {
+    use super::count;
+    use std::sync::atomic::{self as std_atomic, Ordering};
+
+    /// A fence; a `SeqCst` one is counted.
+    pub fn fence(order: Ordering) {
+        if order == Ordering::SeqCst {
+            count(|counts| counts.seqcst_fences += 1);
+        }
+        std_atomic::fence(order);
+    }
+
+    macro_rules! counting {
+        ($($name:ident $(<$g:ident>)?, $value:ty;)*) => {$(
+            /// std's, counted.
+            #[derive(Debug, Default)]
+            pub struct $name$(<$g>)? {
+                inner: std_atomic::$name$(<$g>)?,
+                shared: bool,
+            }
+
+            impl$(<$g>)? $name$(<$g>)? {
+                /// std's.
+                pub const fn new(value: $value) -> Self {
+                    Self { inner: std_atomic::$name::new(value), shared: false }
+                }
+
+                fn rmw(&self) {
+                    count(|counts| {
+                        counts.rmws += 1;
+                        counts.shared_rmws += u64::from(self.shared);
+                    });
+                }
+
+                /// std's.
+                pub fn load(&self, order: Ordering) -> $value {
+                    self.inner.load(order)
+                }
+
+                /// std's.
+                pub fn store(&self, value: $value, order: Ordering) {
+                    self.inner.store(value, order);
+                }
+
+                /// std's, counted.
+                pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                    self.rmw();
+                    self.inner.swap(value, order)
+                }
+
+                /// std's, counted.
+                ///
+                /// # Errors
+                /// Gives the value that was there.
+                pub fn compare_exchange(
+                    &self,
+                    from: $value,
+                    to: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.rmw();
+                    self.inner.compare_exchange(from, to, success, failure)
+                }
+
+                /// std's, counted.
+                ///
+                /// # Errors
+                /// Gives the value that was there.
+                pub fn compare_exchange_weak(
+                    &self,
+                    from: $value,
+                    to: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.rmw();
+                    self.inner.compare_exchange_weak(from, to, success, failure)
+                }
+
+                /// std's.
+                pub fn get_mut(&mut self) -> &mut $value {
+                    self.inner.get_mut()
+                }
+            }
+
+            impl$(<$g>)? crate::atomic::Retire for $name$(<$g>)? {
+                fn retire(&mut self) {}
+            }
+
+            impl$(<$g>)? crate::count::OnSharedLine for $name$(<$g>)? {
+                fn on_shared_line(mut self) -> Self {
+                    self.shared = true;
+                    self
+                }
+            }
+        )*};
+    }
+
+    counting! {
+        AtomicBool, bool;
+        AtomicU32, u32;
+        AtomicU64, u64;
+        AtomicUsize, usize;
+        AtomicPtr<T>, *mut T;
+    }
+
+    macro_rules! arithmetic {
+        ($($name:ident, $value:ty: $($op:ident)*;)*) => {$(
+            impl $name {
+                $(
+                    /// std's, counted.
+                    pub fn $op(&self, value: $value, order: Ordering) -> $value {
+                        self.rmw();
+                        self.inner.$op(value, order)
+                    }
+                )*
+            }
+        )*};
+    }
+
+    arithmetic! {
+        AtomicBool, bool: fetch_and fetch_or fetch_xor;
+        AtomicU32, u32: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min;
+        AtomicU64, u64: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min;
+        AtomicUsize, usize: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min;
+    }
+}

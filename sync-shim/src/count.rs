@@ -1,0 +1,58 @@
+//! What code costs in read-modify-writes, counted under `--cfg selvedge_count`.
+//!
+//! There, `counted(|| ..)` gives a closure's result and its `Counts`. Under every backend [`shared`] marks an
+//! atomic as one whose line all workers share, so that operations on it are counted apart.
+#[cfg(selvedge_count)]
+pub use crate::backend::imp::{Counts, counted};
+
+/// Marks an atomic as one on a line that all workers share. Nothing but under `selvedge_count`.
+pub fn shared<A: OnSharedLine>(atomic: A) -> A {
+    atomic.on_shared_line()
+}
+
+/// An atomic that [`shared`] can mark.
+pub trait OnSharedLine: Sized {
+    /// Marks it, where that is counted.
+    fn on_shared_line(self) -> Self {
+        self
+    }
+}
+
+#[cfg(not(selvedge_count))]
+mod unmarked {
+    use super::OnSharedLine;
+    use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+
+    impl OnSharedLine for AtomicBool {}
+    impl OnSharedLine for AtomicU32 {}
+    impl OnSharedLine for AtomicU64 {}
+    impl OnSharedLine for AtomicUsize {}
+    impl<T> OnSharedLine for AtomicPtr<T> {}
+}
+
+#[cfg(all(test, selvedge_count))]
+mod tests {
+    use super::*;
+    use crate::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
+
+    #[test]
+    fn read_modify_writes_and_fences_are_counted_and_loads_and_stores_are_not() {
+        let (own, all) = (AtomicUsize::new(0), shared(AtomicUsize::new(0)));
+        let ((), counts) = counted(|| {
+            own.store(1, Relaxed);
+            own.load(Relaxed);
+            own.fetch_add(1, Relaxed);
+            let _ = own.compare_exchange(9, 1, Relaxed, Relaxed);
+            all.swap(1, Relaxed);
+            fence(SeqCst);
+        });
+        assert_eq!(
+            counts,
+            Counts {
+                rmws: 3,
+                shared_rmws: 1,
+                seqcst_fences: 1
+            }
+        );
+    }
+}

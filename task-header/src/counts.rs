@@ -1,0 +1,136 @@
+//! What a task costs, in read-modify-writes: the README's table, counted.
+use crate::{Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use std::{
+    cell::RefCell,
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+use sync_shim::count::counted;
+
+thread_local!(static QUEUE: RefCell<Vec<Notified<Local>>> = RefCell::default());
+
+/// Costs nothing itself.
+struct Local;
+
+impl Schedule for Local {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        QUEUE.with_borrow_mut(|queue| queue.push(task));
+    }
+}
+
+fn pop() -> Notified<Local> {
+    QUEUE.with_borrow_mut(Vec::pop).expect("a task was woken")
+}
+
+fn rmws<R>(f: impl FnOnce() -> R) -> (R, u64) {
+    let (result, counts) = counted(f);
+    assert_eq!((counts.shared_rmws, counts.seqcst_fences), (0, 0));
+    (result, counts.rmws)
+}
+
+/// Pending, its waker in the slot, until it has been polled `polls` times.
+fn waits(
+    polls: usize,
+) -> (
+    impl Future<Output = ()> + Send,
+    std::sync::Arc<std::sync::Mutex<Option<Waker>>>,
+) {
+    let slot = std::sync::Arc::<std::sync::Mutex<Option<Waker>>>::default();
+    let waker = slot.clone();
+    let mut left = polls;
+    let future = poll_fn(move |cx| {
+        left -= 1;
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        *waker.lock().unwrap() = Some(cx.waker().clone());
+        Poll::Pending
+    });
+    (future, slot)
+}
+
+#[test]
+fn a_detached_life_in_one_poll_costs_one() {
+    let (task, spawn) = rmws(|| new_detached(async {}, Local));
+    let (ran, run) = rmws(|| task.run());
+    assert!(matches!(ran, Ran::Complete));
+    assert_eq!((spawn, run), (0, 1));
+}
+
+#[test]
+fn a_joined_life_in_one_poll_costs_three() {
+    let ((task, join), spawn) = rmws(|| new(async {}, Local));
+    let (_, run) = rmws(|| task.run());
+    let ((), dropped) = rmws(|| drop(join));
+    assert_eq!((spawn, run, dropped), (0, 2, 1));
+}
+
+#[test]
+fn a_poll_to_pending_costs_two_and_a_wake_of_either_kind_one() {
+    let (future, slot) = waits(4);
+    let mut owned = Owned::new(Waker::noop().clone());
+    let task = new_detached(future, Local);
+    let (_, pending) = rmws(|| owned.run(task));
+    // One of them is the future's own clone of its waker.
+    assert_eq!(pending, 2 + 1);
+    let waker = slot.lock().unwrap().take().unwrap();
+    assert_eq!(rmws(|| waker.wake_by_ref()).1, 1);
+    assert_eq!(rmws(|| waker.wake_by_ref()).1, 1);
+    assert_eq!(rmws(|| drop(waker)).1, 1);
+    let _ = owned.run(pop());
+    let waker = slot.lock().unwrap().take().unwrap();
+    assert_eq!(rmws(|| waker.wake()).1, 1);
+    let _ = owned.run(pop());
+    slot.lock().unwrap().take().unwrap().wake();
+    let (ran, complete) = rmws(|| owned.run(pop()));
+    assert!(matches!(ran, Ran::Complete));
+    assert_eq!(complete, 1);
+}
+
+#[test]
+fn a_yield_costs_three() {
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut polls = 0;
+    let future = poll_fn(move |cx| {
+        polls += 1;
+        cx.waker().wake_by_ref();
+        if polls == 3 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    });
+    let Ran::Notified(task) = owned.run(new_detached(future, Local)) else {
+        panic!()
+    };
+    let (ran, cost) = rmws(|| owned.run(task));
+    assert_eq!(cost, 3);
+    let Ran::Notified(task) = ran else { panic!() };
+    let _ = owned.run(task);
+}
+
+#[test]
+fn completion_with_a_join_waker_costs_two_and_off_the_owner_two_more() {
+    let (future, slot) = waits(2);
+    let (task, mut join) = new(future, Local);
+    let mut owned = Owned::new(Waker::noop().clone());
+    let _ = owned.run(task);
+    // Another task's waker, since `Waker::noop` need not equal its clones.
+    let (other, slot_of_other) = waits(2);
+    let _ = owned.run(new_detached(other, Local));
+    let waker = slot_of_other.lock().unwrap().take().unwrap();
+    let mut cx = Context::from_waker(&waker);
+    let mut poll = || Pin::new(&mut join).poll(&mut cx).is_pending();
+    // The waker's clone, and the bit; then nothing for the same waker.
+    assert_eq!(rmws(&mut poll), (true, 2));
+    assert_eq!(rmws(&mut poll), (true, 0));
+    slot.lock().unwrap().take().unwrap().wake();
+    let task = pop();
+    // The start, completion, the wake of the other task, the run's release, the push to the owner.
+    let (_, elsewhere) = rmws(|| task.run());
+    let ((), owner) = rmws(|| owned.drain());
+    assert_eq!((elsewhere, owner), (5, 2));
+    assert!(join.is_finished());
+    drop(pop());
+}
