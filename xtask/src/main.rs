@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask loom`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask loom`, `cargo xtask bench`.
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod bench;
 mod loom;
 mod test;
 mod workspace;
@@ -20,12 +21,15 @@ enum Command {
     Test(test::Options),
     /// Runs the models, one process each, and reports executions and bounds.
     Loom(loom::Options),
+    /// Measures the runtimes side by side.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
+        Command::Bench(options) => bench::run(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
