@@ -1,7 +1,12 @@
-//! One sample of one workload on one runtime, as a line of JSON. `cargo xtask bench` runs many and compares.
+//! One sample of one workload on one runtime. `cargo xtask bench` runs many and compares.
 use clap::{Parser, Subcommand};
+use rt::Ours;
 use serde::Serialize;
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
 
 mod noise;
 mod rt;
@@ -9,6 +14,7 @@ mod workload;
 
 /// Measures runtimes.
 #[derive(Parser)]
+#[command(name = "bench")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -17,7 +23,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Names the runtimes and the rows.
-    List,
+    List {
+        /// As a line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Measures once, in this process.
     Sample {
         /// The runtime.
@@ -27,46 +37,110 @@ enum Command {
         #[arg(long)]
         row: String,
         /// Worker threads.
-        #[arg(long, default_value_t = 2)]
-        workers: usize,
-        /// The least time to measure for.
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+        workers: u16,
+        /// The least time to measure for, in milliseconds.
         #[arg(long, default_value_t = 200)]
         millis: u64,
+        /// Seconds after which the process is killed; 0 is never.
+        #[arg(long, default_value_t = 60)]
+        limit: u32,
+        /// As a line of JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 
 #[derive(Serialize)]
 struct Listing {
-    runtimes: Vec<&'static str>,
-    rows: Vec<&'static str>,
+    runtimes: Vec<Runtime>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Runtime {
+    name: &'static str,
+    package: &'static str,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    what: &'static str,
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::List => {
-            let runtimes = rt::ALL.iter().map(|(name, _)| *name).collect();
-            let listing = Listing {
-                runtimes,
-                rows: workload::ROWS.to_vec(),
-            };
-            println!("{}", serde_json::json!(listing));
-        }
+    let done = match Cli::parse().command {
+        Command::List { json } => list(json),
         Command::Sample {
             rt,
             row,
             workers,
             millis,
+            limit,
+            json,
         } => {
-            let Some((_, sample)) = rt::ALL.iter().find(|(name, _)| *name == rt) else {
-                eprintln!("no runtime {rt}");
-                return ExitCode::from(2);
-            };
-            let Some(sample) = sample(&row, workers, millis) else {
-                eprintln!("no row {row}");
-                return ExitCode::from(2);
-            };
-            println!("{}", serde_json::json!(sample));
+            kill_after(limit);
+            sample(&rt, &row, workers.into(), millis, json)
+        }
+    };
+    match done {
+        Ok(text) => {
+            // A reader that has gone is no failure.
+            let _ = writeln!(io::stdout(), "{text}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
         }
     }
-    ExitCode::SUCCESS
+}
+
+fn list(json: bool) -> Result<String, String> {
+    let runtimes = rt::ALL.iter().map(|entry| Runtime {
+        name: entry.name,
+        package: entry.package,
+    });
+    let rows = workload::rows::<Ours>().into_iter().map(|row| Row {
+        name: row.name,
+        what: row.what,
+    });
+    let listing = Listing {
+        runtimes: runtimes.collect(),
+        rows: rows.collect(),
+    };
+    if json {
+        return serde_json::to_string(&listing).map_err(|error| error.to_string());
+    }
+    let mut text = "runtimes:".to_owned();
+    for runtime in listing.runtimes {
+        text.push_str(&format!("\n  {}", runtime.name));
+    }
+    text.push_str("\nrows:");
+    for row in listing.rows {
+        text.push_str(&format!("\n  {:<24}{}", row.name, row.what));
+    }
+    Ok(text)
+}
+
+fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Result<String, String> {
+    let entry = rt::ALL
+        .iter()
+        .find(|entry| entry.name == rt)
+        .ok_or_else(|| format!("no runtime {rt}; `bench list` names them"))?;
+    let sample = (entry.sample)(row, workers, Duration::from_millis(millis))
+        .map_err(|error| format!("{rt} doesn't start: {error}"))?
+        .ok_or_else(|| format!("no row {row}; `bench list` names them"))?;
+    if json {
+        serde_json::to_string(&sample).map_err(|error| error.to_string())
+    } else {
+        Ok(format!("{sample:#?}"))
+    }
+}
+
+/// A workload that never ends is ended by a signal: no thread of ours need watch.
+fn kill_after(seconds: u32) {
+    // SAFETY: it has no premises; the signal's default action ends the process.
+    unsafe { libc::alarm(seconds) };
 }

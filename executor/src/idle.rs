@@ -5,7 +5,7 @@ use sync_shim::{
     atomic::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
-        fence,
+        Retire, fence,
     },
     thread,
 };
@@ -192,6 +192,12 @@ impl Idle {
         let (mask, bit) = self.mask(worker);
         // Ordering: Acquire pairs with `take_any`.
         mask.load(Acquire) & bit == 0
+    }
+
+    /// Just before it is freed: nobody may notify any more.
+    pub(crate) fn retire(&mut self) {
+        self.counts.retire();
+        self.masks.iter_mut().for_each(Retire::retire);
     }
 
     /// How many search and how many sleep, reserved ones not among them. A snapshot.

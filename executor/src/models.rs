@@ -35,7 +35,7 @@ fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
 
 /// A spawn from outside against the worker that falls asleep: it runs.
 ///
-/// Bites: drop the fence in `Idle::sleep` or `Idle::notify`; skip the last look.
+/// Bites: skip the last look before sleep.
 #[test]
 fn a_spawn_from_outside_is_run() {
     bounded(2).check(|| {
@@ -67,7 +67,7 @@ fn a_spawn_against_the_end_is_run_or_cancelled() {
 /// A wake from a thread that is no worker, against the runtime's end: the waker notifies a
 /// runtime that is not freed before it is done.
 ///
-/// Bites: skip `Registry::wait`, or the announcement (a use after free of the runtime).
+/// Bites: skip `Registry::wait` (a use after free of the runtime).
 #[test]
 fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
     bounded(2).check(|| {

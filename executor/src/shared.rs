@@ -25,6 +25,7 @@ use sync_shim::{
     atomic::{
         AtomicBool, AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
+        Retire,
     },
     sync::Arc,
 };
@@ -102,6 +103,14 @@ impl Shared {
     /// Whether a thief would find anything. For the look after announcing sleep.
     pub(crate) fn has_work(&self) -> bool {
         !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
+    }
+}
+
+impl Drop for Shared {
+    /// Frees what a late notifier would touch: the model sees one that is not ordered before.
+    fn drop(&mut self) {
+        self.idle.retire();
+        self.spawned_outside.retire();
     }
 }
 

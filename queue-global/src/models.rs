@@ -19,7 +19,7 @@ fn drain(queue: &Queue) -> Vec<u32> {
         .collect()
 }
 
-/// Bites: push outside of the lock.
+/// Bites: leave the length as it is after a push.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -52,10 +52,11 @@ fn a_batch_against_a_pop_and_a_pop_n() {
             })
         };
         queue.push_batch((0..3).map(node).collect()).unwrap();
+        queue.push(node(3)).unwrap();
         let mut got: Vec<u32> = other.join().unwrap();
         assert!(got.is_sorted());
         got.extend(drain(&queue));
-        assert_eq!(got, [0, 1, 2]);
+        assert_eq!(got, [0, 1, 2, 3]);
     });
 }
 

@@ -1,32 +1,72 @@
-//! async-executor's static executor, with as many threads as asked for.
+//! async-executor's two executors, each with as many threads as asked for. They run as long as the process,
+//! which is one sample's.
 use super::Rt;
-use async_executor::StaticExecutor;
-use std::{future::Future, thread};
+use async_executor::{Executor, StaticExecutor};
+use futures_lite::future;
+use std::{future::Future, io, thread};
 
-static EXECUTOR: StaticExecutor = StaticExecutor::new();
+/// Names an executor that a static holds; both kinds have the same methods, but no trait.
+macro_rules! runtime {
+    ($(#[$doc:meta])* $runtime:ident, $name:literal, $executor:ty) => {
+        $(#[$doc])*
+        pub(crate) struct $runtime;
 
-pub(crate) struct Static;
-
-impl Rt for Static {
-    fn new(workers: usize) -> Self {
-        for _ in 0..workers {
-            // They run as long as the process, which is one sample's.
-            thread::spawn(|| {
-                futures_lite::future::block_on(EXECUTOR.run(std::future::pending::<()>()))
-            });
+        impl $runtime {
+            fn executor() -> &'static $executor {
+                static EXECUTOR: $executor = <$executor>::new();
+                &EXECUTOR
+            }
         }
-        Self
-    }
 
-    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
-        EXECUTOR.spawn(future).detach();
-    }
+        impl Rt for $runtime {
+            const NAME: &'static str = $name;
+            const PACKAGE: &'static str = "async-executor";
 
-    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
-        EXECUTOR.spawn(future).detach();
-    }
+            fn start(workers: usize) -> io::Result<Self> {
+                for _ in 0..workers {
+                    let run = || future::block_on(Self::executor().run(future::pending()));
+                    thread::Builder::new().spawn::<_, ()>(run)?;
+                }
+                Ok(Self)
+            }
 
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        futures_lite::future::yield_now()
-    }
+            fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+                Self::executor().spawn(future).detach();
+            }
+
+            fn join_outside<T: Send + 'static>(
+                &self,
+                future: impl Future<Output = T> + Send + 'static,
+            ) -> impl Future<Output = T> + Send {
+                Self::executor().spawn(future)
+            }
+
+            fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+                Self::executor().spawn(future).detach();
+            }
+
+            fn join<T: Send + 'static>(
+                future: impl Future<Output = T> + Send + 'static,
+            ) -> impl Future<Output = T> + Send {
+                Self::executor().spawn(future)
+            }
+
+            fn yield_now() -> impl Future<Output = ()> + Send {
+                future::yield_now()
+            }
+        }
+    };
 }
+
+runtime!(
+    /// The one that can be dropped, and so counts its tasks.
+    Plain,
+    "async-executor",
+    Executor<'static>
+);
+runtime!(
+    /// The one that lives for ever, which its authors offer for speed.
+    Static,
+    "async-executor-static",
+    StaticExecutor
+);

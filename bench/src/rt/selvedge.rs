@@ -1,25 +1,38 @@
 //! Ours.
 use super::Rt;
-use std::future::Future;
+use std::{future::Future, io};
 
 pub(crate) struct Selvedge(selvedge::Runtime);
 
 impl Rt for Selvedge {
-    fn new(workers: usize) -> Self {
-        Self(
-            selvedge::Builder::new()
-                .workers(workers)
-                .build()
-                .expect("threads start"),
-        )
+    const NAME: &'static str = "selvedge";
+    const PACKAGE: &'static str = "selvedge";
+
+    fn start(workers: usize) -> io::Result<Self> {
+        selvedge::Builder::new().workers(workers).build().map(Self)
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
         drop(self.0.spawn(future));
     }
 
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = self.0.spawn(future);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
     fn spawn(future: impl Future<Output = ()> + Send + 'static) {
         drop(selvedge::spawn(future));
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = selvedge::spawn(future);
+        async move { task.await.expect("it doesn't panic") }
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

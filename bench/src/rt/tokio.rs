@@ -1,26 +1,42 @@
-//! tokio's multi-thread runtime.
+//! tokio's multi-thread runtime, without its drivers.
 use super::Rt;
-use std::future::Future;
+use std::{future::Future, io};
+use tokio::runtime::{Builder, Runtime};
 
-pub(crate) struct Tokio(tokio::runtime::Runtime);
+pub(crate) struct MultiThread(Runtime);
 
-impl Rt for Tokio {
-    fn new(workers: usize) -> Self {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        Self(
-            builder
-                .worker_threads(workers)
-                .build()
-                .expect("threads start"),
-        )
+impl Rt for MultiThread {
+    const NAME: &'static str = "tokio";
+    const PACKAGE: &'static str = "tokio";
+
+    fn start(workers: usize) -> io::Result<Self> {
+        Builder::new_multi_thread()
+            .worker_threads(workers)
+            .build()
+            .map(Self)
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
         drop(self.0.spawn(future));
     }
 
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = self.0.spawn(future);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
     fn spawn(future: impl Future<Output = ()> + Send + 'static) {
         drop(tokio::spawn(future));
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = tokio::spawn(future);
+        async move { task.await.expect("it doesn't panic") }
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

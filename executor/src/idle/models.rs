@@ -50,7 +50,7 @@ impl Pool {
     }
 }
 
-/// Bites: drop either fence (the negative models below); look before announcing.
+/// Bites: drop the fence in `sleep`.
 #[test]
 fn a_push_against_a_sleeper_is_seen_or_wakes() {
     model(|| {
@@ -90,7 +90,7 @@ fn a_burst_wakes_one() {
 /// The last searcher leaves with work while another item is pushed: it wakes the sleeper, or the
 /// pusher does.
 ///
-/// Bites: drop the fence in `stop_searching`, or the look after it.
+/// Bites: drop the fence in `stop_searching`.
 #[test]
 fn a_leaving_searcher_looks_after_what_relied_on_it() {
     model(|| {
@@ -177,7 +177,7 @@ fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
 
 /// Two sleepers that take themselves back, and a pusher of two items: all items are looked after.
 ///
-/// Bites: skip `was_notified` in `wake_self`'s loop.
+/// Bites: drop the fence in `notify`; keep the reservation when the own bit was taken.
 #[test]
 fn two_sleepers_against_two_pushes() {
     Model::new().bound(2).check(|| {

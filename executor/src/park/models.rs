@@ -4,7 +4,7 @@ use sync_shim::{atomic::Ordering::Relaxed, model, model_must_fail};
 
 /// A message under Relaxed, then an unpark: the parker sees it.
 ///
-/// Bites: swap with Relaxed; unpark the thread only when the state was EMPTY (the park hangs).
+/// Bites: swap with Relaxed.
 #[test]
 fn a_park_sees_what_came_before_its_unpark() {
     model(|| {

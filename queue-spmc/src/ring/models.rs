@@ -3,7 +3,7 @@
 use super::*;
 use crate::Overflow;
 use sync_shim::{
-    model, model_must_fail,
+    Model, model, model_must_fail,
     sync::{Arc, Mutex},
     thread,
 };
@@ -71,7 +71,7 @@ fn push_and_pop_against_two_steals() {
 
 /// A batch of half against pops.
 ///
-/// Bites: move `steal` to the claimed position in place of where `real` is by now.
+/// Bites: let a pop move `steal` too while a thief copies (the owner's pushes overwrite the batch).
 #[test]
 fn pops_against_a_batch() {
     model(|| {
@@ -80,34 +80,51 @@ fn pops_against_a_batch() {
             worker.push(item).unwrap();
         }
         let stealer = worker.stealer();
-        let thief = thread::spawn(move || steal_half(&stealer, 2));
+        let thief = thread::spawn(move || steal_half(&stealer, 1));
         let mut got = Vec::from_iter(worker.pop());
         got.extend(worker.pop());
         assert!(got.is_sorted(), "the owner saw items out of order");
+        for item in 3..5 {
+            // A thief in mid-copy may hold the slot still.
+            if worker.push(item).is_err() {
+                got.push(item);
+            }
+        }
         got.extend(thief.join().unwrap());
         got.extend(worker.drain());
-        assert_each_once(got, 3);
+        assert_each_once(got, 5);
     });
 }
 
 /// Two thieves: one claims, the other is told to retry or takes the rest.
 ///
-/// Bites: let a thief claim while another copies.
+/// Bites: claim with a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
-    model(|| {
-        let mut worker = Worker::starting_at(2, WRAP);
-        worker.push(0).unwrap();
-        worker.push(1).unwrap();
-        let thief = |stealer: Stealer<u32>| thread::spawn(move || steal_one_by_one(&stealer, 1));
-        let thieves = [thief(worker.stealer()), thief(worker.stealer())];
-        let mut got: Vec<u32> = thieves
-            .into_iter()
-            .flat_map(|thief| thief.join().unwrap())
-            .collect();
-        got.extend(worker.drain());
-        assert_each_once(got, 2);
-    });
+    model(|| two_thieves(2));
+}
+
+/// The same while the owner pushes. Bounded: without a bound it takes hours.
+///
+/// Bites: let a thief claim while another copies (the first to end frees the other's slot, and the
+/// owner's push overwrites it).
+#[test]
+fn two_thieves_keep_the_owner_off_each_others_slots() {
+    Model::new().bound(2).check(|| two_thieves(3));
+}
+
+fn two_thieves(items: u32) {
+    let mut worker = Worker::starting_at(2, WRAP);
+    worker.push(0).unwrap();
+    worker.push(1).unwrap();
+    let thief = |stealer: Stealer<u32>| thread::spawn(move || steal_one_by_one(&stealer, 1));
+    let thieves = [thief(worker.stealer()), thief(worker.stealer())];
+    let mut got: Vec<u32> = (2..items)
+        .filter_map(|item| worker.push(item).err().map(|full| full.0))
+        .collect();
+    got.extend(thieves.into_iter().flat_map(|thief| thief.join().unwrap()));
+    got.extend(worker.drain());
+    assert_each_once(got, items);
 }
 
 struct Global(Mutex<Vec<u32>>);
