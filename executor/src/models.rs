@@ -98,8 +98,6 @@ fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
 }
 
 /// Two workers, a task that spawns another: both run, wherever.
-///
-/// Bites: leave the slot's task behind at the end.
 #[test]
 fn full_a_task_and_its_child_run_on_two_workers() {
     bounded(1).check(|| {
