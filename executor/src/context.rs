@@ -14,7 +14,15 @@ use task_header::{JoinHandle, WakeKind};
 
 sync_shim::thread_local! {
     static WORKER: Cell<Option<NonNull<Local>>> = Cell::new(None);
-    static ENTERED: RefCell<Option<Handle>> = RefCell::new(None);
+    static ENTERED: RefCell<Option<Entered>> = RefCell::new(None);
+}
+
+/// The runtime of a thread that is no worker.
+#[derive(Clone)]
+struct Entered {
+    handle: Handle,
+    /// False inside `block_on`, whose future would be held up.
+    may_block: bool,
 }
 
 /// The queues of a worker, which its own tasks reach from inside a poll.
@@ -162,30 +170,50 @@ pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Optio
     task
 }
 
-/// Enters a runtime for the length of `f`.
+/// Enters a runtime for the length of `f`, which is a `block_on`.
 ///
 /// # Panics
-/// When the thread is in a runtime already: it would block that runtime's tasks.
+/// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
 pub(crate) fn enter<R>(handle: &Handle, f: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            ENTERED.with(|entered| entered.borrow_mut().take());
-        }
-    }
     assert!(
         with_worker(|_| ()).is_none(),
         "block_on was called by a task: it would block a worker; await the future instead"
     );
-    ENTERED.with(|entered| {
-        let mut entered = entered.borrow_mut();
-        assert!(
-            entered.is_none(),
-            "block_on was called inside block_on: await the future instead"
-        );
-        *entered = Some(handle.clone());
-    });
-    let _leave = Leave;
+    let nested = ENTERED.with(|at| at.borrow().as_ref().is_some_and(|at| !at.may_block));
+    assert!(
+        !nested,
+        "block_on was called inside block_on: await the future instead"
+    );
+    within(
+        Entered {
+            handle: handle.clone(),
+            may_block: false,
+        },
+        f,
+    )
+}
+
+/// Enters a runtime for the length of `f`, a closure that may block.
+pub(crate) fn enter_blocking<R>(handle: Handle, f: impl FnOnce() -> R) -> R {
+    within(
+        Entered {
+            handle,
+            may_block: true,
+        },
+        f,
+    )
+}
+
+fn within<R>(entered: Entered, f: impl FnOnce() -> R) -> R {
+    struct Leave(Option<Entered>);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            let outer = self.0.take();
+            let inner = ENTERED.with(|entered| entered.replace(outer));
+            drop(inner); // The last handle may free the runtime: not under the borrow.
+        }
+    }
+    let _leave = Leave(ENTERED.with(|outer| outer.replace(Some(entered))));
     f()
 }
 
@@ -193,7 +221,7 @@ pub(crate) fn enter<R>(handle: &Handle, f: impl FnOnce() -> R) -> R {
 pub(crate) fn current() -> Option<Handle> {
     with_worker(|local| Handle::new(local.shared.clone())).or_else(|| {
         ENTERED
-            .try_with(|entered| entered.borrow().clone())
+            .try_with(|entered| entered.borrow().as_ref().map(|at| at.handle.clone()))
             .ok()
             .flatten()
     })

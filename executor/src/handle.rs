@@ -25,7 +25,8 @@ impl Handle {
         &self.shared
     }
 
-    /// The runtime that this thread is in: a worker's, or that of `block_on`.
+    /// The runtime that this thread is in: a worker's, or that of `block_on` or of a closure of
+    /// `spawn_blocking`.
     ///
     /// # Panics
     /// Outside a runtime. [`try_current`](Self::try_current) doesn't.
@@ -81,7 +82,10 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Pool::spawn(&self.shared.blocking, f)
+        let handle = self.clone();
+        Pool::spawn(&self.shared.blocking, move || {
+            context::enter_blocking(handle, f)
+        })
     }
 
     /// Waits on this thread for a future; see [`Runtime::block_on`](crate::Runtime::block_on).

@@ -317,6 +317,18 @@ fn nesting_is_refused_with_words() {
 }
 
 #[test]
+fn a_blocking_closure_is_in_its_runtime_and_may_block_on() {
+    let runtime = workers(1);
+    let task = runtime.spawn_blocking(|| {
+        let task = spawn(async { 7 });
+        let handle = Handle::current();
+        assert_eq!(handle.block_on(task).unwrap(), 7);
+        handle.block_on(async { spawn(async { 8 }).await.unwrap() })
+    });
+    assert_eq!(block_on(task).unwrap(), 8);
+}
+
+#[test]
 fn a_yielding_task_takes_turns() {
     fn assert_future<F: Future>(_: &F) {}
     let yielding = yield_now();
