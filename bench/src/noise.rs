@@ -86,12 +86,18 @@ fn cpu_time() -> Duration {
 /// How long to pass the line.
 const BOUNCE: Duration = Duration::from_millis(2);
 
+/// How long at most, when others hold a processor.
+const BOUNCE_LIMIT: Duration = Duration::from_millis(50);
+
+/// Stretches enough to tell.
+const STRETCHES: usize = 8;
+
 /// Trips between two looks at the clock.
 const TRIPS: u32 = 64;
 
 /// Nanoseconds of a cache line's round trip between the first two processors that this process may use; `None` when there
-/// are no two, or threads can't be tied to them. The median of short stretches, as a stretch in which one of
-/// the two threads was set aside says nothing.
+/// are no two, or threads can't be tied to them. The lower quartile of short stretches, as one in which either
+/// thread was set aside says nothing.
 pub(crate) fn round_trip() -> Option<f64> {
     let [here, there] = processors()?;
     let line = Line(AtomicU32::new(0));
@@ -111,8 +117,8 @@ pub(crate) fn round_trip() -> Option<f64> {
         stretches.filter(|_| tied)
     })?;
     stretches.sort_unstable();
-    let median = stretches[stretches.len() / 2];
-    Some(median.as_nanos() as f64 / f64::from(TRIPS))
+    let quartile = stretches[stretches.len() / 4];
+    Some(quartile.as_nanos() as f64 / f64::from(TRIPS))
 }
 
 /// A line of its own: odd is a question, the even number after it the answer, `END` the end.
@@ -125,7 +131,12 @@ impl Line {
     fn ask(&self) -> Vec<Duration> {
         let begun = Instant::now();
         let (mut stretches, mut question) = (Vec::new(), 1);
-        while begun.elapsed() < BOUNCE || stretches.is_empty() {
+        loop {
+            let elapsed = begun.elapsed();
+            let enough = elapsed >= BOUNCE && stretches.len() >= STRETCHES;
+            if enough || elapsed >= BOUNCE_LIMIT {
+                break;
+            }
             let stretch = Instant::now();
             for _ in 0..TRIPS {
                 // Ordering: the load in `answer`.

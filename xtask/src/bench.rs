@@ -1,15 +1,21 @@
 //! `cargo xtask bench`: runtimes side by side, each sample a process of its own.
 //!
-//! In each round every runtime takes every row once, in an order that rotates. A sample that others disturbed, or
-//! whose processors lay elsewhere than the rest's, is taken again, a few times. What counts is the median of the rounds' ratios.
+//! A row is taken in rounds: in each, every runtime takes one sample, back to back, in an order that rotates from
+//! round to round. A sample that others disturbed, or whose processors lay elsewhere than asked for, is given up and taken
+//! again, a bounded number of times. What counts is the median of the rounds' ratios: two samples of one
+//! round are closer in time, and so in the machine's mood, than any two of different rounds.
 use crate::workspace::{self, cargo};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
+    thread,
+    time::Duration,
 };
+
+mod table;
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -17,7 +23,7 @@ pub(crate) struct Options {
     /// Rounds.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// One round of short samples: to see that all works.
+    /// One round of short samples, taken as they come: to see that all works.
     #[arg(long)]
     quick: bool,
     /// Only these rows.
@@ -28,165 +34,389 @@ pub(crate) struct Options {
     peers: Vec<String>,
     /// Worker threads.
     #[arg(long, default_value_t = 2)]
-    workers: usize,
+    workers: u16,
     /// Which samples count: those whose processors were near each other, far, or any.
     #[arg(long, value_enum, default_value_t = Placement::Near)]
     placement: Placement,
-    /// Writes every sample to a file.
+    /// How often a sample is taken again, at most; three times as many as samples in all.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    retries: usize,
+    /// Writes the machine, the versions, every sample and the table to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Lists the rows and the runtimes, and measures nothing.
+    #[arg(long)]
+    list: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 enum Placement {
     Near,
     Far,
     Any,
 }
 
-/// Round trips from here on are far.
-const FAR_NS: f64 = 150.0;
+/// Round trips below this many nanoseconds are near.
+const NEAR_NS: f64 = 150.0;
 
-/// The part of the machine that others may have during a sample.
+/// The part of the machine that others may have during a sample. The machine counts in ticks of 10 ms: two of
+/// them are this much of a sample of 200 ms on two processors.
 const DISTURBED: f64 = 0.05;
-
-/// Samples taken for one that counts, at most.
-const TRIES: usize = 6;
 
 #[derive(Deserialize)]
 struct Listing {
-    runtimes: Vec<String>,
-    rows: Vec<String>,
+    runtimes: Vec<Runtime>,
+    rows: Vec<Row>,
 }
 
+#[derive(Clone, Deserialize)]
+struct Runtime {
+    name: String,
+    package: String,
+}
+
+#[derive(Clone, Deserialize)]
+struct Row {
+    name: String,
+    what: String,
+}
+
+/// What `bench sample` says.
 #[derive(Clone, Deserialize, Serialize)]
 struct Sample {
     operations: u64,
     wall_ns: f64,
     cpu_ns: f64,
-    round_trip_ns: f64,
-    others: f64,
+    round_trip_before_ns: Option<f64>,
+    round_trip_after_ns: Option<f64>,
+    others: Option<f64>,
+}
+
+/// What became of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Kept,
+    /// Others used the machine.
+    Disturbed,
+    /// The processors lay otherwise than asked for, or moved meanwhile.
+    Misplaced,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct Taken {
     row: String,
-    runtime: String,
+    rt: String,
     round: usize,
-    counts: bool,
+    verdict: Verdict,
     #[serde(flatten)]
     sample: Sample,
 }
 
-impl Options {
-    fn counts(&self, sample: &Sample) -> bool {
-        let near = sample.round_trip_ns < FAR_NS;
-        let placed = match self.placement {
-            Placement::Near => near,
-            Placement::Far => !near,
+impl Sample {
+    fn verdict(&self, placement: Placement) -> Verdict {
+        let trips = [self.round_trip_before_ns, self.round_trip_after_ns];
+        let all = |is: fn(f64) -> bool| trips.iter().all(|trip| trip.is_some_and(is));
+        let placed = match placement {
+            Placement::Near => all(|trip| trip < NEAR_NS),
+            Placement::Far => all(|trip| trip >= NEAR_NS),
             Placement::Any => true,
         };
-        placed && sample.others < DISTURBED
+        if self.others.is_some_and(|others| others > DISTURBED) {
+            Verdict::Disturbed
+        } else if placed {
+            Verdict::Kept
+        } else {
+            Verdict::Misplaced
+        }
     }
 }
 
-/// Measures and prints the table.
+/// Measures and prints the table; false when something could not be measured.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.rounds > 0, "--rounds is at least 1");
+    ensure!(options.workers > 0, "--workers is at least 1");
     let (_, root) = workspace::load()?;
-    let build = [
-        "build",
-        "--profile",
-        "bench",
-        "--package",
-        "bench",
-        "--bin",
-        "bench",
-        "--target-dir",
-        "target",
-    ];
-    ensure!(
-        cargo().current_dir(&root).args(build).status()?.success(),
-        "bench does not build"
-    );
-    let bench = root.join("target/release/bench");
-    let listing: Listing = serde_json::from_slice(&output(&bench, &["list"])?)?;
-    let rows = choose(&listing.rows, &options.rows, "row")?;
+    let bench = build(&root)?;
+    let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
+        .context("reading what `bench list` says")?;
+    if options.list {
+        print(&list(&listing));
+        return Ok(true);
+    }
     let (ours, others) = listing
         .runtimes
         .split_first()
         .context("bench knows no runtime")?;
+    let rows = choose(&listing.rows, |row| &row.name, &options.rows, "row")?;
     let mut runtimes = vec![ours.clone()];
-    runtimes.extend(choose(others, &options.peers, "runtime")?);
-    let (rounds, millis) = if options.quick {
-        (1, "50")
-    } else {
-        (options.rounds, "200")
-    };
-    let mut samples = Vec::new();
+    let (peers, asked) = options.peers(&ours.name);
+    if !peers.is_empty() || !asked {
+        runtimes.extend(choose(others, |rt| &rt.name, &peers, "peer")?);
+    }
+
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    let machine = Machine::this(options, &runtimes, &lock);
+    print(&machine.line());
+    if options.quick {
+        print(
+            "--quick: one short sample of each, disturbed or not; it shows that all works, and no more\n",
+        );
+    }
+    let mut session = Session::new(options, &bench, rows.len() * runtimes.len());
+    let mut tables = Vec::new();
     for row in &rows {
-        for round in 0..rounds {
-            for i in 0..runtimes.len() {
-                let runtime = &runtimes[(i + round) % runtimes.len()];
-                let workers = options.workers.to_string();
-                let arguments = [
-                    "sample",
-                    "--rt",
-                    runtime,
-                    "--row",
-                    row,
-                    "--workers",
-                    &workers,
-                    "--millis",
-                    millis,
-                ];
-                let tries = if options.quick { 1 } else { TRIES };
-                for left in (0..tries).rev() {
-                    let sample: Sample = serde_json::from_slice(&output(&bench, &arguments)?)?;
-                    let counts = options.counts(&sample);
-                    let (row, runtime) = (row.clone(), runtime.clone());
-                    samples.push(Row {
-                        row,
-                        runtime,
+        let taken = session.take(row, &runtimes)?;
+        let table = table::Table::of(row, &runtimes, &taken);
+        print(&table.text());
+        tables.push(table);
+        session.taken.extend(taken);
+    }
+    print(&table::closing(&tables, &session.taken, options.placement));
+    if let Some(file) = &options.json {
+        let report = Report {
+            machine: &machine,
+            tables: &tables,
+            samples: &session.taken,
+        };
+        let json = serde_json::to_string_pretty(&report)?;
+        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(session.failures == 0 && tables.iter().all(table::Table::is_complete))
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    machine: &'a Machine,
+    tables: &'a [table::Table],
+    samples: &'a [Taken],
+}
+
+fn build(root: &Path) -> Result<PathBuf> {
+    let mut build = cargo();
+    build
+        .current_dir(root)
+        .args(["build", "--profile", "bench", "--target-dir", "target"])
+        .args(["--package", "bench", "--bin", "bench"]);
+    ensure!(build.status()?.success(), "bench doesn't build");
+    let name = format!("bench{}", std::env::consts::EXE_SUFFIX);
+    Ok(root.join("target/release").join(name))
+}
+
+/// Where and with what it was measured: a figure without it says little.
+#[derive(Serialize)]
+struct Machine {
+    processor: String,
+    processors: usize,
+    workers: u16,
+    rounds: usize,
+    placement: Placement,
+    versions: Vec<(String, String)>,
+}
+
+impl Machine {
+    fn this(options: &Options, runtimes: &[Runtime], lock: &str) -> Self {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == "model name").then(|| value.trim().to_owned())
+        });
+        let version = |rt: &Runtime| {
+            let version = version(lock, &rt.package).unwrap_or("?");
+            (rt.name.clone(), version.to_owned())
+        };
+        Self {
+            processor: model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            processors: thread::available_parallelism().map_or(1, usize::from),
+            workers: options.workers,
+            rounds: options.rounds(),
+            placement: options.placement,
+            versions: runtimes.iter().map(version).collect(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let versions: Vec<_> = self
+            .versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
+        format!(
+            "{}, processors: {}, workers: {}, rounds: {}; {}\n",
+            self.processor,
+            self.processors,
+            self.workers,
+            self.rounds,
+            versions.join(", ")
+        )
+    }
+}
+
+/// The version of a package in a lock file.
+fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let name = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != name);
+    lines
+        .nth(1)?
+        .strip_prefix("version = \"")?
+        .strip_suffix('"')
+}
+
+impl Options {
+    /// The peers asked for, less ours, which is measured anyway; and whether any name was given.
+    fn peers(&self, ours: &str) -> (Vec<String>, bool) {
+        let peers = self.peers.iter().filter(|name| *name != ours);
+        (peers.cloned().collect(), !self.peers.is_empty())
+    }
+
+    fn rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds }
+    }
+
+    fn retries(&self) -> usize {
+        if self.quick { 0 } else { self.retries }
+    }
+}
+
+/// Takes samples, and remembers them.
+struct Session<'a> {
+    options: &'a Options,
+    bench: &'a Path,
+    /// Retries left, so that a machine that never suits doesn't hold us for hours.
+    patience: usize,
+    failures: usize,
+    taken: Vec<Taken>,
+}
+
+impl<'a> Session<'a> {
+    fn new(options: &'a Options, bench: &'a Path, pairs: usize) -> Self {
+        Self {
+            options,
+            bench,
+            patience: 3 * pairs * options.rounds(),
+            failures: 0,
+            taken: Vec::new(),
+        }
+    }
+
+    /// All rounds of a row.
+    fn take(&mut self, row: &Row, runtimes: &[Runtime]) -> Result<Vec<Taken>> {
+        let mut taken = Vec::new();
+        for round in 0..self.options.rounds() {
+            for turn in 0..runtimes.len() {
+                let rt = &runtimes[(turn + round) % runtimes.len()];
+                progress(&format!("{}: round {}, {}", row.name, round + 1, rt.name));
+                self.take_until_kept(row, rt, round, &mut taken)?;
+            }
+        }
+        progress("");
+        Ok(taken)
+    }
+
+    fn take_until_kept(
+        &mut self,
+        row: &Row,
+        rt: &Runtime,
+        round: usize,
+        taken: &mut Vec<Taken>,
+    ) -> Result<()> {
+        for attempt in 0.. {
+            match self.sample(&row.name, &rt.name)? {
+                Err(how) => {
+                    progress("");
+                    eprintln!("{} on {}: {how}", row.name, rt.name);
+                    self.failures += 1;
+                    return Ok(());
+                }
+                Ok(sample) => {
+                    let verdict = if self.options.quick {
+                        Verdict::Kept
+                    } else {
+                        sample.verdict(self.options.placement)
+                    };
+                    taken.push(Taken {
+                        row: row.name.clone(),
+                        rt: rt.name.clone(),
                         round,
-                        counts: counts || left == 0,
+                        verdict,
                         sample,
                     });
-                    if counts {
-                        break;
+                    let again = attempt < self.options.retries() && self.patience > 0;
+                    if verdict == Verdict::Kept || !again {
+                        return Ok(());
                     }
+                    self.patience -= 1;
+                    // Processors move every few seconds, and a compiler's burst is as long.
+                    thread::sleep(Duration::from_millis(100 * (attempt as u64 + 1)));
                 }
             }
         }
-        print(&table(row, &runtimes, &samples, options));
+        Ok(())
     }
-    if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&samples)?;
-        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+
+    /// One process. The inner error is how it failed.
+    fn sample(&self, row: &str, rt: &str) -> Result<Result<Sample, String>> {
+        let workers = self.options.workers.to_string();
+        let millis = if self.options.quick { "20" } else { "200" };
+        let output = Command::new(self.bench)
+            .args(["sample", "--json", "--rt", rt, "--row", row])
+            .args(["--workers", &workers, "--millis", millis])
+            .output()
+            .with_context(|| format!("starting {}", self.bench.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Ok(Err(format!(
+                "no sample, {} (14 is its time limit) {}",
+                output.status,
+                said.trim()
+            )));
+        }
+        Ok(serde_json::from_slice(&output.stdout).map_err(|error| format!("no sample, {error}")))
     }
-    Ok(true)
 }
 
-fn choose(all: &[String], wanted: &[String], what: &str) -> Result<Vec<String>> {
-    if let Some(name) = wanted.iter().find(|name| !all.contains(name)) {
-        bail!("no {what} {name}; there are {}", all.join(", "));
+fn list(listing: &Listing) -> String {
+    let mut text = "runtimes\n".to_owned();
+    for rt in &listing.runtimes {
+        text.push_str(&format!("  {}\n", rt.name));
+    }
+    text.push_str("rows\n");
+    for row in &listing.rows {
+        text.push_str(&format!("  {:<24}{}\n", row.name, row.what));
+    }
+    text
+}
+
+fn choose<T: Clone>(
+    all: &[T],
+    name: impl Fn(&T) -> &String,
+    wanted: &[String],
+    what: &str,
+) -> Result<Vec<T>> {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|wanted| all.iter().all(|item| name(item) != *wanted))
+    {
+        let names: Vec<_> = all.iter().map(|item| name(item).as_str()).collect();
+        bail!("no {what} {unknown}; there are {}", names.join(", "));
     }
     let chosen = all
         .iter()
-        .filter(|name| wanted.is_empty() || wanted.contains(name));
+        .filter(|item| wanted.is_empty() || wanted.contains(name(item)));
     Ok(chosen.cloned().collect())
 }
 
 fn output(bench: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(bench)
         .args(arguments)
-        .stderr(Stdio::inherit())
-        .output()?;
+        .output()
+        .with_context(|| format!("starting {}", bench.display()))?;
     ensure!(
         output.status.success(),
         "bench {} failed: {}",
         arguments.join(" "),
-        output.status
+        String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(output.stdout)
 }
@@ -197,54 +427,11 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-fn table(row: &str, runtimes: &[String], samples: &[Row], options: &Options) -> String {
-    let of = |runtime: &str| -> Vec<&Row> {
-        samples
-            .iter()
-            .filter(|s| s.row == row && s.runtime == runtime && s.counts)
-            .collect()
-    };
-    let (ours, peers) = (of(&runtimes[0]), &runtimes[1..]);
-    let mut text = format!("{row}\n");
-    for runtime in runtimes {
-        let theirs = of(runtime);
-        let wall: Vec<f64> = theirs.iter().map(|s| s.sample.wall_ns).collect();
-        let ratios: Vec<f64> = ours
-            .iter()
-            .filter_map(|our| {
-                let their = theirs.iter().find(|their| their.round == our.round)?;
-                Some(our.sample.wall_ns / their.sample.wall_ns)
-            })
-            .collect();
-        let taken = samples
-            .iter()
-            .filter(|s| s.row == row && s.runtime == *runtime)
-            .count();
-        let bad = theirs.iter().filter(|s| !options.counts(&s.sample)).count();
-        text.push_str(&format!(
-            "  {runtime:<16} {:>9.1} ns  ({:.1} to {:.1})  cpu {:>9.1} ns  {}  {} of {taken} samples{}\n",
-            median(wall.clone()),
-            wall.iter().copied().fold(f64::INFINITY, f64::min),
-            wall.iter().copied().fold(0.0, f64::max),
-            median(theirs.iter().map(|s| s.sample.cpu_ns).collect()),
-            if peers.contains(runtime) {
-                format!("ours is {:.2} x", median(ratios))
-            } else {
-                "             ".into()
-            },
-            theirs.len(),
-            if bad > 0 { format!(", {bad} of them disturbed or placed otherwise") } else { String::new() },
-        ));
-    }
-    text
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
+/// On a terminal only: what is being measured, in place of what was.
+fn progress(text: &str) {
+    let mut err = io::stderr().lock();
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
     }
 }
 
@@ -252,18 +439,54 @@ fn median(mut values: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
+    fn sample(before: Option<f64>, after: Option<f64>, others: Option<f64>) -> Sample {
+        Sample {
+            operations: 1,
+            wall_ns: 1.0,
+            cpu_ns: 1.0,
+            round_trip_before_ns: before,
+            round_trip_after_ns: after,
+            others,
+        }
+    }
+
     #[test]
-    fn a_median_is_the_middle_or_between_the_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
+    fn a_sample_during_which_the_processors_moved_is_neither_near_nor_far() {
+        let moved = sample(Some(60.0), Some(450.0), Some(0.0));
+        assert_eq!(moved.verdict(Placement::Near), Verdict::Misplaced);
+        assert_eq!(moved.verdict(Placement::Far), Verdict::Misplaced);
+        assert_eq!(moved.verdict(Placement::Any), Verdict::Kept);
+        let near = sample(Some(60.0), Some(62.0), Some(0.0));
+        assert_eq!(near.verdict(Placement::Near), Verdict::Kept);
+        assert_eq!(near.verdict(Placement::Far), Verdict::Misplaced);
+    }
+
+    #[test]
+    fn a_machine_that_does_not_say_how_far_its_processors_are_suits_any_only() {
+        let unknown = sample(None, None, None);
+        assert_eq!(unknown.verdict(Placement::Near), Verdict::Misplaced);
+        assert_eq!(unknown.verdict(Placement::Any), Verdict::Kept);
+    }
+
+    #[test]
+    fn a_disturbed_sample_is_given_up_wherever_its_processors_were() {
+        let disturbed = sample(Some(60.0), Some(60.0), Some(0.2));
+        assert_eq!(disturbed.verdict(Placement::Near), Verdict::Disturbed);
+        assert_eq!(disturbed.verdict(Placement::Any), Verdict::Disturbed);
     }
 
     #[test]
     fn an_unknown_row_is_named_with_those_that_exist() {
         let all = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(choose(&all, &[], "row").unwrap(), all);
-        let error = choose(&all, &["c".to_owned()], "row").unwrap_err();
+        assert_eq!(choose(&all, |name| name, &[], "row").unwrap(), all);
+        let error = choose(&all, |name| name, &["c".to_owned()], "row").unwrap_err();
         assert_eq!(error.to_string(), "no row c; there are a, b");
+    }
+
+    #[test]
+    fn a_version_is_that_of_the_package_of_this_very_name() {
+        let lock = "[[package]]\nname = \"tokio-util\"\nversion = \"0.7.0\"\n\n[[package]]\nname = \"tokio\"\nversion = \"1.2.3\"\n";
+        assert_eq!(version(lock, "tokio"), Some("1.2.3"));
+        assert_eq!(version(lock, "smol"), None);
     }
 }
