@@ -97,23 +97,20 @@ fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
     });
 }
 
-/// Two workers, a task that spawns another: both run, wherever.
+/// Two workers and a task from outside against the runtime's end: one of them runs it or drops it,
+/// and both leave. The large one: with more preemptions, or with a task that spawns another, it
+/// doesn't finish in minutes.
+///
+/// Bites: close the runtime without unparking its workers.
 #[test]
-fn full_a_task_and_its_child_run_on_two_workers() {
+fn full_two_workers_end_with_a_task_between_them() {
     bounded(1).check(|| {
         let runtime = pool(2);
-        let ran = Arc::new(AtomicUsize::new(0));
-        let count = ran.clone();
-        let parent = runtime.spawn(async move {
-            let counted = count.clone();
-            let child = crate::spawn(async move {
-                counted.fetch_add(1, Relaxed);
-            });
-            child.await.unwrap();
-            count.fetch_add(1, Relaxed);
-        });
-        wait(parent).unwrap();
-        assert_eq!(ran.load(Relaxed), 2);
+        let task = runtime.spawn(async { 7 });
         drop(runtime);
+        match wait(task) {
+            Ok(output) => assert_eq!(output, 7),
+            Err(error) => assert!(error.is_cancelled()),
+        }
     });
 }
