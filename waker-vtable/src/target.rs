@@ -82,6 +82,7 @@ impl WakeHeader {
     }
 
     /// The table, which is static.
+    #[inline]
     pub const fn vtable(&self) -> NonNull<TargetVtable> {
         self.0
     }
@@ -94,6 +95,9 @@ impl WakeHeader {
 /// - `repr(C)`, the first field a [`WakeHeader`] whose table is, or begins with, `TargetVtable::of::<Self>()`.
 /// - As long as it has a reference it is live and stays in place.
 /// - The functions may be called from any thread, several at a time, each by the holder of a reference.
+///
+/// A panic in them goes on to whoever called the waker, who may be in the midst of anything: catch those of foreign code.
+/// This crate keeps no state that it could break.
 pub unsafe trait WakeTarget: Sized {
     /// Counts a reference: a waker was cloned.
     ///
@@ -166,12 +170,28 @@ unsafe fn drop_waker(data: *const ()) {
 ///
 /// # Safety
 /// The caller gives up a reference to the target.
+#[inline]
 pub unsafe fn waker<T: WakeTarget>(this: NonNull<T>) -> Waker {
     // SAFETY: the functions of `WAKER` keep the contract of a waker if `T` keeps that of a target.
     unsafe { Waker::new(this.as_ptr().cast_const().cast(), &WAKER) }
 }
 
 /// A waker for the length of a poll, which counts nothing: most polls clone none.
+///
+/// What outlives the poll clones it, which counts:
+///
+/// ```compile_fail
+/// fn is_clone<T: Clone>() {}
+/// is_clone::<waker_vtable::WakerRef<'static>>();
+/// ```
+///
+/// It is only lent out, never moved into a waker of its own:
+///
+/// ```compile_fail
+/// fn into_waker(borrowed: waker_vtable::WakerRef<'_>) -> std::task::Waker {
+///     *borrowed
+/// }
+/// ```
 pub struct WakerRef<'a> {
     waker: ManuallyDrop<Waker>,
     target: PhantomData<&'a ()>,
@@ -182,11 +202,15 @@ impl WakerRef<'_> {
     ///
     /// # Safety
     /// Somebody's reference keeps the target live for all of the lifetime.
+    #[inline]
     pub unsafe fn new<T: WakeTarget>(this: NonNull<T>) -> Self {
         // SAFETY: never dropped, the waker needs no reference of its own.
-        let waker = ManuallyDrop::new(unsafe { waker(this) });
+        Self::borrow(unsafe { waker(this) })
+    }
+
+    pub(crate) const fn borrow(waker: Waker) -> Self {
         Self {
-            waker,
+            waker: ManuallyDrop::new(waker),
             target: PhantomData,
         }
     }
@@ -195,6 +219,7 @@ impl WakerRef<'_> {
 impl Deref for WakerRef<'_> {
     type Target = Waker;
 
+    #[inline]
     fn deref(&self) -> &Waker {
         &self.waker
     }
@@ -206,7 +231,10 @@ impl fmt::Debug for WakerRef<'_> {
     }
 }
 
-/// The target of a waker that [`waker`] made; `None` for anybody else's.
+/// The target of a waker over this crate's one vtable; `None` for anybody else's, [`direct_waker`](crate::direct_waker)'s among them.
+///
+/// It lives as long as the waker, which this doesn't say in its type.
+#[inline]
 pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
     if !ptr::eq(waker.vtable(), &raw const WAKER) {
         return None;
@@ -214,7 +242,44 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
     NonNull::new(waker.data().cast_mut().cast())
 }
 
-/// The target of a waker, if its table is `vtable`: "is this one of mine?"
+/// The target of a waker, if its header names `vtable`: "is this one of mine?"
+///
+/// Everyone's targets share one waker vtable, so that the header's decides, by address. That is exact for a `static` table. A constant's
+/// address may differ between codegen units, or be shared with an equal table of another type: then use a field of the target to tell.
+///
+/// The result is live as long as the waker. Reading through it is sound if `vtable` belongs to `T` alone.
+///
+/// ```
+/// # use core::ptr::NonNull;
+/// use waker_vtable::{TargetVtable, WakeHeader, WakeTarget, WakerRef, try_target};
+///
+/// #[repr(C)]
+/// struct Mine {
+///     wake: WakeHeader,
+///     name: &'static str,
+/// }
+///
+/// static MINE: TargetVtable = TargetVtable::of::<Mine>();
+///
+/// // SAFETY: `repr(C)`, the header first; only ever a static, so that nothing need be counted.
+/// unsafe impl WakeTarget for Mine {
+///     // ..
+/// #   unsafe fn ref_inc(_: NonNull<Self>) {}
+/// #   unsafe fn ref_dec(_: NonNull<Self>) {}
+/// #   unsafe fn wake_by_ref(_: NonNull<Self>) {}
+/// #   unsafe fn wake_by_val(_: NonNull<Self>) {}
+/// }
+///
+/// static TARGET: Mine = Mine { wake: WakeHeader::new(&MINE), name: "main" };
+///
+/// // SAFETY: it is static.
+/// let waker = unsafe { WakerRef::new(NonNull::from(&TARGET)) };
+/// let target = try_target::<Mine>(&waker, &MINE).expect("it is mine");
+/// // SAFETY: the table is that of `Mine` alone, and the waker is live.
+/// assert_eq!(unsafe { target.as_ref() }.name, "main");
+/// assert!(try_target::<Mine>(std::task::Waker::noop(), &MINE).is_none());
+/// ```
+#[inline]
 pub fn try_target<T: WakeTarget>(
     waker: &Waker,
     vtable: &'static TargetVtable,

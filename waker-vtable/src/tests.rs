@@ -1,9 +1,13 @@
 //! Which wakers are whose, and what is counted.
 use crate::*;
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    task::Waker,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{RawWakerVTable, Waker},
 };
 
 #[repr(C)]
@@ -61,4 +65,146 @@ fn ones_own_wakers_are_recognised_and_others_are_not() {
     assert_eq!(try_target(&waker, &VTABLE), Some(NonNull::from(&target)));
     assert_eq!(try_target::<Target>(&waker, &OTHER), None);
     assert_eq!(target_header(Waker::noop()), None);
+}
+
+#[test]
+fn a_direct_waker_counts_as_the_others_and_is_not_recognised() {
+    let target = Target {
+        header: WakeHeader::new(&VTABLE),
+        refs: AtomicUsize::new(2),
+    };
+    // SAFETY: one of the two references; the target outlives the waker.
+    let waker = unsafe { direct_waker(NonNull::from(&target)) };
+    let clone = waker.clone();
+    assert_eq!(target.refs.load(Relaxed), 3);
+    assert_eq!(try_target::<Target>(&waker, &VTABLE), None);
+    clone.wake();
+    waker.wake_by_ref();
+    drop(waker);
+    assert_eq!(target.refs.load(Relaxed), 1);
+}
+
+/// Notes its number when it is woken, or panics.
+struct Note {
+    number: usize,
+    panics: bool,
+    log: Arc<Mutex<Vec<usize>>>,
+}
+
+impl WakeRef for Note {
+    fn wake(&self) {
+        self.log.lock().unwrap().push(self.number);
+        assert!(!self.panics, "a waker's panic");
+    }
+}
+
+#[derive(Default)]
+struct Log(Arc<Mutex<Vec<usize>>>);
+
+impl Log {
+    fn waker(&self, number: usize, panics: bool) -> Waker {
+        let log = self.0.clone();
+        from_arc(Arc::new(Note {
+            number,
+            panics,
+            log,
+        }))
+    }
+
+    fn take(&self) -> Vec<usize> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+#[test]
+fn a_list_wakes_in_order_and_hands_back_what_does_not_fit() {
+    let log = Log::default();
+    let mut list = WakeList::<3>::new();
+    for number in 0..3 {
+        assert_eq!(list.len(), number);
+        list.push(log.waker(number, false)).unwrap();
+    }
+    assert!(list.is_full());
+    let full = list.push(log.waker(9, false)).unwrap_err();
+    assert_eq!(full.to_string(), "the list of wakers is full");
+    full.into_inner().wake();
+    list.wake_all();
+    assert!(list.is_empty());
+    assert_eq!(log.take(), [9, 0, 1, 2]);
+    list.push(log.waker(3, false)).unwrap();
+    drop(list);
+    assert_eq!(log.take(), [3]);
+}
+
+#[test]
+fn a_panic_of_one_waker_in_a_list_keeps_no_other_from_waking() {
+    let log = Log::default();
+    let mut list = WakeList::<4>::new();
+    for number in 0..4 {
+        list.push(log.waker(number, number == 1)).unwrap();
+    }
+    catch_unwind(AssertUnwindSafe(|| list.wake_all())).unwrap_err();
+    assert!(list.is_empty());
+    assert_eq!(log.take(), [0, 1, 2, 3]);
+    assert_eq!(Arc::strong_count(&log.0), 1, "each was dropped");
+}
+
+#[test]
+fn a_list_of_none_is_always_full() {
+    let mut list = WakeList::<0>::new();
+    assert!(list.is_full() && list.is_empty());
+    assert!(list.push(Waker::noop().clone()).is_err());
+    list.wake_all();
+}
+
+#[test]
+fn a_cell_wakes_the_last_registered_once() {
+    let (log, cell) = (Log::default(), WakerCell::new());
+    cell.wake();
+    cell.register(&log.waker(0, false));
+    cell.register(&log.waker(1, false));
+    cell.wake();
+    cell.wake();
+    assert_eq!(log.take(), [1]);
+    assert!(cell.take().is_none());
+}
+
+#[test]
+fn a_cell_keeps_the_same_waker_uncloned() {
+    let (log, cell) = (Log::default(), WakerCell::new());
+    let waker = log.waker(0, false);
+    cell.register(&waker);
+    let kept = cell.take().unwrap();
+    cell.register(&kept);
+    cell.register(&waker);
+    assert!(cell.take().unwrap().will_wake(&waker));
+}
+
+/// A waker whose clone panics.
+fn unclonable() -> Waker {
+    static TABLE: RawWakerVTable =
+        RawWakerVTable::new(|_| panic!("a clone's panic"), |_| (), |_| (), |_| ());
+    // SAFETY: the functions need no data.
+    unsafe { Waker::new(std::ptr::null(), &TABLE) }
+}
+
+#[test]
+fn a_clone_that_panics_leaves_the_cell_as_it_was() {
+    let (log, cell) = (Log::default(), WakerCell::new());
+    catch_unwind(|| cell.register(&unclonable())).unwrap_err();
+    assert!(cell.take().is_none());
+    cell.register(&log.waker(0, false));
+    catch_unwind(|| cell.register(&unclonable())).unwrap_err();
+    cell.wake();
+    assert_eq!(log.take(), [0]);
+}
+
+#[test]
+fn a_wake_that_panics_leaves_the_cell_empty_and_usable() {
+    let (log, cell) = (Log::default(), WakerCell::new());
+    cell.register(&log.waker(0, true));
+    catch_unwind(|| cell.wake()).unwrap_err();
+    cell.register(&log.waker(1, false));
+    cell.wake();
+    assert_eq!(log.take(), [0, 1]);
 }

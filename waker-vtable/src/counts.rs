@@ -1,0 +1,108 @@
+//! What the operations cost in read-modify-writes: the README's table, counted.
+use crate::*;
+use std::{ptr::NonNull, task::Waker};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    count::counted,
+};
+
+#[repr(C)]
+struct Target {
+    header: WakeHeader,
+    refs: AtomicUsize,
+}
+
+static VTABLE: TargetVtable = TargetVtable::of::<Target>();
+
+impl Target {
+    fn new() -> Self {
+        Self {
+            header: WakeHeader::new(&VTABLE),
+            refs: AtomicUsize::new(1),
+        }
+    }
+}
+
+// SAFETY: `repr(C)`, the header first and with its own table. The tests keep it live.
+unsafe impl WakeTarget for Target {
+    unsafe fn ref_inc(this: NonNull<Self>) {
+        // SAFETY: live.
+        let this = unsafe { this.as_ref() };
+        // Ordering: Relaxed, only counted here.
+        this.refs.fetch_add(1, Relaxed);
+    }
+    unsafe fn ref_dec(this: NonNull<Self>) {
+        // SAFETY: live.
+        let this = unsafe { this.as_ref() };
+        // Ordering: Relaxed, only counted here.
+        this.refs.fetch_sub(1, Relaxed);
+    }
+    unsafe fn wake_by_ref(this: NonNull<Self>) {
+        // SAFETY: live.
+        let this = unsafe { this.as_ref() };
+        // Ordering: Relaxed, only counted here.
+        this.refs.fetch_or(1 << 63, Relaxed);
+    }
+    unsafe fn wake_by_val(this: NonNull<Self>) {
+        // SAFETY: the caller's reference; it becomes the wake.
+        unsafe { Self::wake_by_ref(this) };
+    }
+}
+
+fn rmws<R>(f: impl FnOnce() -> R) -> (R, u64) {
+    let (result, counts) = counted(f);
+    assert_eq!(counts.seqcst_fences, 0);
+    (result, counts.rmws)
+}
+
+#[test]
+fn a_clone_a_drop_and_a_wake_are_one_each_and_a_borrow_is_none() {
+    let target = Target::new();
+    let this = NonNull::from(&target);
+    for direct in [false, true] {
+        let (borrowed, cost) = rmws(|| {
+            if direct {
+                // SAFETY: the target outlives it.
+                unsafe { WakerRef::direct(this) }
+            } else {
+                // SAFETY: the target outlives it.
+                unsafe { WakerRef::new(this) }
+            }
+        });
+        assert_eq!(cost, 0);
+        let (clone, cost) = rmws(|| borrowed.clone());
+        assert_eq!(cost, 1);
+        assert_eq!(rmws(|| drop(clone)).1, 1);
+        assert_eq!(rmws(|| borrowed.wake_by_ref()).1, 1);
+        let last = borrowed.clone();
+        assert_eq!(rmws(|| last.wake()).1, 1);
+        assert_eq!(rmws(|| drop(borrowed)).1, 0);
+    }
+}
+
+#[test]
+fn a_cell_costs_two_to_register_two_to_wake_and_one_to_find_nobody() {
+    let cell = WakerCell::new();
+    assert_eq!(rmws(|| cell.wake()).1, 1);
+    assert_eq!(rmws(|| cell.register(Waker::noop())).1, 2);
+    assert_eq!(rmws(|| cell.register(Waker::noop())).1, 2);
+    assert_eq!(rmws(|| cell.wake()).1, 2);
+}
+
+#[test]
+fn a_static_and_the_noop_cost_nothing() {
+    struct Nothing;
+    impl WakeRef for Nothing {
+        fn wake(&self) {}
+    }
+    static NOTHING: Nothing = Nothing;
+    for waker in [from_static(&NOTHING), Waker::noop().clone()] {
+        let ((), cost) = rmws(|| {
+            let clone = waker.clone();
+            clone.wake_by_ref();
+            clone.wake();
+            drop(waker);
+        });
+        assert_eq!(cost, 0);
+    }
+}

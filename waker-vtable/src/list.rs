@@ -1,0 +1,148 @@
+//! Wakers that are collected under a lock and woken after it.
+use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
+
+/// Up to `N` wakers in an array: collected under a lock, woken after its release.
+///
+/// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the list is dropped, also if one of the others
+/// panics. So a list that is declared before the lock's guard wakes after the release, whichever way the function ends.
+///
+/// ```
+/// use std::{collections::VecDeque, sync::Mutex, task::Waker};
+/// use waker_vtable::WakeList;
+///
+/// fn wake_waiters(waiters: &Mutex<VecDeque<Waker>>) {
+///     let mut list = WakeList::<32>::new();
+///     loop {
+///         let mut waiters = waiters.lock().unwrap();
+///         while !list.is_full()
+///             && let Some(waker) = waiters.pop_front()
+///         {
+///             list.push(waker).unwrap();
+///         }
+///         let more = !waiters.is_empty();
+///         drop(waiters);
+///         list.wake_all();
+///         if !more {
+///             return;
+///         }
+///     }
+/// }
+/// # wake_waiters(&Mutex::new(std::iter::repeat_n(Waker::noop().clone(), 40).collect()));
+/// ```
+pub struct WakeList<const N: usize = 32> {
+    /// The first `len` hold a waker.
+    wakers: [MaybeUninit<Waker>; N],
+    len: usize,
+}
+
+impl<const N: usize> WakeList<N> {
+    /// An empty list. Writes one word.
+    pub const fn new() -> Self {
+        Self {
+            wakers: [const { MaybeUninit::uninit() }; N],
+            len: 0,
+        }
+    }
+
+    /// How many wakers are in it.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether there is room for no more.
+    pub const fn is_full(&self) -> bool {
+        self.len == N
+    }
+
+    /// Adds a waker.
+    ///
+    /// # Errors
+    /// Gives it back when the list is full.
+    pub fn push(&mut self, waker: Waker) -> Result<(), WakeListFull> {
+        let Some(slot) = self.wakers.get_mut(self.len) else {
+            return Err(WakeListFull(waker));
+        };
+        slot.write(waker);
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Wakes all, in order, and leaves the list empty. Not under a lock: a waker may run anything.
+    ///
+    /// # Panics
+    /// With the first waker's panic, after the others were woken; a second panic aborts.
+    pub fn wake_all(&mut self) {
+        // The list is empty before the first waker runs, so that none is woken twice.
+        let len = core::mem::take(&mut self.len);
+        let mut rest = Rest(self.wakers[..len].iter_mut());
+        rest.wake();
+    }
+}
+
+impl<const N: usize> Default for WakeList<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> Drop for WakeList<N> {
+    fn drop(&mut self) {
+        self.wake_all();
+    }
+}
+
+impl<const N: usize> fmt::Debug for WakeList<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WakeList")
+            .field("len", &self.len)
+            .field("capacity", &N)
+            .finish()
+    }
+}
+
+/// Those not yet woken. All of them hold a waker, and nobody else touches them again.
+struct Rest<'a>(core::slice::IterMut<'a, MaybeUninit<Waker>>);
+
+impl Rest<'_> {
+    fn wake(&mut self) {
+        for slot in &mut self.0 {
+            // SAFETY: it holds a waker, and the iterator has passed it.
+            unsafe { slot.assume_init_read() }.wake();
+        }
+    }
+}
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        self.wake();
+    }
+}
+
+/// The list was full: the waker that did not fit.
+pub struct WakeListFull(Waker);
+
+impl WakeListFull {
+    /// The waker.
+    pub fn into_inner(self) -> Waker {
+        self.0
+    }
+}
+
+impl fmt::Debug for WakeListFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WakeListFull")
+    }
+}
+
+impl fmt::Display for WakeListFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the list of wakers is full")
+    }
+}
+
+impl Error for WakeListFull {}
