@@ -38,7 +38,10 @@ pub(crate) struct Options {
     /// Which samples count: those whose processors were near each other, far, or any.
     #[arg(long, value_enum, default_value_t = Placement::Near)]
     placement: Placement,
-    /// How often a sample is taken again, at most; three times as many as samples in all.
+    /// The part of the machine that others may have during a sample.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    disturbance: f64,
+    /// How often a sample is taken again, at most; in a row at most three times as often as it has samples.
     #[arg(long, value_name = "N", default_value_t = 10)]
     retries: usize,
     /// Writes the machine, the versions, every sample and the table to a file.
@@ -59,10 +62,6 @@ enum Placement {
 
 /// Round trips below this many nanoseconds are near.
 const NEAR_NS: f64 = 150.0;
-
-/// The part of the machine that others may have during a sample. The machine counts in ticks of 10 ms: two of
-/// them are this much of a sample of 200 ms on two processors.
-const DISTURBED: f64 = 0.05;
 
 #[derive(Deserialize)]
 struct Listing {
@@ -115,7 +114,7 @@ struct Taken {
 }
 
 impl Sample {
-    fn verdict(&self, placement: Placement) -> Verdict {
+    fn verdict(&self, placement: Placement, disturbance: f64) -> Verdict {
         let trips = [self.round_trip_before_ns, self.round_trip_after_ns];
         let all = |is: fn(f64) -> bool| trips.iter().all(|trip| trip.is_some_and(is));
         let placed = match placement {
@@ -123,7 +122,10 @@ impl Sample {
             Placement::Far => all(|trip| trip >= NEAR_NS),
             Placement::Any => true,
         };
-        if self.others.is_some_and(|others| others > DISTURBED) {
+        if self
+            .others
+            .is_some_and(|others| 100.0 * others > disturbance)
+        {
             Verdict::Disturbed
         } else if placed {
             Verdict::Kept
@@ -164,7 +166,13 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             "--quick: one short sample of each, disturbed or not; it shows that all works, and no more\n",
         );
     }
-    let mut session = Session::new(options, &bench, rows.len() * runtimes.len());
+    let mut session = Session {
+        options,
+        bench: &bench,
+        patience: 0,
+        failures: 0,
+        taken: Vec::new(),
+    };
     let mut tables = Vec::new();
     for row in &rows {
         let taken = session.take(row, &runtimes)?;
@@ -173,7 +181,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         tables.push(table);
         session.taken.extend(taken);
     }
-    print(&table::closing(&tables, &session.taken, options.placement));
+    print(&table::closing(&tables, &session.taken));
     if let Some(file) = &options.json {
         let report = Report {
             machine: &machine,
@@ -283,26 +291,17 @@ impl Options {
 struct Session<'a> {
     options: &'a Options,
     bench: &'a Path,
-    /// Retries left, so that a machine that never suits doesn't hold us for hours.
+    /// Retries left in this row, so that a machine that never suits doesn't hold us for hours.
     patience: usize,
     failures: usize,
     taken: Vec<Taken>,
 }
 
-impl<'a> Session<'a> {
-    fn new(options: &'a Options, bench: &'a Path, pairs: usize) -> Self {
-        Self {
-            options,
-            bench,
-            patience: 3 * pairs * options.rounds(),
-            failures: 0,
-            taken: Vec::new(),
-        }
-    }
-
+impl Session<'_> {
     /// All rounds of a row.
     fn take(&mut self, row: &Row, runtimes: &[Runtime]) -> Result<Vec<Taken>> {
         let mut taken = Vec::new();
+        self.patience = 3 * runtimes.len() * self.options.rounds();
         for round in 0..self.options.rounds() {
             for turn in 0..runtimes.len() {
                 let rt = &runtimes[(turn + round) % runtimes.len()];
@@ -333,7 +332,7 @@ impl<'a> Session<'a> {
                     let verdict = if self.options.quick {
                         Verdict::Kept
                     } else {
-                        sample.verdict(self.options.placement)
+                        sample.verdict(self.options.placement, self.options.disturbance)
                     };
                     taken.push(Taken {
                         row: row.name.clone(),
@@ -453,26 +452,27 @@ mod tests {
     #[test]
     fn a_sample_during_which_the_processors_moved_is_neither_near_nor_far() {
         let moved = sample(Some(60.0), Some(450.0), Some(0.0));
-        assert_eq!(moved.verdict(Placement::Near), Verdict::Misplaced);
-        assert_eq!(moved.verdict(Placement::Far), Verdict::Misplaced);
-        assert_eq!(moved.verdict(Placement::Any), Verdict::Kept);
+        assert_eq!(moved.verdict(Placement::Near, 5.0), Verdict::Misplaced);
+        assert_eq!(moved.verdict(Placement::Far, 5.0), Verdict::Misplaced);
+        assert_eq!(moved.verdict(Placement::Any, 5.0), Verdict::Kept);
         let near = sample(Some(60.0), Some(62.0), Some(0.0));
-        assert_eq!(near.verdict(Placement::Near), Verdict::Kept);
-        assert_eq!(near.verdict(Placement::Far), Verdict::Misplaced);
+        assert_eq!(near.verdict(Placement::Near, 5.0), Verdict::Kept);
+        assert_eq!(near.verdict(Placement::Far, 5.0), Verdict::Misplaced);
     }
 
     #[test]
     fn a_machine_that_does_not_say_how_far_its_processors_are_suits_any_only() {
         let unknown = sample(None, None, None);
-        assert_eq!(unknown.verdict(Placement::Near), Verdict::Misplaced);
-        assert_eq!(unknown.verdict(Placement::Any), Verdict::Kept);
+        assert_eq!(unknown.verdict(Placement::Near, 5.0), Verdict::Misplaced);
+        assert_eq!(unknown.verdict(Placement::Any, 5.0), Verdict::Kept);
     }
 
     #[test]
     fn a_disturbed_sample_is_given_up_wherever_its_processors_were() {
         let disturbed = sample(Some(60.0), Some(60.0), Some(0.2));
-        assert_eq!(disturbed.verdict(Placement::Near), Verdict::Disturbed);
-        assert_eq!(disturbed.verdict(Placement::Any), Verdict::Disturbed);
+        assert_eq!(disturbed.verdict(Placement::Near, 5.0), Verdict::Disturbed);
+        assert_eq!(disturbed.verdict(Placement::Any, 5.0), Verdict::Disturbed);
+        assert_eq!(disturbed.verdict(Placement::Any, 20.0), Verdict::Kept);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! From samples to the table: medians, spreads, and the ratios within rounds.
-use super::{Placement, Row, Runtime, Taken, Verdict};
+use super::{Row, Runtime, Taken, Verdict};
 use serde::Serialize;
 
 /// The runtime that every row is a multiple of.
@@ -99,7 +99,7 @@ impl Table {
 }
 
 /// What is to be said of all rows.
-pub(super) fn closing(tables: &[Table], taken: &[Taken], placement: Placement) -> String {
+pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
     let mut text = "\n".to_owned();
     let ours = || tables.iter().filter_map(|table| table.lines.first());
     for (ratios, to) in [
@@ -135,12 +135,9 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], placement: Placement) -
     let short = lines().filter(|line| line.kept < line.rounds).count();
     if short > 0 {
         text.push_str(&format!(
-            "{short} of {} figures rest on fewer samples than rounds: the machine was busy, or its processors moved{}\n",
+            "{short} of {} figures rest on fewer samples than rounds: the machine was busy, or its processors moved \
+             (--disturbance and --placement say what is kept)\n",
             lines().count(),
-            match placement {
-                Placement::Any => "",
-                Placement::Near | Placement::Far => " (--placement any keeps all placements)",
-            }
         ));
     }
     text
@@ -252,7 +249,7 @@ mod tests {
         assert_eq!((table.lines[0].kept, table.lines[0].taken), (1, 2));
         assert_eq!(table.lines[2].wall_ns, None);
         assert!(!table.is_complete());
-        assert!(closing(&[table], &[], Placement::Near).contains("1 of 3 figures"));
+        assert!(closing(&[table], &[]).contains("1 of 3 figures"));
     }
 
     #[test]
