@@ -139,6 +139,10 @@ impl Sample {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.rounds > 0, "--rounds is at least 1");
     ensure!(options.workers > 0, "--workers is at least 1");
+    if let Some(file) = &options.json {
+        // Now, rather than after an hour of measuring.
+        std::fs::write(file, "").with_context(|| format!("writing {}", file.display()))?;
+    }
     let (_, root) = workspace::load()?;
     let bench = build(&root)?;
     let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
