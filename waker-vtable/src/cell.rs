@@ -20,7 +20,8 @@
 //! No wake is lost. The task registers, then looks at its condition; the notifier changes the condition, then wakes. All steps on
 //! `state` are in one order. If the notifier's `WOKEN` comes before the registration's first step, that step acquires it and the task
 //! sees the condition. If it comes between the first and the last, the registration wakes (rule 3). If it comes after the last, it finds `FULL`, and takes and wakes,
-//! or finds a holder who does, and whose last step acquires the `WOKEN` before it wakes.
+//! or finds a holder who does: then the task's next registration, which the wake brings about, acquires it, since nothing but
+//! read-modify-writes lies between the two.
 use core::{
     fmt,
     mem::replace,
@@ -155,9 +156,9 @@ impl WakerCell {
         }
         // SAFETY: this set `WOKEN` on `FULL`, so it is the holder.
         let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
-        // Ordering: Release, to the next registration's Acquire: the waker is out. Acquire, from
-        // those who set `WOKEN` meanwhile: the wake that follows is theirs too (rule 4).
-        self.state.swap(EMPTY, AcqRel);
+        // Ordering: Release, to the next registration's Acquire: the waker is out. A swap and not a store: it goes on with the
+        // Releases of those who set `WOKEN` meanwhile, for whom the wake that follows stands too (rule 4).
+        self.state.swap(EMPTY, Release);
         waker
     }
 
@@ -218,8 +219,8 @@ impl Drop for Registration<'_> {
             return;
         }
         let waker = self.replace(None);
-        // Ordering: as in `take`: Release, the waker is out; Acquire, from all who set `WOKEN`, for whom this wakes.
-        self.0.state.swap(EMPTY, AcqRel);
+        // Ordering: Release and a swap, as in `take`'s last step.
+        self.0.state.swap(EMPTY, Release);
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -49,7 +49,9 @@ impl<const STRONG: bool> Target<STRONG> {
 unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.
-        unsafe { this.as_ref() }.refs.fetch_add(1, Relaxed);
+        let this = unsafe { this.as_ref() };
+        // Ordering: Relaxed, the caller's reference keeps the target live.
+        this.refs.fetch_add(1, Relaxed);
     }
 
     unsafe fn ref_dec(this: NonNull<Self>) {
@@ -57,7 +59,9 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
             return; // The model has found something; a second panic would hide it.
         }
         // SAFETY: the caller has a reference.
-        if unsafe { this.as_ref() }.refs.fetch_sub(1, Self::DROP) != 1 {
+        let refs = &unsafe { this.as_ref() }.refs;
+        // Ordering: AcqRel where it is sound: the last drop acquires what all others released.
+        if refs.fetch_sub(1, Self::DROP) != 1 {
             return;
         }
         // SAFETY: that was the last.
@@ -66,6 +70,7 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
             last.refs.retire();
             last.wakes.retire();
         }));
+        // Ordering: Relaxed, read after a join.
         last.frees.fetch_add(1, Relaxed);
         // SAFETY: initialised, dropped once.
         unsafe { this.drop_in_place() };
@@ -79,7 +84,9 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
 
     unsafe fn wake_by_ref(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.
-        unsafe { this.as_ref() }.wakes.fetch_add(1, Relaxed);
+        let this = unsafe { this.as_ref() };
+        // Ordering: Relaxed, never read.
+        this.wakes.fetch_add(1, Relaxed);
     }
 
     unsafe fn wake_by_val(this: NonNull<Self>) {
@@ -105,6 +112,7 @@ fn clone_wake_and_drop<const STRONG: bool>() {
     drop(waker);
     second.wake();
     other.join().unwrap();
+    // Ordering: Relaxed, ordered by the join.
     assert_eq!(frees.load(Relaxed), 1);
 }
 
@@ -129,6 +137,7 @@ fn an_arc_goes_with_its_last_waker() {
     struct Count(AtomicUsize);
     impl WakeRef for Count {
         fn wake(&self) {
+            // Ordering: Relaxed, read after a join.
             self.0.fetch_add(1, Relaxed);
         }
     }
@@ -142,6 +151,7 @@ fn an_arc_goes_with_its_last_waker() {
         waker.wake_by_ref();
         drop(waker);
         other.join().unwrap();
+        // Ordering: Relaxed, ordered by the join.
         assert_eq!(count.0.load(Relaxed), 2);
         assert_eq!(Arc::strong_count(&count), 1);
     });

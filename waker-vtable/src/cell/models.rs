@@ -2,6 +2,7 @@
 use crate::*;
 use std::task::Waker;
 use sync_shim::{
+    Model,
     atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -100,28 +101,39 @@ impl WakeRef for Inline {
     }
 }
 
+type TwoConditions = (WakerCell, [AtomicBool; 2]);
+
+fn notify(i: usize, shared: &TwoConditions) {
+    // Ordering: Relaxed, the cell's to order.
+    shared.1[i].store(true, Relaxed);
+    shared.0.wake();
+}
+
+/// A cell, the waker of an `Inline` task, what that has seen, and its second waker's count.
+fn inline() -> (Arc<TwoConditions>, Waker, Arc<AtomicBool>, Arc<Woken>) {
+    let shared = Arc::new((
+        WakerCell::new(),
+        [AtomicBool::new(false), AtomicBool::new(false)],
+    ));
+    let (woken, again) = Woken::new();
+    let seen = Arc::new(AtomicBool::new(false));
+    let waker = from_arc(Arc::new(Inline {
+        shared: shared.clone(),
+        again,
+        seen: seen.clone(),
+    }));
+    (shared, waker, seen, woken)
+}
+
 /// Two notifiers, a registered task: in its poll after the first wake it sees both conditions, or it is woken again.
 ///
-/// Bites: a `Release` store, or a swap with it, in place of `take`'s last step.
+/// Bites: a `Release` store in place of `take`'s last step.
 #[test]
 fn a_wake_that_finds_another_under_way_is_served_by_it() {
     model(|| {
-        let shared = Arc::new((
-            WakerCell::new(),
-            [AtomicBool::new(false), AtomicBool::new(false)],
-        ));
-        let (woken, again) = Woken::new();
-        let seen = Arc::new(AtomicBool::new(false));
-        shared.0.register(&from_arc(Arc::new(Inline {
-            shared: shared.clone(),
-            again,
-            seen: seen.clone(),
-        })));
-        let notify = |i: usize, shared: &(WakerCell, [AtomicBool; 2])| {
-            // Ordering: Relaxed, the cell's to order.
-            shared.1[i].store(true, Relaxed);
-            shared.0.wake();
-        };
+        let (shared, waker, seen, woken) = inline();
+        shared.0.register(&waker);
+        drop(waker);
         let other = {
             let shared = shared.clone();
             thread::spawn(move || notify(0, &shared))
@@ -131,6 +143,33 @@ fn a_wake_that_finds_another_under_way_is_served_by_it() {
         // Ordering: Relaxed, ordered by the join.
         let seen = seen.load(Relaxed);
         assert!(seen || woken.times() == 1, "the second wake was lost");
+    });
+}
+
+/// Two notifiers during a registration: what it finds, and the poll that it brings about, serve both.
+///
+/// Bites: a `Release` store in place of the last step of a registration that was woken.
+#[test]
+fn a_registration_that_was_woken_serves_all_who_woke() {
+    // Three threads that share a task: too large without a bound.
+    Model::new().bound(2).check(|| {
+        let (shared, waker, seen, woken) = inline();
+        let notifiers = [0, 1].map(|i| {
+            let shared = shared.clone();
+            thread::spawn(move || notify(i, &shared))
+        });
+        shared.0.register(&waker);
+        drop(waker);
+        // Ordering: Relaxed, the cell's to order.
+        let first = shared.1.iter().all(|set| set.load(Relaxed));
+        for notifier in notifiers {
+            notifier.join().unwrap();
+        }
+        // Empties the cell, whose waker has a share in it.
+        drop(shared.0.take());
+        // Ordering: Relaxed, ordered by the joins.
+        let seen = first || seen.load(Relaxed);
+        assert!(seen || woken.times() == 1, "a wake was lost");
     });
 }
 
@@ -145,6 +184,28 @@ fn of_two_registrations_at_once_one_holds_the_cell_and_a_later_wake_reaches_a_ta
         let other = {
             let (cell, waker) = (cell.clone(), second.1);
             thread::spawn(move || cell.register(&waker))
+        };
+        cell.register(&first.1);
+        other.join().unwrap();
+        cell.wake();
+        assert!(first.0.times() + second.0.times() >= 1);
+    });
+}
+
+/// A registration that finds itself woken empties the cell, and another thread's registration may follow at once.
+///
+/// Bites: `Acquire` for the last step of a registration that was woken.
+#[test]
+fn a_registration_follows_one_that_was_woken() {
+    model(|| {
+        let cell = Arc::new(WakerCell::new());
+        let (first, second) = (Woken::new(), Woken::new());
+        let other = {
+            let (cell, waker) = (cell.clone(), second.1);
+            thread::spawn(move || {
+                cell.wake();
+                cell.register(&waker);
+            })
         };
         cell.register(&first.1);
         other.join().unwrap();
