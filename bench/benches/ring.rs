@@ -1,79 +1,332 @@
-//! The ring's owner beside its peers: nanoseconds a push and a pop, when so many are pushed and then popped.
+//! The ring beside its peers, nanoseconds. `cargo bench -p bench --bench ring`; `taskset`ing it apart is not needed.
 //!
-//! A `VecDeque` has no thieves: it is the floor, what the same costs alone. `cargo bench -p bench --bench ring`.
+//! - *owner, depth d*: a push and a pop, with d items in the queue in between.
+//! - *owner, 256 and 256*: a push and a pop, 256 pushes and then 256 pops.
+//! - *steal half of n*: an item moved; a thief moves half of n into its own queue, of 16 queues in turn, so that the clock is read once for all.
+//! - *owner with a thief*: a push and a pop at depth 32, while a thief on another thread moves half into its own queue, empties that, and waits for a microsecond.
+//!
+//! `plain` claims one item at a time. A `VecDeque` has no thieves: it is the floor, what the same costs alone.
 use criterion::{BenchmarkId, Criterion};
-use std::{collections::VecDeque, hint::black_box, time::Instant};
+use queue_spmc::ring::{self, StealLimit};
+use std::{
+    collections::VecDeque,
+    hint::{black_box, spin_loop},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const CAPACITY: usize = 512;
 
 /// A queue's owner.
-trait Owner {
+trait Owner: Send {
+    /// Whoever steals from it, into an owner of the same kind.
+    type Thief: Send + 'static;
+
+    fn new() -> Self;
+    fn thief(&self) -> Self::Thief;
     fn push(&mut self, item: u64);
     fn pop(&mut self) -> Option<u64>;
+    /// Moves half into this one, and tells how many.
+    fn steal(&mut self, from: &Self::Thief) -> usize;
 }
 
-impl Owner for queue_spmc::ring::Worker<u64> {
+struct Ours<const CLAIM: usize>(ring::Worker<u64>);
+
+impl<const CLAIM: usize> Owner for Ours<CLAIM> {
+    type Thief = ring::Stealer<u64>;
+
+    fn new() -> Self {
+        Self(ring::Worker::new(CAPACITY).with_claim(CLAIM))
+    }
+    fn thief(&self) -> Self::Thief {
+        self.0.stealer()
+    }
+    #[inline]
     fn push(&mut self, item: u64) {
-        self.push(item).expect("there is room");
+        // A thief that is descheduled in mid-copy holds room back.
+        let _ = self.0.push(item);
     }
-
+    #[inline]
     fn pop(&mut self) -> Option<u64> {
-        self.pop()
+        self.0.pop()
+    }
+    fn steal(&mut self, from: &Self::Thief) -> usize {
+        match from.steal_into(&mut self.0, StealLimit::Half) {
+            ring::Steal::Success { moved, .. } => moved,
+            _ => 0,
+        }
     }
 }
 
-impl Owner for crossbeam_deque::Worker<u64> {
+struct Crossbeam<const FIFO: bool>(crossbeam_deque::Worker<u64>);
+
+impl<const FIFO: bool> Owner for Crossbeam<FIFO> {
+    type Thief = crossbeam_deque::Stealer<u64>;
+
+    fn new() -> Self {
+        Self(match FIFO {
+            true => crossbeam_deque::Worker::new_fifo(),
+            false => crossbeam_deque::Worker::new_lifo(),
+        })
+    }
+    fn thief(&self) -> Self::Thief {
+        self.0.stealer()
+    }
+    #[inline]
     fn push(&mut self, item: u64) {
-        crossbeam_deque::Worker::push(self, item);
+        self.0.push(item);
     }
-
+    #[inline]
     fn pop(&mut self) -> Option<u64> {
-        crossbeam_deque::Worker::pop(self)
+        self.0.pop()
+    }
+    fn steal(&mut self, from: &Self::Thief) -> usize {
+        let before = self.0.len();
+        // It moves no more than 32 at a time.
+        let _ = from.steal_batch(&self.0);
+        self.0.len() - before
     }
 }
 
-impl Owner for VecDeque<u64> {
+macro_rules! st3 {
+    ($name:ident, $of:ident) => {
+        struct $name(st3::$of::Worker<u64>);
+
+        impl Owner for $name {
+            type Thief = st3::$of::Stealer<u64>;
+
+            fn new() -> Self {
+                Self(st3::$of::Worker::new(CAPACITY))
+            }
+            fn thief(&self) -> Self::Thief {
+                self.0.stealer()
+            }
+            #[inline]
+            fn push(&mut self, item: u64) {
+                let _ = self.0.push(item);
+            }
+            #[inline]
+            fn pop(&mut self) -> Option<u64> {
+                self.0.pop()
+            }
+            fn steal(&mut self, from: &Self::Thief) -> usize {
+                from.steal(&self.0, |n| n - n / 2).unwrap_or(0)
+            }
+        }
+    };
+}
+st3!(St3Fifo, fifo);
+st3!(St3Lifo, lifo);
+
+/// Has no batch: a thief takes one at a time.
+struct Concurrent(Arc<concurrent_queue::ConcurrentQueue<u64>>);
+
+impl Owner for Concurrent {
+    type Thief = Arc<concurrent_queue::ConcurrentQueue<u64>>;
+
+    fn new() -> Self {
+        Self(Arc::new(concurrent_queue::ConcurrentQueue::bounded(
+            CAPACITY,
+        )))
+    }
+    fn thief(&self) -> Self::Thief {
+        self.0.clone()
+    }
+    #[inline]
     fn push(&mut self, item: u64) {
-        self.push_back(item);
+        let _ = self.0.push(item);
     }
-
+    #[inline]
     fn pop(&mut self) -> Option<u64> {
-        self.pop_front()
+        self.0.pop().ok()
+    }
+    fn steal(&mut self, from: &Self::Thief) -> usize {
+        let half = from.len().div_ceil(2);
+        let stolen = from.try_iter().take(half);
+        stolen.map(|item| self.push(item)).count()
     }
 }
 
-fn measure(criterion: &mut Criterion, name: &str, mut owner: impl Owner) {
-    let mut group = criterion.benchmark_group("owner push and pop");
+struct Locked(Arc<Mutex<VecDeque<u64>>>);
+
+impl Owner for Locked {
+    type Thief = Arc<Mutex<VecDeque<u64>>>;
+
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(VecDeque::with_capacity(CAPACITY))))
+    }
+    fn thief(&self) -> Self::Thief {
+        self.0.clone()
+    }
+    #[inline]
+    fn push(&mut self, item: u64) {
+        self.0.lock().unwrap().push_back(item);
+    }
+    #[inline]
+    fn pop(&mut self) -> Option<u64> {
+        self.0.lock().unwrap().pop_front()
+    }
+    fn steal(&mut self, from: &Self::Thief) -> usize {
+        let mut mine = self.0.lock().unwrap();
+        let mut theirs = from.lock().unwrap();
+        let half = theirs.len().div_ceil(2);
+        mine.extend(theirs.drain(..half));
+        half
+    }
+}
+
+/// The floor.
+struct Alone(VecDeque<u64>);
+
+impl Owner for Alone {
+    type Thief = ();
+
+    fn new() -> Self {
+        Self(VecDeque::with_capacity(CAPACITY))
+    }
+    fn thief(&self) {}
+    #[inline]
+    fn push(&mut self, item: u64) {
+        self.0.push_back(item);
+    }
+    #[inline]
+    fn pop(&mut self) -> Option<u64> {
+        self.0.pop_front()
+    }
+    fn steal(&mut self, (): &()) -> usize {
+        0
+    }
+}
+
+fn pairs(owner: &mut impl Owner, pairs: u64) -> Duration {
+    let begun = Instant::now();
+    for item in 0..pairs {
+        owner.push(black_box(item));
+        black_box(owner.pop());
+    }
+    begun.elapsed()
+}
+
+fn depths<O: Owner>(criterion: &mut Criterion, name: &str) {
     for depth in [1, 32, 256] {
-        group.bench_function(BenchmarkId::new(name, depth), |bencher| {
-            bencher.iter_custom(|pairs| {
-                let begun = Instant::now();
-                let mut left = pairs;
-                while left > 0 {
-                    let batch = left.min(depth);
-                    for item in 0..batch {
-                        owner.push(black_box(item));
+        let mut owner = O::new();
+        (1..depth).for_each(|item| owner.push(item));
+        let mut group = criterion.benchmark_group(format!("owner, depth {depth}"));
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            bencher.iter_custom(|n| pairs(&mut owner, n));
+        });
+    }
+    let mut owner = O::new();
+    let mut group = criterion.benchmark_group("owner, 256 and 256");
+    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+        bencher.iter_custom(|n| {
+            let begun = Instant::now();
+            let rounds = n.div_ceil(256);
+            for _ in 0..rounds {
+                (0..256).for_each(|item| owner.push(black_box(item)));
+                (0..256).for_each(|_| {
+                    black_box(owner.pop());
+                });
+            }
+            begun.elapsed().mul_f64(n as f64 / (rounds * 256) as f64)
+        });
+    });
+}
+
+fn steals<O: Owner>(criterion: &mut Criterion, name: &str) {
+    for len in [16, 128] {
+        let mut group = criterion.benchmark_group(format!("steal half of {len}"));
+        let mut queues: Vec<(O, O::Thief, O)> = (0..16)
+            .map(|_| {
+                let victim = O::new();
+                let thief = victim.thief();
+                (victim, thief, O::new())
+            })
+            .collect();
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            bencher.iter_custom(|n| {
+                let (mut moved, mut took) = (0, Duration::ZERO);
+                while moved < n as usize {
+                    for (victim, ..) in &mut queues {
+                        (0..len).for_each(|item| victim.push(item));
                     }
-                    for _ in 0..batch {
-                        black_box(owner.pop().expect("it was pushed"));
+                    let begun = Instant::now();
+                    for (_, thief, mine) in &mut queues {
+                        moved += mine.steal(thief);
                     }
-                    left -= batch;
+                    took += begun.elapsed();
+                    for (victim, _, mine) in &mut queues {
+                        while victim.pop().is_some() {}
+                        while mine.pop().is_some() {}
+                    }
                 }
-                begun.elapsed()
+                took.mul_f64(n as f64 / moved as f64)
             });
         });
     }
-    group.finish();
+}
+
+fn with_a_thief<O: Owner>(criterion: &mut Criterion, name: &str) {
+    let mut owner = O::new();
+    let thief = owner.thief();
+    let done = Arc::new(AtomicBool::new(false));
+    let thread = thread::spawn({
+        let done = done.clone();
+        move || {
+            let mut mine = O::new();
+            while !done.load(Relaxed) {
+                mine.steal(&thief);
+                while mine.pop().is_some() {}
+                let begun = Instant::now();
+                while begun.elapsed() < Duration::from_micros(1) {
+                    spin_loop();
+                }
+            }
+        }
+    });
+    let mut group = criterion.benchmark_group("owner with a thief");
+    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+        bencher.iter_custom(|n| {
+            let begun = Instant::now();
+            for item in 0..n.div_ceil(32) {
+                (0..32).for_each(|_| owner.push(black_box(item)));
+                (0..32).for_each(|_| {
+                    black_box(owner.pop());
+                });
+            }
+            begun.elapsed()
+        });
+    });
+    drop(group);
+    done.store(true, Relaxed);
+    thread.join().unwrap();
+}
+
+fn measure<O: Owner + 'static>(criterion: &mut Criterion, name: &str) {
+    depths::<O>(criterion, name);
+    steals::<O>(criterion, name);
+    with_a_thief::<O>(criterion, name);
 }
 
 fn main() {
-    let mut criterion = Criterion::default().configure_from_args();
-    let ring = queue_spmc::ring::Worker::new(256);
-    measure(&mut criterion, "queue-spmc ring", ring);
-    let fifo = crossbeam_deque::Worker::new_fifo();
-    measure(&mut criterion, "crossbeam-deque fifo", fifo);
-    measure(
-        &mut criterion,
-        "VecDeque",
-        VecDeque::<u64>::with_capacity(256),
-    );
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(50))
+        .measurement_time(Duration::from_millis(150))
+        .configure_from_args();
+    let c = &mut criterion;
+    measure::<Ours<16>>(c, "ours");
+    measure::<Ours<1>>(c, "ours, plain");
+    measure::<St3Fifo>(c, "st3 fifo");
+    measure::<St3Lifo>(c, "st3 lifo");
+    measure::<Crossbeam<true>>(c, "crossbeam fifo");
+    measure::<Crossbeam<false>>(c, "crossbeam lifo");
+    measure::<Concurrent>(c, "concurrent-queue");
+    measure::<Locked>(c, "Mutex<VecDeque>");
+    depths::<Alone>(c, "VecDeque alone");
     criterion.final_summary();
 }

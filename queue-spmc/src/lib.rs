@@ -6,5 +6,7 @@ extern crate alloc;
 
 mod overflow;
 pub mod ring;
+mod steal;
 
 pub use overflow::Overflow;
+pub use steal::{Full, Steal, StealLimit};

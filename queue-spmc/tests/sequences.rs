@@ -1,4 +1,4 @@
-//! Any sequence of operations does to a ring what it does to a `VecDeque`, and allocates nothing.
+//! Any sequence of operations does to a ring what it does to its description in two `VecDeque`s, and allocates nothing.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use proptest::prelude::*;
 use queue_spmc::{
@@ -11,20 +11,26 @@ use std::{cell::RefCell, collections::VecDeque};
 enum Op {
     Push,
     PushOrOverflow,
+    Extend(u32),
     Pop,
+    PopN(usize),
     Steal,
     StealHalf,
     StealInto(usize),
+    StealHere(u32),
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        5 => Just(Op::Push),
+        8 => Just(Op::Push),
         3 => Just(Op::PushOrOverflow),
-        3 => Just(Op::Pop),
-        1 => Just(Op::Steal),
+        1 => (0..6u32).prop_map(Op::Extend),
+        6 => Just(Op::Pop),
+        1 => (0..6usize).prop_map(Op::PopN),
+        2 => Just(Op::Steal),
         1 => Just(Op::StealHalf),
         1 => (0..6usize).prop_map(Op::StealInto),
+        1 => (0..8u32).prop_map(Op::StealHere),
     ]
 }
 
@@ -41,67 +47,182 @@ impl Overflow<u32> for Global {
     }
 }
 
-proptest! {
-    #[test]
-    fn a_ring_is_a_bounded_vec_deque(ops in prop::collection::vec(op(), 0..200)) {
-        const CAPACITY: usize = 8;
-        let mut ring = Worker::new(CAPACITY);
-        let stealer = ring.stealer();
-        let (mut model, mut next) = (VecDeque::new(), 0);
-        for op in ops {
-            next += 1;
-            match op {
-                Op::Push => {
-                    prop_assert_eq!(ring.push(next).is_err(), model.len() == CAPACITY);
-                    if model.len() < CAPACITY {
-                        model.push_back(next);
-                    }
-                }
-                Op::PushOrOverflow => {
-                    let global = Global::default();
-                    ring.push_or_overflow(next, &global);
-                    let mut expected: Vec<_> = Vec::new();
-                    if model.len() == CAPACITY {
-                        expected.extend(model.drain(..CAPACITY / 2));
-                        expected.push(next);
-                    } else {
-                        model.push_back(next);
-                    }
-                    prop_assert_eq!(global.0.into_inner(), expected);
-                }
-                Op::Pop => prop_assert_eq!(ring.pop(), model.pop_front()),
-                Op::Steal => {
-                    let expected = match model.pop_front() {
-                        Some(first) => Steal::Success { first, moved: 0 },
-                        None => Steal::Empty,
-                    };
-                    prop_assert_eq!(stealer.steal(), expected);
-                }
-                Op::StealHalf => {
-                    let mut thief = Worker::new(CAPACITY);
-                    let half = model.len().div_ceil(2);
-                    let mut expected: VecDeque<_> = model.drain(..half).collect();
-                    match stealer.steal_into_and_pop(&mut thief, StealLimit::Half) {
-                        Steal::Success { first, moved } => {
-                            prop_assert_eq!(Some(first), expected.pop_front());
-                            prop_assert_eq!(moved, expected.len());
-                        }
-                        other => prop_assert!(other == Steal::Empty && half == 0),
-                    }
-                    prop_assert_eq!(thief.drain().collect::<VecDeque<_>>(), expected);
-                }
-                Op::StealInto(n) => {
-                    let mut thief = Worker::new(4);
-                    let n = n.min(4).min(model.len());
-                    let expected: Vec<_> = model.drain(..n).collect();
-                    let stolen = stealer.steal_into(&mut thief, StealLimit::AtMost(n));
-                    prop_assert_eq!(stolen == Steal::Empty, n == 0);
-                    prop_assert_eq!(thief.drain().collect::<Vec<_>>(), expected);
+const CAPACITY: usize = 8;
+
+/// What the owner sees: what it has claimed, oldest first, and what is open. How much it claims is the ring's to choose, so it
+/// is learnt from what thieves see.
+#[derive(Default)]
+struct Model {
+    claimed: VecDeque<u32>,
+    open: VecDeque<u32>,
+    asked: bool,
+}
+
+impl Model {
+    fn len(&self) -> usize {
+        self.claimed.len() + self.open.len()
+    }
+
+    /// Nobody takes from behind claimed items and leaves others there, in front of an owner that was asked.
+    fn answer(&mut self) {
+        if self.asked && !self.claimed.is_empty() {
+            self.claimed.append(&mut self.open);
+            self.open.append(&mut self.claimed);
+        }
+    }
+
+    /// The owner may have claimed more, or opened an early item: `open` are open now.
+    fn see(&mut self, open: usize) {
+        while self.open.len() > open {
+            self.claimed.extend(self.open.pop_front());
+        }
+        while self.open.len() < open {
+            self.open.push_front(self.claimed.pop_back().unwrap());
+        }
+    }
+
+    fn steal(&mut self, limit: usize) -> Vec<u32> {
+        if self.open.is_empty() {
+            self.asked = true;
+        }
+        let n = limit.min(self.open.len());
+        self.open.drain(..n).collect()
+    }
+}
+
+fn run(claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
+    let mut ring = Worker::new(CAPACITY).with_claim(claim);
+    let stealer = ring.stealer();
+    let (mut model, mut next) = (Model::default(), 0);
+    for op in ops {
+        next += 1;
+        let owners = !matches!(op, Op::Steal | Op::StealHalf | Op::StealInto(_));
+        let had_claimed = !model.claimed.is_empty();
+        let was_asked = model.asked;
+        // What is stolen from behind claimed items holds its slot until those have left.
+        let room = ring.spare_capacity();
+        prop_assert!(room <= CAPACITY - model.len());
+        prop_assert!(room == CAPACITY - model.len() || had_claimed);
+        match op {
+            Op::Push => {
+                let fits = room > 0 || (had_claimed && was_asked && model.len() < CAPACITY);
+                prop_assert_eq!(ring.push(next).is_ok(), fits);
+                model.answer();
+                if fits {
+                    model.open.push_back(next);
                 }
             }
-            prop_assert_eq!(ring.len(), model.len());
-            prop_assert_eq!(stealer.len(), model.len());
-            prop_assert_eq!(ring.spare_capacity(), CAPACITY - model.len());
+            Op::PushOrOverflow => {
+                let global = Global::default();
+                ring.push_or_overflow(next, &global);
+                model.answer();
+                let out = global.0.into_inner();
+                if out.is_empty() {
+                    prop_assert!(room > 0 || (had_claimed && was_asked));
+                    model.open.push_back(next);
+                } else {
+                    prop_assert_eq!(room, 0);
+                    let mut half: Vec<_> = model.claimed.drain(..).collect();
+                    let others = (CAPACITY / 2 - half.len()).min(model.open.len());
+                    half.extend(model.open.drain(..others));
+                    half.push(next);
+                    prop_assert_eq!(out, half);
+                }
+            }
+            Op::Extend(n) => {
+                let mut items = next..next + n;
+                let pushed = ring.extend(&mut items);
+                model.answer();
+                prop_assert!(pushed >= room.min(n as usize) && pushed <= CAPACITY - model.len());
+                model.open.extend(next..items.start);
+                next += n;
+            }
+            Op::Pop => {
+                let popped = model.claimed.pop_front().or_else(|| model.open.pop_front());
+                prop_assert_eq!(ring.pop(), popped);
+                model.answer();
+            }
+            Op::PopN(n) => {
+                let expected: Vec<_> = (0..n)
+                    .map_while(|_| model.claimed.pop_front().or_else(|| model.open.pop_front()))
+                    .collect();
+                prop_assert_eq!(ring.pop_n(n).collect::<Vec<_>>(), expected);
+            }
+            Op::Steal => {
+                let expected = match model.steal(1).pop() {
+                    Some(first) => Steal::Success { first, moved: 0 },
+                    None => Steal::Empty,
+                };
+                prop_assert_eq!(stealer.steal(), expected);
+            }
+            Op::StealHalf => {
+                let mut thief = Worker::new(CAPACITY);
+                let expected = model.steal(model.open.len().div_ceil(2));
+                match stealer.steal_into_and_pop(&mut thief, StealLimit::Half) {
+                    Steal::Success { first, moved } => {
+                        prop_assert_eq!(first, expected[0]);
+                        prop_assert_eq!(moved, expected.len() - 1);
+                    }
+                    other => prop_assert!(other == Steal::Empty && expected.is_empty()),
+                }
+                prop_assert_eq!(
+                    thief.drain().collect::<Vec<_>>(),
+                    expected.get(1..).unwrap_or(&[])
+                );
+            }
+            Op::StealInto(n) => {
+                let mut thief = Worker::new(4);
+                let expected = model.steal(n.min(4));
+                let stolen = stealer.steal_into(&mut thief, StealLimit::AtMost(n));
+                prop_assert_eq!(stolen == Steal::Empty, expected.is_empty());
+                prop_assert_eq!(thief.drain().collect::<Vec<_>>(), expected);
+            }
+            Op::StealHere(n) => {
+                let mut victim = Worker::new(CAPACITY).with_claim(1);
+                victim.extend(next..next + n);
+                let stolen = victim.stealer().steal_into(&mut ring, StealLimit::Half);
+                model.answer();
+                let most = (n as usize).div_ceil(2);
+                let moved = match stolen {
+                    Steal::Success { moved, .. } => moved as u32,
+                    _ => 0,
+                };
+                prop_assert!(moved as usize >= room.min(most));
+                prop_assert!(moved as usize <= most.min(CAPACITY - model.len()));
+                model.open.extend(next..next + moved);
+                next += n;
+            }
         }
+        if owners {
+            model.asked &= matches!(op, Op::PopN(_));
+            model.see(stealer.len());
+            prop_assert!(model.claimed.len() <= claim.min(CAPACITY / 2));
+            // What was claimed when a thief asked is open after the owner's next operation. An early item may be claimed anew.
+            let hears = !matches!(op, Op::PopN(_));
+            if had_claimed && was_asked && hears {
+                prop_assert!(model.claimed.len() <= 1);
+                prop_assert!(ring.gave_back() || model.len() <= 1);
+            }
+        }
+        prop_assert_eq!(ring.len(), model.len());
+        prop_assert_eq!(stealer.len(), model.open.len());
+        prop_assert_eq!(ring.is_empty(), model.len() == 0);
+    }
+    let rest: Vec<_> = model.claimed.into_iter().chain(model.open).collect();
+    prop_assert_eq!(ring.drain().collect::<Vec<_>>(), rest);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plain_ring_is_a_bounded_vec_deque(ops in prop::collection::vec(op(), 0..200)) {
+        run(1, ops)?;
+    }
+
+    #[test]
+    fn a_ring_that_claims_is_one_too(claim in 2..5usize, ops in prop::collection::vec(op(), 0..200)) {
+        run(claim, ops)?;
     }
 }

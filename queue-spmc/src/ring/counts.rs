@@ -1,5 +1,6 @@
 //! What an operation costs, in read-modify-writes: the README's table, counted.
-use super::*;
+use super::{storage::StorageParts, *};
+use crate::Overflow;
 use sync_shim::count::counted;
 
 struct Nowhere;
@@ -18,8 +19,8 @@ fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
 }
 
 #[test]
-fn every_operation_costs_what_the_readme_says() {
-    let mut worker = Worker::new(8);
+fn a_plain_ring_costs_what_the_readme_says() {
+    let mut worker = Worker::new(8).with_claim(1);
     let mut thief = Worker::new(8);
     let stealer = worker.stealer();
     for item in 0..8 {
@@ -36,4 +37,40 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(rmws(|| stealer.steal_into(&mut thief, StealLimit::Half)), 2);
     assert_eq!(rmws(|| (worker.pop(), stealer.steal())), 0);
     drop(thief);
+}
+
+#[test]
+fn a_ring_that_claims_costs_what_the_readme_says() {
+    let mut worker = Worker::new(64);
+    let stealer = worker.stealer();
+    assert_eq!(rmws(|| worker.extend(0..64)), 0);
+    assert_eq!(rmws(|| (0..16).map(|_| worker.pop()).count()), 1);
+    assert_eq!(rmws(|| worker.pop()), 1);
+    assert_eq!(rmws(|| worker.pop_n(40).count()), 1);
+    assert_eq!(rmws(|| worker.drain().count()), 1);
+    assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
+    assert_eq!(rmws(|| (worker.push(1), worker.push(2))), 0);
+    assert_eq!(rmws(|| (worker.pop(), worker.pop())), 2);
+    worker.extend(0..16);
+    worker.pop();
+    assert_eq!(rmws(|| while stealer.steal() != Steal::Empty {}), 2 * 8);
+    // Giving back: to the tail, as others were stolen from behind.
+    assert_eq!(rmws(|| worker.push(1)), 0);
+    worker.pop();
+    assert_eq!(rmws(|| worker.drain().count()), 1);
+}
+
+#[test]
+fn giving_back_by_the_head_is_one() {
+    let mut worker = Worker::new(8);
+    let stealer = worker.stealer();
+    worker.extend(0..3);
+    worker.pop();
+    assert!(matches!(stealer.steal(), Steal::Success { .. }));
+    worker.pop();
+    worker.extend(3..6);
+    worker.pop();
+    let claimed = worker.claimed_len();
+    worker.ring.core().set_wanted(1);
+    assert_eq!((claimed, rmws(|| worker.push(9))), (1, 1));
 }

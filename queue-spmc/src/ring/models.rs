@@ -1,6 +1,8 @@
 //! Owner and thieves against each other, on rings of 2 and 4 whose positions wrap in the middle.
 //! Every item is a number; each must turn up exactly once.
-use super::*;
+//!
+//! A ring of 2 claims one item at a time, one of 4 two, unless a model says less.
+use super::{storage::StorageParts, *};
 use crate::Overflow;
 use sync_shim::{
     Model, model, model_must_fail,
@@ -178,6 +180,200 @@ fn drop_against_a_steal() {
     });
 }
 
+/// A ring of 4 whose owner has claimed two of `items` and popped one of the two.
+fn with_a_claimed_one(items: u32) -> Worker<u32> {
+    let mut worker = Worker::starting_at(4, WRAP - 1);
+    worker.extend(0..items);
+    assert_eq!(worker.pop(), Some(0));
+    worker
+}
+
+/// Claims of two against two steals, over the wrap, where pushes follow.
+///
+/// Bites: a push that takes the claimed slots for free (`room` without `next`); a claim with a store in place of the exchange.
+#[test]
+fn claims_against_two_steals() {
+    model(|| {
+        let mut worker = with_a_claimed_one(4);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
+        let mut got = vec![0];
+        for item in 4..6 {
+            if worker.push(item).is_err() {
+                got.push(item);
+            }
+        }
+        got.extend(worker.pop());
+        let stolen = thief.join().unwrap();
+        got.extend(stolen);
+        got.extend(worker.drain());
+        assert_each_once(got, 6);
+    });
+}
+
+/// A thief takes what is open, finds nothing more, and tells that it has asked. So the owner's next operation gives the claimed item back:
+/// to the front if the thief took nothing from behind it, else to the tail.
+fn asked(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
+    let mut worker = with_a_claimed_one(items);
+    let stealer = worker.stealer();
+    let asked = Arc::new(AtomicU32::new(0));
+    let thief = {
+        let asked = asked.clone();
+        thread::spawn(move || {
+            let mut got = Vec::new();
+            loop {
+                match stealer.steal() {
+                    Steal::Success { first, .. } => got.push(first),
+                    Steal::Retry => {}
+                    Steal::Empty => break,
+                }
+            }
+            // Ordering: Release, to the owner's look: the thief has asked before.
+            asked.store(1, Release);
+            got.extend(steal_one_by_one(&stealer, 1));
+            got
+        })
+    };
+    // Ordering: Acquire, from the thief.
+    let known = asked.load(Acquire) != 0;
+    let mut got = vec![0];
+    got.extend(operation(&mut worker));
+    assert!(
+        !known || worker.claimed_len() == 0 || worker.early,
+        "an ask went unheard for an operation"
+    );
+    got.extend(worker.drain());
+    got.extend(thief.join().unwrap());
+    got.extend(worker.drain());
+    got.retain(|item| *item < items);
+    assert_each_once(got, items);
+}
+
+/// Bites: a push that doesn't look at `wanted`; a thief that doesn't set it; giving back without moving the head.
+#[test]
+fn claimed_items_come_back_at_the_next_push() {
+    model(|| {
+        asked(2, |worker| {
+            worker.push(9).unwrap();
+            Vec::new()
+        });
+    });
+}
+
+/// Bites: giving back by the head though others were taken from behind the claimed ones (they are taken twice).
+#[test]
+fn claimed_items_come_back_behind_those_that_were_stolen() {
+    model(|| {
+        asked(3, |worker| {
+            worker.push(9).unwrap();
+            Vec::new()
+        });
+    });
+}
+
+/// Bites: a pop that doesn't look at `wanted`.
+#[test]
+fn claimed_items_come_back_at_the_next_pop() {
+    model(|| asked(4, |worker| worker.pop().into_iter().collect()));
+}
+
+/// The item that is pushed into an empty ring is the owner's at once, unless a thief has asked. A second push opens both.
+///
+/// Bites: publishing the second alone (`head` stays, the first is taken twice); keeping the first as claimed.
+#[test]
+fn an_early_item_against_two_steals() {
+    model(|| {
+        let mut worker = Worker::starting_at(4, WRAP);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
+        worker.push(0).unwrap();
+        worker.push(1).unwrap();
+        let mut got = Vec::from_iter(worker.pop());
+        worker.push(2).unwrap();
+        got.extend(worker.pop());
+        got.extend(thief.join().unwrap());
+        got.extend(worker.drain());
+        assert_each_once(got, 3);
+    });
+}
+
+/// Bites: a thief that doesn't set `wanted` (the item never opens).
+#[test]
+fn an_early_item_opens_at_the_next_operation_once_a_thief_asked() {
+    model(|| {
+        let mut worker = Worker::starting_at(4, WRAP);
+        worker.push(0).unwrap();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
+        assert_eq!(thief.join().unwrap(), [], "it is the owner's");
+        worker.extend([]);
+        assert!(worker.gave_back() && !worker.gave_back());
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
+        let mut got = Vec::from_iter(worker.pop());
+        got.extend(thief.join().unwrap());
+        assert_each_once(got, 1);
+    });
+}
+
+/// A full ring whose owner has claimed something overflows that too: it is the oldest.
+///
+/// Bites: leaving the claimed items out of the batch and taking them for room.
+#[test]
+fn overflow_of_claimed_items_against_a_steal() {
+    model(|| {
+        let mut worker = with_a_claimed_one(4);
+        worker.push(4).unwrap();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
+        let global = Global(Mutex::new(Vec::new()));
+        worker.push_or_overflow(5, &global);
+        let mut got = thief.join().unwrap();
+        got.push(0);
+        got.extend(global.0.into_inner());
+        got.extend(worker.drain());
+        assert_each_once(got, 6);
+    });
+}
+
+/// The worker goes with claimed items while a thief steals the others.
+///
+/// Bites: a drop that forgets the claimed ones.
+#[test]
+fn drop_of_claimed_items_against_a_steal() {
+    model(|| {
+        let count = Arc::new(());
+        let mut worker = Worker::starting_at(4, WRAP - 1);
+        worker.extend((0..4).map(|_| count.clone()));
+        drop(worker.pop());
+        assert_eq!(worker.claimed_len(), 1);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || drop(stealer.steal()));
+        drop(worker);
+        thief.join().unwrap();
+        assert_eq!(Arc::strong_count(&count), 1);
+    });
+}
+
+/// Giving back by the head alone, whoever took from behind the claimed items: theirs are in the ring again.
+#[test]
+fn moving_the_head_back_over_stolen_items_takes_them_twice() {
+    model_must_fail(|| {
+        let mut worker = with_a_claimed_one(3);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
+        let head = worker.ring.core().load_head();
+        let next = worker.next();
+        if !head.is_copying() && worker.move_head(head, next).is_ok() {
+            worker.own = worker.end;
+        }
+        let mut got = vec![0];
+        got.extend(thief.join().unwrap());
+        got.extend(worker.drain());
+        assert_each_once(got, 3);
+    });
+}
+
 /// The source's steal: copy first, claim after. The owner, who has popped the item meanwhile,
 /// overwrites the slot while it is read.
 #[test]
@@ -187,12 +383,15 @@ fn a_copy_before_the_claim_is_a_data_race() {
         worker.push(0).unwrap();
         let stealer = worker.stealer();
         let thief = thread::spawn(move || {
-            let head = stealer.ring.load_head();
-            let tail = stealer.ring.tail.load(Acquire);
+            let core = stealer.ring.core();
+            let head = core.load_head();
+            let tail = core.tail.load(Acquire);
             if head.real != tail {
                 // SAFETY: unsound on purpose; the items are numbers.
-                let item = unsafe { stealer.ring.read(head.real) };
-                if stealer.ring.exchange_head(head, head.taken(1)).is_ok() {
+                let item =
+                    unsafe { read(stealer.ring.slots(), index(stealer.ring.slots(), head.real)) };
+                let after = head.moved(head.real.wrapping_add(1));
+                if core.exchange_head(head, after).is_ok() {
                     return Some(item);
                 }
             }

@@ -1,5 +1,6 @@
 //! One thread's view.
 use super::*;
+use crate::Overflow;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
@@ -25,7 +26,7 @@ impl Overflow<u32> for Global {
 
 fn ring(capacity: usize, items: u32) -> Worker<u32> {
     let mut worker = Worker::starting_at(capacity, u32::MAX - 1);
-    worker.fill(&mut (0..items));
+    worker.extend(0..items);
     worker
 }
 

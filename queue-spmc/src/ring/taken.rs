@@ -1,0 +1,47 @@
+//! Items that have been taken and not read yet.
+use super::{Slot, index, read};
+
+/// Reads them one by one; drops those that are left.
+pub(super) struct Taken<'a, T> {
+    slots: &'a [Slot<T>],
+    next: u32,
+    left: u32,
+}
+
+impl<'a, T> Taken<'a, T> {
+    /// # Safety
+    /// The caller has taken `left` items from `next` on, and nobody writes their slots during `'a`.
+    pub(super) unsafe fn new(slots: &'a [Slot<T>], next: u32, left: u32) -> Self {
+        Self { slots, next, left }
+    }
+}
+
+impl<T> Iterator for Taken<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        let at = self.next;
+        self.next = at.wrapping_add(1);
+        // SAFETY: taken, by `new`'s premise, and read once.
+        Some(unsafe { read(self.slots, index(self.slots, at)) })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl<T> Drop for Taken<'_, T> {
+    fn drop(&mut self) {
+        /// Goes on with the others when an item's drop panics.
+        struct GoOn<'a, 'b, T>(&'a mut Taken<'b, T>);
+        impl<T> Drop for GoOn<'_, '_, T> {
+            fn drop(&mut self) {
+                self.0.for_each(drop);
+            }
+        }
+        let rest = GoOn(self);
+        rest.0.for_each(drop);
+    }
+}
