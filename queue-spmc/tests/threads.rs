@@ -1,10 +1,13 @@
-//! An owner and two thieves on real threads: every item turns up exactly once.
+//! An owner and two thieves on real threads: every item turns up exactly once, and in order where order is promised.
+//!
+//! `SELVEDGE_ITEMS=100000000` makes it a long run.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_spmc::{
     Overflow,
     ring::{Steal, StealLimit, Worker},
 };
 use std::{
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -12,58 +15,122 @@ use std::{
     thread,
 };
 
-struct Global(Mutex<Vec<u32>>);
+/// Items seen: how many, and the sums of the items and of their hashes, so that one item twice for another that is lost shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    count: u64,
+    sum: u64,
+    hashes: u64,
+}
 
-impl Overflow<u32> for Global {
-    fn push(&self, item: u32) {
-        self.0.lock().unwrap().push(item);
+impl Tally {
+    fn add(&mut self, item: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(item);
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(item);
+        self.hashes = self.hashes.wrapping_add(hash);
     }
 
-    fn push_batch(&self, batch: impl ExactSizeIterator<Item = u32>) {
+    fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            sum: self.sum.wrapping_add(other.sum),
+            hashes: self.hashes.wrapping_add(other.hashes),
+        }
+    }
+}
+
+impl Extend<u64> for Tally {
+    fn extend<I: IntoIterator<Item = u64>>(&mut self, items: I) {
+        items.into_iter().for_each(|item| self.add(item));
+    }
+}
+
+/// A thread's items, which must come in order.
+#[derive(Default)]
+struct InOrder {
+    tally: Tally,
+    least: u64,
+}
+
+impl Extend<u64> for InOrder {
+    fn extend<I: IntoIterator<Item = u64>>(&mut self, items: I) {
+        for item in items {
+            assert!(item >= self.least, "{item} came after {}", self.least);
+            self.least = item + 1;
+            self.tally.add(item);
+        }
+    }
+}
+
+struct Global(Mutex<Tally>);
+
+impl Overflow<u64> for Global {
+    fn push(&self, item: u64) {
+        self.0.lock().unwrap().add(item);
+    }
+
+    fn push_batch(&self, batch: impl ExactSizeIterator<Item = u64>) {
         self.0.lock().unwrap().extend(batch);
     }
 }
 
-#[test]
-fn every_item_turns_up_once_and_in_order_for_each_thread() {
-    const ITEMS: u32 = 300_000;
-    let mut worker = Worker::new(64);
+fn run(claim: usize, thieves_in_order: bool) {
+    let items = std::env::var("SELVEDGE_ITEMS").ok();
+    let items = items.map_or(300_000, |n| n.parse().expect("SELVEDGE_ITEMS is a number"));
+    let mut worker = Worker::new(64).with_claim(claim);
     let (global, over) = (Global(Mutex::default()), AtomicBool::new(false));
     let mut all = thread::scope(|scope| {
         let thieves = [(); 2].map(|()| {
             let (stealer, over) = (worker.stealer(), &over);
             scope.spawn(move || {
-                let (mut mine, mut got) = (Worker::new(64), Vec::new());
+                let (mut mine, mut got) = (Worker::new(64), InOrder::default());
                 loop {
                     match stealer.steal_into_and_pop(&mut mine, StealLimit::Half) {
                         Steal::Success { first, .. } => {
-                            got.push(first);
+                            if !thieves_in_order {
+                                got.least = 0;
+                            }
+                            got.extend([first]);
+                            if !thieves_in_order {
+                                got.least = 0;
+                            }
                             got.extend(mine.drain());
                         }
-                        Steal::Empty if over.load(SeqCst) => return got,
+                        Steal::Empty if over.load(SeqCst) => return got.tally,
                         _ => thread::yield_now(),
                     }
                 }
             })
         });
-        let mut got = Vec::new();
-        for item in 0..ITEMS {
+        let mut got = InOrder::default();
+        for item in 0..items {
             worker.push_or_overflow(item, &global);
             if item % 3 == 0 {
                 got.extend(worker.pop());
             }
+            if item % 64 == 0 {
+                got.extend(worker.pop_n(3));
+            }
         }
-        assert!(got.is_sorted(), "the owner saw items out of order");
         got.extend(worker.drain());
         over.store(true, SeqCst);
-        for thief in thieves {
-            let stolen = thief.join().unwrap();
-            assert!(stolen.is_sorted(), "a thief saw items out of order");
-            got.extend(stolen);
-        }
-        got
+        thieves
+            .into_iter()
+            .fold(got.tally, |all, thief| all.and(thief.join().unwrap()))
     });
-    all.extend(global.0.into_inner().unwrap());
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..ITEMS));
+    all = all.and(global.0.into_inner().unwrap());
+    let mut expected = Tally::default();
+    expected.extend(0..items);
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn in_a_plain_ring_every_item_turns_up_once_and_in_order_for_each_thread() {
+    run(1, true);
+}
+
+#[test]
+fn in_a_ring_that_claims_every_item_turns_up_once_and_in_order_for_the_owner() {
+    run(16, false);
 }
