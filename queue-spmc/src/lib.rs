@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "deque")]
+pub mod deque;
 mod overflow;
 pub mod ring;
 mod steal;

@@ -221,7 +221,13 @@ fn build(package: &str, root: &std::path::Path) -> Result<PathBuf> {
             "--release",
             "--message-format=json-render-diagnostics",
         ])
-        .args(["--target-dir", "target/loom", "--package", package])
+        .args([
+            "--target-dir",
+            "target/loom",
+            "--all-features",
+            "--package",
+            package,
+        ])
         .env("RUSTFLAGS", "--cfg selvedge_loom -C debug-assertions=on")
         .stderr(Stdio::inherit())
         .output()

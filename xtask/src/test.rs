@@ -193,6 +193,7 @@ fn backends() -> Result<bool> {
         cargo.args([
             command,
             "--lib",
+            "--all-features",
             "--target-dir",
             &format!("target/{backend}"),
         ]);

@@ -1,0 +1,116 @@
+//! One thread's view.
+use super::*;
+use alloc::{rc::Rc, vec::Vec};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+assert_impl_all!(Worker<u8>: Send);
+assert_not_impl_any!(Worker<u8>: Sync, Clone);
+assert_not_impl_any!(Worker<Rc<u8>>: Send);
+assert_impl_all!(Stealer<u8>: Send, Sync, Clone);
+assert_not_impl_any!(Stealer<Rc<u8>>: Send, Sync);
+
+fn deque(capacity: usize, items: u32) -> Worker<u32> {
+    let mut worker = Worker::starting_at(capacity, u32::MAX - 1);
+    worker.extend(0..items);
+    worker
+}
+
+fn drain(worker: &mut Worker<u32>) -> Vec<u32> {
+    core::iter::from_fn(|| worker.pop()).collect()
+}
+
+#[test]
+fn it_grows_and_shrinks_again() {
+    let mut worker = deque(4, 1_000);
+    assert_eq!((worker.capacity(), worker.len()), (1_024, 1_000));
+    assert!(drain(&mut worker).into_iter().eq((0..1_000).rev()));
+    assert_eq!((worker.capacity(), worker.len()), (4, 0));
+}
+
+#[test]
+fn a_thief_takes_half_rounded_up_oldest_first() {
+    let worker = deque(2, 5);
+    let stealer = worker.stealer();
+    let mut mine = Worker::new();
+    assert_eq!(
+        stealer.steal_into_and_pop(&mut mine, StealLimit::Half),
+        Steal::Success { first: 0, moved: 2 }
+    );
+    assert_eq!(drain(&mut mine), [2, 1]);
+    assert_eq!(
+        stealer.steal_into(&mut mine, StealLimit::AtMost(9)),
+        Steal::Success {
+            first: (),
+            moved: 2
+        }
+    );
+    assert_eq!(drain(&mut mine), [4, 3]);
+    assert!(worker.is_empty() && stealer.is_empty());
+}
+
+#[test]
+fn stealing_from_oneself_nothing_or_no_items_takes_nothing() {
+    let mut worker = deque(4, 2);
+    let stealer = worker.stealer();
+    let mut mine = Worker::new();
+    assert!(stealer.is_of(&worker) && !stealer.is_of(&mine));
+    assert!(stealer.same_queue(&worker.stealer()));
+    let half = StealLimit::Half;
+    assert_eq!(stealer.steal_into(&mut worker, half), Steal::Empty);
+    assert_eq!(stealer.steal_into_and_pop(&mut worker, half), Steal::Empty);
+    let none = StealLimit::AtMost(0);
+    assert_eq!(stealer.steal_into(&mut mine, none), Steal::Empty);
+    assert_eq!(drain(&mut worker), [1, 0]);
+    assert_eq!(stealer.steal(), Steal::Empty);
+}
+
+#[test]
+fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
+    let counted = Arc::new(());
+    let two = || {
+        let mut worker = Worker::new();
+        worker.extend([counted.clone(), counted.clone()]);
+        worker
+    };
+    let worker = two();
+    let stealer = worker.stealer();
+    drop(worker);
+    assert_eq!(Arc::strong_count(&counted), 1);
+    assert!(matches!(stealer.steal(), Steal::Empty));
+    let worker = two();
+    let stealer = worker.stealer();
+    core::mem::forget(worker);
+    assert!(matches!(stealer.steal(), Steal::Success { .. }));
+    assert_eq!(Arc::strong_count(&counted), 2);
+}
+
+#[test]
+fn a_drop_that_panics_leaves_the_others_to_the_last_handle() {
+    struct Bad(Arc<()>);
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            if Arc::strong_count(&self.0) == 4 {
+                panic!("in a drop");
+            }
+        }
+    }
+    let counted = Arc::new(());
+    let mut worker = Worker::new();
+    worker.extend([(); 3].map(|()| Bad(counted.clone())));
+    std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| drop(worker))).unwrap_err();
+    assert_eq!(Arc::strong_count(&counted), 1);
+}
+
+#[test]
+#[should_panic(expected = "2^31")]
+fn a_capacity_beyond_the_positions_panics() {
+    let _ = Worker::<u8>::with_capacity((1 << 31) + 1);
+}
+
+#[test]
+fn items_without_a_size_are_counted() {
+    let mut worker = Worker::new();
+    worker.extend([(); 100]);
+    assert_eq!(worker.len(), 100);
+    assert_eq!(core::iter::from_fn(|| worker.pop()).count(), 100);
+}
