@@ -1,19 +1,20 @@
-//! The ring beside its peers, nanoseconds. `cargo bench -p bench --bench ring`; `taskset`ing it apart is not needed.
+//! The ring and the deque beside their peers, nanoseconds. `cargo bench -p bench --bench ring`.
 //!
 //! - *owner, depth d*: a push and a pop, with d items in the queue in between.
 //! - *owner, 256 and 256*: a push and a pop, 256 pushes and then 256 pops.
 //! - *steal half of n*: an item moved; a thief moves half of n into its own queue, of 16 queues in turn, so that the clock is read once for all.
+//! - *skewed load*: an item, of 256 that the owner pushes at once and works off for so long each, while a thief helps. Half of the work is the floor.
 //! - *owner with a thief*: a push and a pop at depth 32, while a thief on another thread moves half into its own queue, empties that, and waits for a microsecond.
 //!
 //! `plain` claims one item at a time. A `VecDeque` has no thieves: it is the floor, what the same costs alone.
 use criterion::{BenchmarkId, Criterion};
-use queue_spmc::ring::{self, StealLimit};
+use queue_spmc::{StealLimit, deque, ring};
 use std::{
     collections::VecDeque,
     hint::{black_box, spin_loop},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     thread,
     time::{Duration, Instant},
@@ -45,12 +46,39 @@ impl<const CLAIM: usize> Owner for Ours<CLAIM> {
     fn thief(&self) -> Self::Thief {
         self.0.stealer()
     }
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, item: u64) {
         // A thief that is descheduled in mid-copy holds room back.
         let _ = self.0.push(item);
     }
-    #[inline]
+    #[inline(always)]
+    fn pop(&mut self) -> Option<u64> {
+        self.0.pop()
+    }
+    fn steal(&mut self, from: &Self::Thief) -> usize {
+        match from.steal_into(&mut self.0, StealLimit::Half) {
+            ring::Steal::Success { moved, .. } => moved,
+            _ => 0,
+        }
+    }
+}
+
+struct OurDeque(deque::Worker<u64>);
+
+impl Owner for OurDeque {
+    type Thief = deque::Stealer<u64>;
+
+    fn new() -> Self {
+        Self(deque::Worker::with_capacity(CAPACITY))
+    }
+    fn thief(&self) -> Self::Thief {
+        self.0.stealer()
+    }
+    #[inline(always)]
+    fn push(&mut self, item: u64) {
+        self.0.push(item);
+    }
+    #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
         self.0.pop()
     }
@@ -76,11 +104,11 @@ impl<const FIFO: bool> Owner for Crossbeam<FIFO> {
     fn thief(&self) -> Self::Thief {
         self.0.stealer()
     }
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, item: u64) {
         self.0.push(item);
     }
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
         self.0.pop()
     }
@@ -105,11 +133,11 @@ macro_rules! st3 {
             fn thief(&self) -> Self::Thief {
                 self.0.stealer()
             }
-            #[inline]
+            #[inline(always)]
             fn push(&mut self, item: u64) {
                 let _ = self.0.push(item);
             }
-            #[inline]
+            #[inline(always)]
             fn pop(&mut self) -> Option<u64> {
                 self.0.pop()
             }
@@ -136,11 +164,11 @@ impl Owner for Concurrent {
     fn thief(&self) -> Self::Thief {
         self.0.clone()
     }
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, item: u64) {
         let _ = self.0.push(item);
     }
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
         self.0.pop().ok()
     }
@@ -162,11 +190,11 @@ impl Owner for Locked {
     fn thief(&self) -> Self::Thief {
         self.0.clone()
     }
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, item: u64) {
         self.0.lock().unwrap().push_back(item);
     }
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
         self.0.lock().unwrap().pop_front()
     }
@@ -189,11 +217,11 @@ impl Owner for Alone {
         Self(VecDeque::with_capacity(CAPACITY))
     }
     fn thief(&self) {}
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, item: u64) {
         self.0.push_back(item);
     }
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
         self.0.pop_front()
     }
@@ -202,6 +230,7 @@ impl Owner for Alone {
     }
 }
 
+#[inline(never)]
 fn pairs(owner: &mut impl Owner, pairs: u64) -> Duration {
     let begun = Instant::now();
     for item in 0..pairs {
@@ -211,15 +240,16 @@ fn pairs(owner: &mut impl Owner, pairs: u64) -> Duration {
     begun.elapsed()
 }
 
-fn depths<O: Owner>(criterion: &mut Criterion, name: &str) {
-    for depth in [1, 32, 256] {
-        let mut owner = O::new();
-        (1..depth).for_each(|item| owner.push(item));
-        let mut group = criterion.benchmark_group(format!("owner, depth {depth}"));
-        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
-            bencher.iter_custom(|n| pairs(&mut owner, n));
-        });
-    }
+fn depth<O: Owner>(criterion: &mut Criterion, name: &str, depth: u64) {
+    let mut owner = O::new();
+    (1..depth).for_each(|item| owner.push(item));
+    let mut group = criterion.benchmark_group(format!("owner, depth {depth}"));
+    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+        bencher.iter_custom(|n| pairs(&mut owner, n));
+    });
+}
+
+fn bursts<O: Owner>(criterion: &mut Criterion, name: &str) {
     let mut owner = O::new();
     let mut group = criterion.benchmark_group("owner, 256 and 256");
     group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
@@ -237,8 +267,8 @@ fn depths<O: Owner>(criterion: &mut Criterion, name: &str) {
     });
 }
 
-fn steals<O: Owner>(criterion: &mut Criterion, name: &str) {
-    for len in [16, 128] {
+fn steals<O: Owner>(criterion: &mut Criterion, name: &str, len: u64) {
+    {
         let mut group = criterion.benchmark_group(format!("steal half of {len}"));
         let mut queues: Vec<(O, O::Thief, O)> = (0..16)
             .map(|_| {
@@ -306,10 +336,77 @@ fn with_a_thief<O: Owner>(criterion: &mut Criterion, name: &str) {
     thread.join().unwrap();
 }
 
-fn measure<O: Owner + 'static>(criterion: &mut Criterion, name: &str) {
-    depths::<O>(criterion, name);
-    steals::<O>(criterion, name);
-    with_a_thief::<O>(criterion, name);
+/// An owner that pushes 256 items and works them off, each so long, and a thief that helps with half of what it finds.
+fn skewed<O: Owner>(criterion: &mut Criterion, name: &str, work: Duration) {
+    fn spin(work: Duration) {
+        let begun = Instant::now();
+        while begun.elapsed() < work {
+            spin_loop();
+        }
+    }
+    const ITEMS: usize = 256;
+    let mut owner = O::new();
+    let thief = owner.thief();
+    let (left, done) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let thread = thread::spawn({
+        let (left, done) = (left.clone(), done.clone());
+        move || {
+            let mut mine = O::new();
+            while !done.load(Relaxed) {
+                if mine.steal(&thief) == 0 {
+                    spin_loop();
+                }
+                while mine.pop().is_some() {
+                    spin(work);
+                    left.fetch_sub(1, Relaxed);
+                }
+            }
+        }
+    });
+    let mut group = criterion.benchmark_group(format!("skewed load, items of {work:?}"));
+    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+        bencher.iter_custom(|n| {
+            let begun = Instant::now();
+            let rounds = n.div_ceil(ITEMS as u64);
+            for _ in 0..rounds {
+                left.store(ITEMS, Relaxed);
+                (0..ITEMS as u64).for_each(|item| owner.push(item));
+                while left.load(Relaxed) > 0 {
+                    if owner.pop().is_some() {
+                        spin(work);
+                        left.fetch_sub(1, Relaxed);
+                    }
+                }
+            }
+            begun
+                .elapsed()
+                .mul_f64(n as f64 / (rounds * ITEMS as u64) as f64)
+        });
+    });
+    drop(group);
+    done.store(true, Relaxed);
+    thread.join().unwrap();
+}
+
+/// Runs a row over all queues, one after the other: what changes on the machine changes for all of a row.
+macro_rules! row {
+    ($c:expr, $($what:tt)*) => {
+        row!(@ $c, "claiming 16", Ours<16>, $($what)*);
+        row!(@ $c, "plain", Ours<1>, $($what)*);
+        row!(@ $c, "deque", OurDeque, $($what)*);
+        row!(@ $c, "st3 fifo", St3Fifo, $($what)*);
+        row!(@ $c, "st3 lifo", St3Lifo, $($what)*);
+        row!(@ $c, "crossbeam fifo", Crossbeam<true>, $($what)*);
+        row!(@ $c, "crossbeam lifo", Crossbeam<false>, $($what)*);
+        row!(@ $c, "concurrent-queue", Concurrent, $($what)*);
+        row!(@ $c, "Mutex<VecDeque>", Locked, $($what)*);
+    };
+    (@ $c:expr, $name:expr, $queue:ty, $what:ident $(, $arg:expr)*) => {
+        $what::<$queue>($c, $name $(, $arg)*);
+    };
 }
 
 fn main() {
@@ -319,14 +416,25 @@ fn main() {
         .measurement_time(Duration::from_millis(150))
         .configure_from_args();
     let c = &mut criterion;
-    measure::<Ours<16>>(c, "ours");
-    measure::<Ours<1>>(c, "ours, plain");
-    measure::<St3Fifo>(c, "st3 fifo");
-    measure::<St3Lifo>(c, "st3 lifo");
-    measure::<Crossbeam<true>>(c, "crossbeam fifo");
-    measure::<Crossbeam<false>>(c, "crossbeam lifo");
-    measure::<Concurrent>(c, "concurrent-queue");
-    measure::<Locked>(c, "Mutex<VecDeque>");
-    depths::<Alone>(c, "VecDeque alone");
+    for at in [1, 32, 256] {
+        row!(c, depth, at);
+        depth::<Alone>(c, "VecDeque alone", at);
+    }
+    row!(c, bursts);
+    bursts::<Alone>(c, "VecDeque alone");
+    for len in [16, 128] {
+        row!(c, steals, len);
+    }
+    row!(c, with_a_thief);
+    for micros in [1, 50] {
+        let work = Duration::from_micros(micros);
+        row!(c, skewed, work);
+        for_claims(c, work);
+    }
     criterion.final_summary();
+}
+
+fn for_claims(c: &mut Criterion, work: Duration) {
+    skewed::<Ours<4>>(c, "claiming 4", work);
+    skewed::<Ours<64>>(c, "claiming 64", work);
 }

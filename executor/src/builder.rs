@@ -124,7 +124,7 @@ impl Builder {
         );
         let (mut rings, mut parks, mut remotes) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..workers {
-            let ring = ring::Worker::new(self.ring_capacity).with_claim(1);
+            let ring = ring::Worker::new(self.ring_capacity);
             let park = ThreadPark::new();
             remotes.push(Remote {
                 stealer: ring.stealer(),

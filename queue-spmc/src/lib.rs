@@ -6,9 +6,11 @@ extern crate alloc;
 
 #[cfg(feature = "deque")]
 pub mod deque;
+mod local;
 mod overflow;
 pub mod ring;
 mod steal;
 
+pub use local::{LocalQueue, LocalStealer};
 pub use overflow::Overflow;
 pub use steal::{Full, Steal, StealLimit};

@@ -27,17 +27,20 @@
 //!    In between the owner claims as ever, moving `real` alone; other thieves get [`Steal::Retry`].
 //! 4. Only the owner writes slots, so what has been taken stays in place until the owner has seen it released.
 //! 5. An item is published by the store of `tail` and freed for writing by the exchange on `head`.
-//! 6. The owner claims by moving `real` as well, up to [`claim`](Worker::with_claim) items at once and never more than half of them, rounded up.
+//! 6. The owner claims by moving `real` as well: one item, or up to [as many as it was told](Worker::with_claim) and never more than half of them, rounded up.
 //!    `next..claimed` are its own then, and popping them touches nothing that is shared but `wanted`, to read it.
 //! 7. A thief that finds nothing to take sets `wanted`. The owner's next operation sees it and gives back what it has claimed: if nobody took items
 //!    from behind the claimed ones, by moving `real` back to `next`; else, if all of those are gone, by moving its own to the tail. If others are left
-//!    behind the claimed ones there is something to steal already, and it clears `wanted` alone. Order is kept in each case.
+//!    behind the claimed ones there is something to steal already, and it clears `wanted` alone. The owner sees its items in order in each case; a
+//!    thief may get an item that came back after younger ones.
+//! 8. An owner that claims more than one item at a time claims one that it pushes into an empty ring at birth, unless a thief has asked: it writes the slot and
+//!    does not move `tail`. Its next push, or rule 7, moves `tail` over it and so opens it.
 //!
 //! A thief that is descheduled in mid-copy holds back the slots it copies, not the owner: a push that finds no
 //! room overflows its one item and goes on. It holds back other thieves for as long as one copy takes.
 //!
 //! What the owner has claimed waits, at worst, until its next operation: in a scheduler, for the end of the poll in progress. Items
-//! that nobody claimed don't wait for it.
+//! that are open wait for nobody.
 //!
 //! # Why an old `head` does no harm
 //!

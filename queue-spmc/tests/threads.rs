@@ -75,9 +75,19 @@ impl Overflow<u64> for Global {
     }
 }
 
-fn run(claim: usize, thieves_in_order: bool) {
+fn items() -> u64 {
     let items = std::env::var("SELVEDGE_ITEMS").ok();
-    let items = items.map_or(300_000, |n| n.parse().expect("SELVEDGE_ITEMS is a number"));
+    items.map_or(300_000, |n| n.parse().expect("SELVEDGE_ITEMS is a number"))
+}
+
+fn assert_all(all: Tally, items: u64) {
+    let mut expected = Tally::default();
+    expected.extend(0..items);
+    assert_eq!(all, expected);
+}
+
+fn run(claim: usize, thieves_in_order: bool) {
+    let items = items();
     let mut worker = Worker::new(64).with_claim(claim);
     let (global, over) = (Global(Mutex::default()), AtomicBool::new(false));
     let mut all = thread::scope(|scope| {
@@ -120,9 +130,52 @@ fn run(claim: usize, thieves_in_order: bool) {
             .fold(got.tally, |all, thief| all.and(thief.join().unwrap()))
     });
     all = all.and(global.0.into_inner().unwrap());
-    let mut expected = Tally::default();
-    expected.extend(0..items);
-    assert_eq!(all, expected);
+    assert_all(all, items);
+}
+
+/// The deque grows in bursts and shrinks again, beside two thieves.
+#[cfg(feature = "deque")]
+#[test]
+fn in_a_deque_every_item_turns_up_once_and_in_order_for_each_thief() {
+    use queue_spmc::deque::Worker;
+    let items = items();
+    let mut worker = Worker::with_capacity(4);
+    let over = AtomicBool::new(false);
+    let all = thread::scope(|scope| {
+        let thieves = [(); 2].map(|()| {
+            let (stealer, over) = (worker.stealer(), &over);
+            scope.spawn(move || {
+                let (mut mine, mut got, mut batches) =
+                    (Worker::new(), InOrder::default(), Tally::default());
+                loop {
+                    match stealer.steal_into_and_pop(&mut mine, StealLimit::AtMost(3)) {
+                        Steal::Success { first, .. } => {
+                            got.extend([first]);
+                            batches.extend(std::iter::from_fn(|| mine.pop()));
+                        }
+                        Steal::Empty if over.load(SeqCst) => return got.tally.and(batches),
+                        _ => thread::yield_now(),
+                    }
+                }
+            })
+        });
+        let mut got = Tally::default();
+        for item in 0..items {
+            worker.push(item);
+            if item % 8 < 4 {
+                got.extend(worker.pop());
+            }
+            if item % 1_024 == 0 {
+                got.extend(std::iter::from_fn(|| worker.pop()));
+            }
+        }
+        got.extend(std::iter::from_fn(|| worker.pop()));
+        over.store(true, SeqCst);
+        thieves
+            .into_iter()
+            .fold(got, |all, thief| all.and(thief.join().unwrap()))
+    });
+    assert_all(all, items);
 }
 
 #[test]

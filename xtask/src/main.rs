@@ -1,9 +1,11 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask loom`, `cargo xtask bench`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask loom`, `cargo xtask bench`,
+//! `cargo xtask soak`.
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod bench;
 mod loom;
+mod soak;
 mod test;
 mod workspace;
 
@@ -23,6 +25,8 @@ enum Command {
     Loom(loom::Options),
     /// Measures the runtimes side by side.
     Bench(bench::Options),
+    /// Runs the tests on real threads for long, and counts every item.
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Soak(options) => soak::run(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -103,7 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-fn succeeds(command: &mut Command) -> Result<bool> {
+pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     let status = command
         .status()
         .with_context(|| format!("running {:?}", command.get_program()))?;

@@ -17,7 +17,14 @@ struct Metadata {
 pub(crate) struct Package {
     pub(crate) name: String,
     dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
     publish: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -29,6 +36,13 @@ impl Package {
     /// Whether it goes to the registry.
     pub(crate) fn is_published(&self) -> bool {
         self.publish.is_none()
+    }
+
+    /// Whether it has an integration test of that name.
+    pub(crate) fn has_test(&self, name: &str) -> bool {
+        self.targets
+            .iter()
+            .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
     /// Whether it may have models: it is the shim, or a published crate on top of it.

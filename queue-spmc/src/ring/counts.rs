@@ -20,7 +20,7 @@ fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
 
 #[test]
 fn a_plain_ring_costs_what_the_readme_says() {
-    let mut worker = Worker::new(8).with_claim(1);
+    let mut worker = Worker::new(8);
     let mut thief = Worker::new(8);
     let stealer = worker.stealer();
     for item in 0..8 {
@@ -41,7 +41,7 @@ fn a_plain_ring_costs_what_the_readme_says() {
 
 #[test]
 fn a_ring_that_claims_costs_what_the_readme_says() {
-    let mut worker = Worker::new(64);
+    let mut worker = Worker::new(64).with_claim(16);
     let stealer = worker.stealer();
     assert_eq!(rmws(|| worker.extend(0..64)), 0);
     assert_eq!(rmws(|| (0..16).map(|_| worker.pop()).count()), 1);
@@ -62,7 +62,7 @@ fn a_ring_that_claims_costs_what_the_readme_says() {
 
 #[test]
 fn giving_back_by_the_head_is_one() {
-    let mut worker = Worker::new(8);
+    let mut worker = Worker::new(8).with_claim(4);
     let stealer = worker.stealer();
     worker.extend(0..3);
     worker.pop();

@@ -1,7 +1,7 @@
 //! Owner and thieves against each other, on rings of 2 and 4 whose positions wrap in the middle.
 //! Every item is a number; each must turn up exactly once.
 //!
-//! A ring of 2 claims one item at a time, one of 4 two, unless a model says less.
+//! The rings of the later models claim two items at a time.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
 use sync_shim::{
@@ -182,7 +182,7 @@ fn drop_against_a_steal() {
 
 /// A ring of 4 whose owner has claimed two of `items` and popped one of the two.
 fn with_a_claimed_one(items: u32) -> Worker<u32> {
-    let mut worker = Worker::starting_at(4, WRAP - 1);
+    let mut worker = Worker::starting_at(4, WRAP - 1).with_claim(2);
     worker.extend(0..items);
     assert_eq!(worker.pop(), Some(0));
     worker
@@ -283,7 +283,7 @@ fn claimed_items_come_back_at_the_next_pop() {
 #[test]
 fn an_early_item_against_two_steals() {
     model(|| {
-        let mut worker = Worker::starting_at(4, WRAP);
+        let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
         worker.push(0).unwrap();
@@ -301,7 +301,7 @@ fn an_early_item_against_two_steals() {
 #[test]
 fn an_early_item_opens_at_the_next_operation_once_a_thief_asked() {
     model(|| {
-        let mut worker = Worker::starting_at(4, WRAP);
+        let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
         worker.push(0).unwrap();
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
@@ -343,7 +343,7 @@ fn overflow_of_claimed_items_against_a_steal() {
 fn drop_of_claimed_items_against_a_steal() {
     model(|| {
         let count = Arc::new(());
-        let mut worker = Worker::starting_at(4, WRAP - 1);
+        let mut worker = Worker::starting_at(4, WRAP - 1).with_claim(2);
         worker.extend((0..4).map(|_| count.clone()));
         drop(worker.pop());
         assert_eq!(worker.claimed_len(), 1);

@@ -25,14 +25,16 @@ mod sealed {
 
 pub(super) use sealed::Parts as StorageParts;
 
-impl Core {
-    pub(super) fn new(at: u32) -> Self {
-        Self {
-            head: CachePadded::new(AtomicU64::new(Head::both(at).pack())),
-            tail: CachePadded::new(AtomicU32::new(at)),
-            wanted: CachePadded::new(AtomicU32::new(0)),
+macro_rules! new_core {
+    ($($constness:ident)?) => {
+        pub(super) $($constness)? fn new(at: u32) -> Self {
+            Self {
+                head: CachePadded::new(AtomicU64::new(Head::both(at).pack())),
+                tail: CachePadded::new(AtomicU32::new(at)),
+                wanted: CachePadded::new(AtomicU32::new(0)),
+            }
         }
-    }
+    };
 }
 
 /// A ring on the heap, freed with its last handle. The only allocations that it ever makes are at its birth.
@@ -151,25 +153,55 @@ unsafe impl<T: Send, const N: usize> Sync for Inline<T, N> {}
 // SAFETY: as for `Owned`.
 unsafe impl<T: Send, const N: usize> Send for Inline<T, N> {}
 
+macro_rules! new {
+    ($($constness:ident)?) => {
+        /// An empty ring. A capacity `N` that is no power of two, below 2 or above 2³¹ doesn't compile.
+        ///
+        /// A `const fn`, but under a model.
+        #[expect(
+            clippy::new_without_default,
+            reason = "it comes with `split`, not alone"
+        )]
+        pub $($constness)? fn new() -> Self {
+            const { Self::CAPACITY };
+            Self {
+                core: Core::new(0),
+                given: AtomicU32::new(0),
+                slots: slots!(),
+            }
+        }
+    };
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(any(selvedge_loom, selvedge_shuttle))] {
+        macro_rules! slots {
+            () => { core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())) };
+        }
+        impl Core {
+            new_core! {}
+        }
+        impl<T: Send, const N: usize> Inline<T, N> {
+            new! {}
+        }
+    } else {
+        macro_rules! slots {
+            () => { [const { UnsafeCell::new(MaybeUninit::uninit()) }; N] };
+        }
+        impl Core {
+            new_core! { const }
+        }
+        impl<T: Send, const N: usize> Inline<T, N> {
+            new! { const }
+        }
+    }
+}
+
 impl<T: Send, const N: usize> Inline<T, N> {
     const CAPACITY: () = assert!(
         N.is_power_of_two() && N >= 2 && N as u64 <= 1 << 31,
         "a ring's capacity is a power of two from 2 to 2^31"
     );
-
-    /// An empty ring. A capacity `N` that is no power of two, below 2 or above 2³¹ doesn't compile.
-    #[expect(
-        clippy::new_without_default,
-        reason = "it comes with `split`, not alone"
-    )]
-    pub fn new() -> Self {
-        const { Self::CAPACITY };
-        Self {
-            core: Core::new(0),
-            given: AtomicU32::new(0),
-            slots: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
-        }
-    }
 
     /// The two ends, for as long as the ring is borrowed. What an earlier worker left behind, when it was forgotten, is still there.
     pub fn split(
@@ -187,9 +219,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
     ///
     /// ```
     /// use queue_spmc::ring::Inline;
-    /// use std::sync::LazyLock;
     ///
-    /// static RING: LazyLock<Inline<u32, 8>> = LazyLock::new(Inline::new);
+    /// static RING: Inline<u32, 8> = Inline::new();
     /// let mut worker = RING.take().unwrap();
     /// worker.push(1)?;
     /// assert!(RING.take().is_none());

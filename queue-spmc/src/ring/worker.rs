@@ -51,9 +51,6 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     not_sync: PhantomData<(core::cell::Cell<()>, T)>,
 }
 
-/// What [`Worker::new`] claims at once.
-const CLAIM: usize = 16;
-
 impl<T: Send> Worker<T> {
     /// An empty ring on the heap. It allocates at its birth, then never again.
     ///
@@ -91,13 +88,26 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
             gave_back: false,
             not_sync: PhantomData,
         }
-        .with_claim(CLAIM)
     }
 
-    /// Sets how many items the owner claims at once: at least 1, at most half of the capacity; 16 unless told.
+    /// Sets how many items the owner claims at once: at least 1, at most half of the capacity; 1 unless told.
     ///
-    /// With 1 every item stays open to thieves until the owner starts it, and every pop has a read-modify-write. With more, only one pop in so many
-    /// has one, and claimed items wait for the owner's next operation when a thief asks.
+    /// With 1 every item stays open to thieves until the owner pops it, and every pop has a read-modify-write. With more, only one pop in so many
+    /// has one, and what is claimed, an item pushed into the empty ring among it, waits for the owner's next operation before a thief can have
+    /// it. So it is for owners that soon do something, such as a scheduler's worker between two polls; not for one that pushes and then waits for
+    /// a thief to do the work.
+    ///
+    /// ```
+    /// use queue_spmc::ring::{Steal, Worker};
+    ///
+    /// let mut worker = Worker::new(256).with_claim(16);
+    /// let stealer = worker.stealer();
+    /// worker.push(1)?;
+    /// assert_eq!(stealer.steal(), Steal::Empty);
+    /// worker.push(2)?;
+    /// assert_eq!(stealer.steal(), Steal::Success { first: 1, moved: 0 });
+    /// # Ok::<(), queue_spmc::ring::Full<i32>>(())
+    /// ```
     pub fn with_claim(mut self, items: usize) -> Self {
         self.claim = items.clamp(1, self.capacity() / 2) as u32;
         self.few = if self.claim > 1 { 2 } else { u32::MAX };

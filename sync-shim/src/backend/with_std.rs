@@ -1,8 +1,13 @@
 //! The real thing: core, alloc and std.
 
 pub mod atomic {
-    #[cfg(target_has_atomic = "64")]
-    pub use core::sync::atomic::AtomicU64;
+    cfg_if::cfg_if! {
+        if #[cfg(any(not(target_has_atomic = "64"), selvedge_portable))] {
+            pub use portable_atomic::AtomicU64;
+        } else {
+            pub use core::sync::atomic::AtomicU64;
+        }
+    }
     pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, fence};
 
     macro_rules! retire {

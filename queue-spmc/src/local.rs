@@ -1,0 +1,191 @@
+//! A worker's own queue, whichever it is.
+use crate::{Full, Overflow, Steal, StealLimit};
+
+/// The owner's end of a [`ring`](crate::ring) or a [`deque`](crate::deque), for executors that take either.
+///
+/// ```
+/// use queue_spmc::{LocalQueue, LocalStealer, Overflow, Steal, StealLimit};
+///
+/// struct Worker<Q: LocalQueue<u64>> {
+///     queue: Q,
+///     others: Vec<Q::Stealer>,
+/// }
+///
+/// impl<Q: LocalQueue<u64>> Worker<Q> {
+///     fn find_task(&mut self) -> Option<u64> {
+///         let queue = &mut self.queue;
+///         queue.pop().or_else(|| {
+///             self.others.iter().find_map(|other| {
+///                 match other.steal_into_and_pop(queue, StealLimit::Half) {
+///                     Steal::Success { first, .. } => Some(first),
+///                     Steal::Retry | Steal::Empty => None,
+///                 }
+///             })
+///         })
+///     }
+/// }
+///
+/// let mut other = queue_spmc::ring::Worker::new(8);
+/// LocalQueue::push(&mut other, 0)?;
+/// LocalQueue::push(&mut other, 1)?;
+/// let queue = queue_spmc::ring::Worker::new(8);
+/// let mut worker = Worker { queue, others: vec![other.stealer()] };
+/// assert_eq!(worker.find_task(), Some(0));
+/// # Ok::<(), queue_spmc::Full<u64>>(())
+/// ```
+pub trait LocalQueue<T>: Send {
+    /// The thieves' end.
+    type Stealer: LocalStealer<T, Worker = Self>;
+
+    /// Puts an item in.
+    ///
+    /// # Errors
+    /// Gives it back when there is no room. A queue that grows never does.
+    fn push(&mut self, item: T) -> Result<(), Full<T>>;
+
+    /// Puts an item in; a queue that is full sends half of its items and this one to `overflow`.
+    fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>);
+
+    /// Takes the item that is the owner's next.
+    fn pop(&mut self) -> Option<T>;
+
+    /// Items in the queue. Thieves may take some at any time.
+    fn len(&self) -> usize;
+
+    /// Whether the queue is empty. True stays true until the next push.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether items became open to thieves otherwise than by a push since this was last asked.
+    fn gave_back(&mut self) -> bool {
+        false
+    }
+
+    /// A thief's end.
+    fn stealer(&self) -> Self::Stealer;
+}
+
+/// The thieves' end of a [`LocalQueue`].
+pub trait LocalStealer<T>: Clone + Send + Sync {
+    /// The owner's.
+    type Worker;
+
+    /// Takes the oldest item.
+    fn steal(&self) -> Steal<T>;
+
+    /// Moves up to `limit` of the oldest items into `worker`'s queue.
+    fn steal_into(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<()>;
+
+    /// Moves up to `limit` of the oldest items into `worker`'s queue, but for the first.
+    fn steal_into_and_pop(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<T>;
+
+    /// Items that can be stolen, as far as this thread sees.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+macro_rules! stealers {
+    () => {
+        #[inline]
+        fn steal(&self) -> Steal<T> {
+            self.steal()
+        }
+
+        fn steal_into(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<()> {
+            self.steal_into(worker, limit)
+        }
+
+        fn steal_into_and_pop(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<T> {
+            self.steal_into_and_pop(worker, limit)
+        }
+
+        fn len(&self) -> usize {
+            self.len()
+        }
+    };
+}
+
+mod for_ring {
+    use super::*;
+    use crate::ring::{Stealer, Storage, Worker};
+
+    impl<T: Send, S: Storage<T> + Send + Sync> LocalQueue<T> for Worker<T, S> {
+        type Stealer = Stealer<T, S>;
+
+        #[inline]
+        fn push(&mut self, item: T) -> Result<(), Full<T>> {
+            self.push(item)
+        }
+
+        #[inline]
+        fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>) {
+            self.push_or_overflow(item, overflow);
+        }
+
+        #[inline]
+        fn pop(&mut self) -> Option<T> {
+            self.pop()
+        }
+
+        fn len(&self) -> usize {
+            self.len()
+        }
+
+        fn gave_back(&mut self) -> bool {
+            self.gave_back()
+        }
+
+        fn stealer(&self) -> Self::Stealer {
+            self.stealer()
+        }
+    }
+
+    impl<T: Send, S: Storage<T> + Send + Sync> LocalStealer<T> for Stealer<T, S> {
+        type Worker = Worker<T, S>;
+        stealers! {}
+    }
+}
+
+#[cfg(feature = "deque")]
+mod for_deque {
+    use super::*;
+    use crate::deque::{Stealer, Worker};
+
+    impl<T: Send> LocalQueue<T> for Worker<T> {
+        type Stealer = Stealer<T>;
+
+        #[inline]
+        fn push(&mut self, item: T) -> Result<(), Full<T>> {
+            self.push(item);
+            Ok(())
+        }
+
+        #[inline]
+        fn push_or_overflow(&mut self, item: T, _: &impl Overflow<T>) {
+            self.push(item);
+        }
+
+        #[inline]
+        fn pop(&mut self) -> Option<T> {
+            self.pop()
+        }
+
+        fn len(&self) -> usize {
+            self.len()
+        }
+
+        fn stealer(&self) -> Self::Stealer {
+            self.stealer()
+        }
+    }
+
+    impl<T: Send> LocalStealer<T> for Stealer<T> {
+        type Worker = Worker<T>;
+        stealers! {}
+    }
+}
