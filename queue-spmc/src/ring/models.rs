@@ -277,6 +277,33 @@ fn claimed_items_come_back_at_the_next_pop() {
     model(|| asked(4, |worker| worker.pop().into_iter().collect()));
 }
 
+/// What is open is there for the first thief that comes, whatever the owner claims meanwhile, as long as that leaves something.
+///
+/// Bites: claims of all that there is.
+#[test]
+fn with_two_open_items_a_thief_always_gets_one() {
+    model(|| {
+        let mut worker = with_a_claimed_one(4);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || {
+            loop {
+                match stealer.steal() {
+                    Steal::Success { first, .. } => return first,
+                    Steal::Retry => thread::yield_now(),
+                    Steal::Empty => panic!("two items are open"),
+                }
+            }
+        });
+        // The claimed one, then one of the two that are open.
+        let mut got = vec![0];
+        got.extend(worker.pop());
+        got.extend(worker.pop());
+        got.push(thief.join().unwrap());
+        got.extend(worker.drain());
+        assert_each_once(got, 4);
+    });
+}
+
 /// The item that is pushed into an empty ring is the owner's at once, unless a thief has asked. A second push opens both.
 ///
 /// Bites: publishing the second alone (`head` stays, the first is taken twice); keeping the first as claimed.
