@@ -1,4 +1,7 @@
 //! The budget as a value: how many operations are left.
+//!
+//! One word, so that a charge is a test and a decrement, whether there is a limit or not: a limit is at most `u32::MAX`, and no
+//! limit counts down from `u64::MAX`, which nobody lives to see reach `u32::MAX`.
 
 /// Operations that may still be granted. Copied, it counts on its own.
 ///
@@ -9,53 +12,98 @@
 /// budget.refund();
 /// assert_eq!(budget.remaining(), Some(1));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget(Option<u32>);
+#[derive(Clone, Copy)]
+pub struct Budget(u64);
+
+const MOST: u64 = u32::MAX as u64;
 
 impl Budget {
     /// 128 operations a poll: what Tokio found to keep tails short at no loss of throughput.
     pub const DEFAULT: Self = Self::new(128);
 
-    /// No limit: every operation is granted, none is counted.
-    pub const UNLIMITED: Self = Self(None);
+    /// No limit: every operation is granted.
+    pub const UNLIMITED: Self = Self(u64::MAX);
 
     /// So many operations. With 0 none is granted: the first asks the task to yield.
+    #[inline]
     pub const fn new(operations: u32) -> Self {
-        Self(Some(operations))
+        Self(operations as u64)
     }
 
     /// What is left, `None` without a limit.
+    #[inline]
     pub const fn remaining(self) -> Option<u32> {
-        self.0
+        if self.0 > MOST {
+            return None;
+        }
+        Some(self.0 as u32)
     }
 
     /// Whether one more operation would be granted.
+    #[inline]
     pub const fn has_remaining(self) -> bool {
-        !matches!(self.0, Some(0))
+        self.0 != 0
     }
 
     /// Grants an operation, or says that the task is to yield.
+    #[inline]
     pub const fn charge(&mut self) -> bool {
-        match &mut self.0 {
-            None => true,
-            Some(0) => false,
+        match self.0.checked_sub(1) {
             Some(left) => {
-                *left -= 1;
+                self.0 = left;
                 true
             }
+            None => false,
         }
     }
 
+    /// Grants up to `wanted` operations at once and tells how many; 0 when the task is to yield.
+    #[inline]
+    pub const fn charge_n(&mut self, wanted: u32) -> u32 {
+        let granted = if self.0 < wanted as u64 {
+            self.0
+        } else {
+            wanted as u64
+        };
+        self.0 -= granted;
+        granted as u32
+    }
+
     /// Gives an operation back that was charged to this budget. Saturates.
+    #[inline]
     pub const fn refund(&mut self) {
-        if let Some(left) = &mut self.0 {
-            *left = left.saturating_add(1);
-        }
+        self.refund_n(1);
+    }
+
+    /// Gives operations back that were charged to this budget. Saturates.
+    #[inline]
+    pub const fn refund_n(&mut self, operations: u32) {
+        let most = if self.0 > MOST { u64::MAX } else { MOST };
+        let sum = self.0.saturating_add(operations as u64);
+        self.0 = if sum > most { most } else { sum };
     }
 }
 
 impl Default for Budget {
     fn default() -> Self {
         Self::DEFAULT
+    }
+}
+
+/// Equal if as much is left.
+impl PartialEq for Budget {
+    fn eq(&self, other: &Self) -> bool {
+        self.remaining() == other.remaining()
+    }
+}
+
+impl Eq for Budget {}
+
+impl core::fmt::Debug for Budget {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.remaining() {
+            Some(left) => write!(f, "Budget({left})"),
+            None => f.write_str("Budget(unlimited)"),
+        }
     }
 }

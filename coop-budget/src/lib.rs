@@ -12,7 +12,10 @@ mod wrap;
 pub use budget::Budget;
 pub use preempt::Preempt;
 #[cfg(feature = "std")]
-pub use scope::{Progress, has_remaining, poll_proceed, remaining, with_budget};
+pub use scope::{
+    OnExhausted, Progress, has_remaining, poll_proceed, poll_proceed_n, remaining, with_budget,
+    with_budget_and,
+};
 #[cfg(feature = "std")]
 pub use wrap::{Consume, Cooperative, Unconstrained, consume, cooperative, unconstrained};
 

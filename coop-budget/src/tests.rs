@@ -4,7 +4,11 @@ use proptest::prelude::*;
 use std::{
     future::Future,
     pin::pin,
-    task::{Context, Poll, Waker},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 
 fn cx() -> Context<'static> {
@@ -68,55 +72,260 @@ fn a_scope_ends_by_panic_too_and_a_charge_of_an_ended_scope_is_not_returned() {
     assert_eq!(remaining(), None);
 }
 
+#[test]
+fn a_charge_goes_back_to_its_own_scope_from_within_another() {
+    with_budget(Budget::new(3), || {
+        let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
+            panic!()
+        };
+        with_budget(Budget::new(7), || {
+            drop(outer);
+            assert_eq!(remaining(), Some(7));
+        });
+        assert_eq!(remaining(), Some(3));
+    });
+}
+
+#[test]
+fn several_polls_may_share_one_budget() {
+    with_budget(Budget::new(2), || {
+        assert!(pin!(consume()).poll(&mut cx()).is_ready());
+        assert!(has_remaining());
+        assert!(pin!(consume()).poll(&mut cx()).is_ready());
+        assert!(!has_remaining());
+        assert!(pin!(consume()).poll(&mut cx()).is_pending());
+    });
+}
+
+#[test]
+fn a_batch_is_granted_what_is_left_and_returns_what_was_not_done() {
+    with_budget(Budget::new(10), || {
+        let batch = |wanted| match poll_proceed_n(&mut cx(), wanted) {
+            Poll::Ready(progress) => Some(progress),
+            Poll::Pending => None,
+        };
+        batch(4).unwrap().made_progress_n(1);
+        assert_eq!(remaining(), Some(9));
+        let progress = batch(100).unwrap();
+        assert_eq!((progress.granted(), remaining()), (9, Some(0)));
+        assert!(batch(1).is_none());
+        assert_eq!(batch(0).unwrap().granted(), 0);
+        progress.made_progress_n(100);
+        assert_eq!(remaining(), Some(0));
+    });
+}
+
+#[test]
+fn the_default_is_128_and_the_ends_of_the_range_are_kept() {
+    assert_eq!(Budget::default(), Budget::new(128));
+    let mut most = Budget::new(u32::MAX);
+    most.refund();
+    assert_eq!(most.remaining(), Some(u32::MAX));
+    let mut none = Budget::UNLIMITED;
+    assert_eq!(none.charge_n(u32::MAX), u32::MAX);
+    assert!(none.charge() && none == Budget::UNLIMITED);
+    none.refund_n(u32::MAX);
+    none.refund_n(u32::MAX);
+    assert_eq!(none.remaining(), None);
+    assert_eq!(
+        format!("{none:?} {most:?}"),
+        "Budget(unlimited) Budget(4294967295)"
+    );
+    with_budget(Budget::UNLIMITED, || {
+        for _ in 0..1_000 {
+            assert!(pin!(consume()).poll(&mut cx()).is_ready());
+        }
+        assert!(has_remaining() && remaining().is_none());
+    });
+}
+
+/// Counts what it hears, and its wakes as a waker.
+#[derive(Default)]
+struct Heard {
+    deferred: AtomicUsize,
+    yields: AtomicUsize,
+    wakes: AtomicUsize,
+}
+
+impl OnExhausted for Heard {
+    fn defer(&self, _: &Waker) {
+        self.deferred.fetch_add(1, Relaxed);
+    }
+    fn forced_yield(&self) {
+        self.yields.fetch_add(1, Relaxed);
+    }
+}
+
+impl Wake for Heard {
+    fn wake(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Relaxed);
+    }
+}
+
+impl Heard {
+    /// Deferred wakes, forced yields, wakes; from now on.
+    fn take(&self) -> [usize; 3] {
+        [&self.deferred, &self.yields, &self.wakes].map(|count| count.swap(0, Relaxed))
+    }
+}
+
+#[test]
+fn an_exhausted_budget_wakes_or_defers_to_its_own_scopes_runtime() {
+    let heard = Arc::new(Heard::default());
+    let waker = Waker::from(heard.clone());
+    let ask = || assert!(poll_proceed(&mut Context::from_waker(&waker)).is_pending());
+    with_budget(Budget::new(0), ask);
+    assert_eq!(heard.take(), [0, 0, 1]);
+    with_budget_and(Budget::new(0), &*heard, || {
+        ask();
+        ask();
+        assert_eq!(heard.take(), [2, 1, 0]);
+        // Another runtime inside of this one, for whom the outer one has no time.
+        with_budget(Budget::new(0), ask);
+        assert_eq!(heard.take(), [0, 0, 1]);
+        ask();
+    });
+    assert_eq!(heard.take(), [1, 0, 0]);
+}
+
+#[test]
+fn a_hook_that_panics_leaves_its_scope_and_the_one_around_whole() {
+    struct Bad;
+    impl OnExhausted for Bad {
+        fn defer(&self, _: &Waker) {
+            panic!("in a hook");
+        }
+    }
+    with_budget(Budget::new(5), || {
+        let bad = || with_budget_and(Budget::new(0), &Bad, || poll_proceed(&mut cx()).is_ready());
+        std::panic::catch_unwind(bad).unwrap_err();
+        assert_eq!(remaining(), Some(5));
+    });
+}
+
+#[test]
+fn a_future_that_cannot_move_takes_part_too() {
+    let mut polled = pin!(cooperative(unconstrained(async {
+        let held = [1, 2, 3];
+        let first = &held[0];
+        consume().await;
+        *first
+    })));
+    with_budget(Budget::new(1), || {
+        assert_eq!(polled.as_mut().poll(&mut cx()), Poll::Ready(1));
+        assert_eq!(remaining(), Some(0));
+    });
+}
+
 #[derive(Clone, Debug)]
 enum Op {
-    Proceed,
-    Keep,
-    Return,
-    Nest(u32, Vec<Op>),
+    Proceed(u32),
+    /// Keeps so many operations of the charge at this place.
+    Keep(prop::sample::Index, u32),
+    Return(prop::sample::Index),
+    Nest(Option<u32>, Vec<Op>),
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let leaf = prop_oneof![3 => Just(Op::Proceed), 2 => Just(Op::Keep), 2 => Just(Op::Return)];
-    leaf.prop_recursive(3, 40, 10, |inner| {
-        (0..6u32, prop::collection::vec(inner, 0..10)).prop_map(|(n, ops)| Op::Nest(n, ops))
+    let at = any::<prop::sample::Index>;
+    let leaf = prop_oneof![
+        3 => (0..5u32).prop_map(Op::Proceed),
+        2 => (at(), 0..5u32).prop_map(|(at, n)| Op::Keep(at, n)),
+        2 => at().prop_map(Op::Return),
+    ];
+    leaf.prop_recursive(3, 60, 12, |inner| {
+        (
+            prop::option::weighted(0.8, 0..12u32),
+            prop::collection::vec(inner, 0..12),
+        )
+            .prop_map(|(n, ops)| Op::Nest(n, ops))
     })
 }
 
-/// Runs `ops` in a scope of `budget`, with operations of outer scopes in `open` that may end in it.
-fn run(budget: u32, ops: &[Op], open: &mut Vec<Progress>) {
-    with_budget(Budget::new(budget), || {
-        for op in ops {
-            let before = remaining().unwrap();
-            match op {
-                Op::Proceed => {
-                    if let Poll::Ready(progress) = poll_proceed(&mut cx()) {
-                        open.push(progress);
+/// What the scopes should hold, by plain bookkeeping.
+#[derive(Default)]
+struct Reference {
+    /// The scopes in progress, innermost last: number, budget, charged, returned.
+    scopes: Vec<(usize, Option<u32>, u32, u32)>,
+    entered: usize,
+    /// Charges not yet kept or returned, with their scope's number.
+    open: Vec<(Progress, usize)>,
+}
+
+impl Reference {
+    fn check(&self) {
+        for (_, budget, charged, returned) in &self.scopes {
+            assert!(returned <= charged, "more returned than charged");
+            assert!(budget.is_none_or(|n| charged - returned <= n));
+        }
+        if let Some((_, budget, charged, returned)) = self.scopes.last() {
+            assert_eq!(remaining(), budget.map(|n| n - (charged - returned)));
+        }
+    }
+
+    fn give_back(&mut self, scope: usize, operations: u32) {
+        if let Some(scope) = self.scopes.iter_mut().find(|open| open.0 == scope) {
+            scope.3 += operations;
+        }
+    }
+
+    fn take(&mut self, at: &prop::sample::Index) -> Option<(Progress, usize)> {
+        (!self.open.is_empty()).then(|| self.open.swap_remove(at.index(self.open.len())))
+    }
+
+    fn run(&mut self, budget: Option<u32>, ops: &[Op]) {
+        self.entered += 1;
+        let number = self.entered;
+        self.scopes.push((number, budget, 0, 0));
+        with_budget(budget.map_or(Budget::UNLIMITED, Budget::new), || {
+            for op in ops {
+                self.step(number, op);
+                self.check();
+            }
+        });
+        self.scopes.pop();
+    }
+
+    fn step(&mut self, number: usize, op: &Op) {
+        match op {
+            Op::Proceed(wanted) => {
+                let left = remaining();
+                match poll_proceed_n(&mut cx(), *wanted) {
+                    Poll::Ready(progress) => {
+                        let granted = progress.granted();
+                        assert_eq!(granted, left.map_or(*wanted, |n| n.min(*wanted)));
+                        self.scopes.last_mut().unwrap().2 += granted;
+                        self.open.push((progress, number));
                     }
-                }
-                Op::Keep => {
-                    if let Some(progress) = open.pop() {
-                        progress.made_progress();
-                        assert_eq!(remaining(), Some(before));
-                    }
-                }
-                Op::Return => drop(open.pop()),
-                Op::Nest(n, ops) => {
-                    run(*n, ops, open);
-                    assert_eq!(remaining(), Some(before));
+                    Poll::Pending => assert_eq!((left, *wanted != 0), (Some(0), true)),
                 }
             }
-            assert!(
-                remaining().unwrap() <= budget,
-                "more was returned than charged"
-            );
+            Op::Keep(at, done) => {
+                if let Some((progress, scope)) = self.take(at) {
+                    let rest = progress.granted().saturating_sub(*done);
+                    progress.made_progress_n(*done);
+                    self.give_back(scope, rest);
+                }
+            }
+            Op::Return(at) => {
+                if let Some((progress, scope)) = self.take(at) {
+                    let all = progress.granted();
+                    drop(progress);
+                    self.give_back(scope, all);
+                }
+            }
+            Op::Nest(budget, ops) => self.run(*budget, ops),
         }
-    });
+    }
 }
 
 proptest! {
     #[test]
-    fn no_sequence_uses_more_than_the_budget(ops in prop::collection::vec(op(), 0..30), n in 0..20u32) {
-        run(n, &ops, &mut Vec::new());
+    fn no_sequence_uses_more_than_the_budget_or_returns_more_than_was_charged(
+        ops in prop::collection::vec(op(), 0..30),
+        n in prop::option::weighted(0.9, 0..20u32),
+    ) {
+        Reference::default().run(n, &ops);
+        assert_eq!(remaining(), None);
     }
 }

@@ -35,8 +35,17 @@ impl Future for Consume {
     }
 }
 
-/// Makes a future whose resources know no budget take part: each of its completions costs one operation.
-pub fn cooperative<F: Future + Unpin>(future: F) -> Cooperative<F> {
+/// Makes a future whose resources know no budget take part: its completion costs one operation, a poll that is pending none.
+///
+/// ```
+/// # async fn example(mut receive: impl AsyncFnMut() -> Option<u64>) -> u64 {
+/// let mut sum = 0;
+/// while let Some(item) = coop_budget::cooperative(receive()).await {
+///     sum += item;
+/// }
+/// # sum }
+/// ```
+pub fn cooperative<F: Future>(future: F) -> Cooperative<F> {
     Cooperative(future)
 }
 
@@ -45,12 +54,14 @@ pub fn cooperative<F: Future + Unpin>(future: F) -> Cooperative<F> {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Cooperative<F>(F);
 
-impl<F: Future + Unpin> Future for Cooperative<F> {
+impl<F: Future> Future for Cooperative<F> {
     type Output = F::Output;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let progress = ready!(poll_proceed(cx));
-        let polled = Pin::new(&mut self.0).poll(cx);
+        // SAFETY: pinned with the whole: nothing else moves it, and the type has no `Drop` and no `Unpin` of its own.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
+        let polled = future.poll(cx);
         if polled.is_ready() {
             progress.made_progress();
         }
@@ -58,8 +69,8 @@ impl<F: Future + Unpin> Future for Cooperative<F> {
     }
 }
 
-/// Polls a future without a limit. It can starve the other tasks of its worker.
-pub fn unconstrained<F: Future + Unpin>(future: F) -> Unconstrained<F> {
+/// Polls a future without a limit, in a scope of its own. It can starve the other tasks of its worker.
+pub fn unconstrained<F: Future>(future: F) -> Unconstrained<F> {
     Unconstrained(future)
 }
 
@@ -68,10 +79,12 @@ pub fn unconstrained<F: Future + Unpin>(future: F) -> Unconstrained<F> {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Unconstrained<F>(F);
 
-impl<F: Future + Unpin> Future for Unconstrained<F> {
+impl<F: Future> Future for Unconstrained<F> {
     type Output = F::Output;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        with_budget(Budget::UNLIMITED, || Pin::new(&mut self.0).poll(cx))
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: as in `Cooperative`.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
+        with_budget(Budget::UNLIMITED, || future.poll(cx))
     }
 }

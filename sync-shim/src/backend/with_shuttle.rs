@@ -88,8 +88,11 @@ pub mod thread {
     };
 }
 
-/// Declares thread-locals of the backend: `std::thread_local!`'s syntax without `const` blocks.
+/// Declares thread-locals of the backend: `std::thread_local!`'s syntax, with `const` blocks for all of them or for none.
 #[macro_export]
 macro_rules! thread_local {
+    ($($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const $init:block);+ $(;)?) => {
+        $crate::shuttle::thread_local! { $($(#[$attr])* $vis static $name: $t = $init;)+ }
+    };
     ($($t:tt)*) => { $crate::shuttle::thread_local! { $($t)* } };
 }

@@ -143,7 +143,7 @@ pub mod thread {
     };
 }
 
-/// Declares thread-locals of the backend: `std::thread_local!`'s syntax without `const` blocks.
+/// Declares thread-locals of the backend: `std::thread_local!`'s syntax, with `const` blocks for all of them or for none.
 #[cfg(all(feature = "std", not(selvedge_shuttle)))]
 #[macro_export]
 macro_rules! thread_local {
