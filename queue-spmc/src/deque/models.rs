@@ -34,16 +34,17 @@ fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     assert_each_once(got, n);
 }
 
-/// Bites: `bottom` published with Relaxed; a thief that reads `bottom` with Relaxed.
+/// Bites: `bottom` published with Relaxed, by a push or by the pop; a thief that reads `bottom` with Relaxed.
 #[test]
-fn pushes_against_two_steals() {
+fn pushes_and_a_pop_against_two_steals() {
     model(|| {
         let mut worker = deque(2, 0);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal(&stealer, 2));
         worker.push(0);
         worker.push(1);
-        all(&mut worker, Vec::new(), thief.join().unwrap(), 2);
+        let got = Vec::from_iter(worker.pop());
+        all(&mut worker, got, thief.join().unwrap(), 2);
     });
 }
 
