@@ -42,7 +42,7 @@ use sync_shim::{
     CachePadded,
     atomic::{
         AtomicPtr, AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
         Retire, fence,
     },
     cell::UnsafeCell,
@@ -110,10 +110,11 @@ impl<T> Deque<T> {
     }
 
     fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
-        // Ordering: Release ends this thread's copies before the owner's next look at `head`; Acquire as in `load_head`.
+        // Ordering: Release ends this thread's copies before the owner's next look, by `load_head`. What an exchange reads is only expected by the
+        // next one.
         match self
             .head
-            .compare_exchange(from.pack(), to.pack(), AcqRel, Acquire)
+            .compare_exchange(from.pack(), to.pack(), Release, Relaxed)
         {
             Ok(_) => Ok(()),
             Err(now) => Err(Head::unpack(now)),

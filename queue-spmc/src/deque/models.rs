@@ -1,6 +1,6 @@
 //! Owner and thieves against each other, over positions that wrap. Every item is a number; each must turn up exactly once.
 use super::*;
-use sync_shim::{model, model_must_fail, sync::Arc as Counted, thread};
+use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
 
 const WRAP: u32 = u32::MAX;
 
@@ -80,7 +80,7 @@ fn pushes_over_a_slot_in_mid_copy() {
     });
 }
 
-/// Bites: a claim with a store in place of the exchange; beginning while another copies.
+/// Bites: a claim with a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -90,6 +90,22 @@ fn two_thieves_take_each_item_once() {
         let stolen = thieves.into_iter().flat_map(|thief| thief.join().unwrap());
         let stolen = stolen.collect();
         all(&mut worker, Vec::new(), stolen, 1);
+    });
+}
+
+/// The same with an item for each, while the owner pushes over the oldest slot. Bounded: without a bound it takes hours.
+///
+/// Bites: beginning while another copies (the first to end frees the other's slot).
+#[test]
+fn two_thieves_keep_the_owner_off_each_others_slots() {
+    Model::new().bound(2).check(|| {
+        let mut worker = deque(2, 2);
+        let thief = |stealer: Stealer<u32>| thread::spawn(move || steal(&stealer, 1));
+        let thieves = [thief(worker.stealer()), thief(worker.stealer())];
+        worker.push(2);
+        let stolen = thieves.into_iter().flat_map(|thief| thief.join().unwrap());
+        let stolen = stolen.collect();
+        all(&mut worker, Vec::new(), stolen, 3);
     });
 }
 
