@@ -123,7 +123,7 @@ fn growing_against_two_steals() {
     });
 }
 
-/// Bites: copying from `top` on when shrinking; shrinking below what is in use.
+/// Bites: copying from `top` on when shrinking.
 #[test]
 fn shrinking_against_a_steal() {
     model(|| {
