@@ -69,6 +69,25 @@ impl Budget {
         granted as u32
     }
 
+    /// Takes a share of up to `limit` out of what is left. Without a limit of its own, it stays whole.
+    ///
+    /// ```
+    /// use coop_budget::Budget;
+    ///
+    /// let mut budget = Budget::new(10);
+    /// assert_eq!(budget.split(Budget::new(4)), Budget::new(4));
+    /// assert_eq!(budget.split(Budget::UNLIMITED), Budget::new(6));
+    /// assert!(!budget.has_remaining());
+    /// ```
+    pub const fn split(&mut self, limit: Self) -> Self {
+        if self.0 > MOST {
+            return limit;
+        }
+        let share = if limit.0 < self.0 { limit.0 } else { self.0 };
+        self.0 -= share;
+        Self(share)
+    }
+
     /// Gives an operation back that was charged to this budget. Saturates.
     #[inline]
     pub const fn refund(&mut self) {

@@ -2,10 +2,18 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(
+    feature = "futures-core",
+    feature = "futures-sink",
+    feature = "futures-io"
+))]
+mod adapt;
 mod budget;
 mod preempt;
 #[cfg(feature = "std")]
 mod scope;
+#[cfg(feature = "std")]
+mod ticker;
 #[cfg(feature = "std")]
 mod wrap;
 
@@ -13,11 +21,16 @@ pub use budget::Budget;
 pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
-    OnExhausted, Progress, has_remaining, poll_proceed, poll_proceed_n, remaining, with_budget,
-    with_budget_and,
+    Exhausted, OnExhausted, Progress, has_remaining, need_preempt, poll_proceed, poll_proceed_n,
+    remaining, with_budget, with_budget_and, with_slice, with_sub_budget,
 };
 #[cfg(feature = "std")]
-pub use wrap::{Consume, Cooperative, Unconstrained, consume, cooperative, unconstrained};
+pub use ticker::Ticker;
+#[cfg(feature = "std")]
+pub use wrap::{
+    Consume, Cooperative, Scoped, SubBudget, Unconstrained, consume, cooperative, scope,
+    sub_budget, unconstrained,
+};
 
 #[cfg(all(test, feature = "std"))]
 mod models;

@@ -8,7 +8,9 @@
 //! 3. `Current::frame` points to the innermost scope's frame, or is null outside of all scopes, and each frame to the next.
 //!    All of them are live: a frame leaves the chain before its function returns.
 //! 4. Outside of all scopes (number 0) everything is granted.
-use crate::Budget;
+//! 5. `Current::slice` is the flag of the slice in progress, or null. A scope with a slice sets it, one without keeps it; it is live as the frames are:
+//!    the scope that set it borrows it.
+use crate::{Budget, Preempt};
 use std::{
     cell::Cell,
     marker::PhantomData,
@@ -23,6 +25,7 @@ struct Current {
     /// The last number given out.
     last: Cell<u64>,
     frame: Cell<*const Frame<'static>>,
+    slice: Cell<*const Preempt>,
 }
 
 /// The scope around, and what a scope needs only when it is exhausted.
@@ -30,8 +33,31 @@ struct Frame<'a> {
     outer_budget: Cell<Budget>,
     outer_number: u64,
     outer_frame: *const Frame<'static>,
+    outer_slice: *const Preempt,
+    /// Whether what is left goes back to the scope around.
+    is_sub: bool,
     hook: Option<&'a dyn OnExhausted>,
     refused: Cell<bool>,
+}
+
+impl Current {
+    /// Tells the scope's runtime, once, and gives it back.
+    fn count_refusal(&self, why: Exhausted) -> Option<&dyn OnExhausted> {
+        // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
+        let frame = unsafe { self.frame.get().as_ref() }?;
+        let hook = frame.hook?;
+        if !frame.refused.replace(true) {
+            hook.forced_yield(why);
+        }
+        Some(hook)
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        // SAFETY: null, or live (rule 5).
+        let slice = unsafe { self.slice.get().as_ref() };
+        slice.is_some_and(Preempt::need_preempt)
+    }
 }
 
 sync_shim::thread_local! {
@@ -41,8 +67,18 @@ sync_shim::thread_local! {
             number: Cell::new(0),
             last: Cell::new(0),
             frame: Cell::new(ptr::null()),
+            slice: Cell::new(ptr::null()),
         }
     }
+}
+
+/// Why an operation was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exhausted {
+    /// The budget's operations are used up.
+    Operations,
+    /// The slice was asked to end.
+    Slice,
 }
 
 /// What a runtime wants to do when a task has used up its budget.
@@ -53,8 +89,8 @@ pub trait OnExhausted {
     /// Without it the waker is woken at once, which a runtime may answer by running the task next.
     fn defer(&self, waker: &Waker);
 
-    /// Counts a forced yield. Called once in a scope, at its first refusal.
-    fn forced_yield(&self) {}
+    /// Counts a forced yield and its reason. Called once in a scope, at its first refusal.
+    fn forced_yield(&self, _why: Exhausted) {}
 }
 
 /// Runs `f`, a poll or several, with `budget` in place of the one around it.
@@ -76,7 +112,7 @@ pub trait OnExhausted {
 /// ```
 #[inline]
 pub fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
-    enter(budget, None, f)
+    enter(budget, None, Slice::Same, f)
 }
 
 /// As [`with_budget`], and `hook` hears of the exhausted budget in place of the waker.
@@ -112,20 +148,88 @@ pub fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
 /// ```
 #[inline]
 pub fn with_budget_and<R>(budget: Budget, hook: &dyn OnExhausted, f: impl FnOnce() -> R) -> R {
-    enter(budget, Some(hook), f)
+    enter(budget, Some(hook), Slice::Same, f)
+}
+
+/// As [`with_budget_and`], and the operations end with the slice too: with the first after its flag is set, however many are left.
+///
+/// A limit of operations alone is [`with_budget_and`], of time alone `Budget::UNLIMITED` here. Whoever grants the slice opens it before: a runtime that polls several
+/// tasks in one slice does so once, and asks [`need_preempt`] between them.
+///
+/// ```
+/// use coop_budget::{Budget, OnExhausted, Exhausted, Preempt, has_remaining, with_slice};
+/// use std::{cell::Cell, task::Waker};
+///
+/// #[derive(Default)]
+/// struct Worker {
+///     over_time: Cell<u32>,
+/// }
+///
+/// impl OnExhausted for Worker {
+///     fn defer(&self, _: &Waker) {}
+///     fn forced_yield(&self, why: Exhausted) {
+///         self.over_time.set(self.over_time.get() + u32::from(why == Exhausted::Slice));
+///     }
+/// }
+///
+/// let (slice, worker) = (Preempt::new(), Worker::default());
+/// slice.open_slice();
+/// with_slice(Budget::DEFAULT, &slice, &worker, || {
+///     assert!(has_remaining());
+///     slice.request(); // What a monitor does, from its own thread.
+///     assert!(!has_remaining());
+/// });
+/// ```
+#[inline]
+pub fn with_slice<R>(
+    budget: Budget,
+    slice: &Preempt,
+    hook: &dyn OnExhausted,
+    f: impl FnOnce() -> R,
+) -> R {
+    enter(budget, Some(hook), Slice::New(slice), f)
 }
 
 #[inline]
-fn enter<R>(budget: Budget, hook: Option<&dyn OnExhausted>, f: impl FnOnce() -> R) -> R {
+fn enter<R>(
+    budget: Budget,
+    hook: Option<&dyn OnExhausted>,
+    slice: Slice<'_>,
+    f: impl FnOnce() -> R,
+) -> R {
+    enter_as(false, budget, hook, slice, f)
+}
+
+#[derive(Clone, Copy)]
+enum Slice<'a> {
+    Same,
+    None,
+    New(&'a Preempt),
+}
+
+#[inline]
+fn enter_as<R>(
+    is_sub: bool,
+    budget: Budget,
+    hook: Option<&dyn OnExhausted>,
+    slice: Slice<'_>,
+    f: impl FnOnce() -> R,
+) -> R {
     struct Leave<'a>(&'a Current, &'a Frame<'a>);
 
     impl Drop for Leave<'_> {
         #[inline]
         fn drop(&mut self) {
             let Self(current, frame) = self;
-            current.budget.set(frame.outer_budget.get());
+            let rest = current.budget.replace(frame.outer_budget.get());
+            if frame.is_sub
+                && let Some(rest) = rest.remaining()
+            {
+                refund(&current.budget, rest);
+            }
             current.number.set(frame.outer_number);
             current.frame.set(frame.outer_frame);
+            current.slice.set(frame.outer_slice);
         }
     }
 
@@ -136,13 +240,55 @@ fn enter<R>(budget: Budget, hook: Option<&dyn OnExhausted>, f: impl FnOnce() -> 
             outer_budget: Cell::new(current.budget.replace(budget)),
             outer_number: current.number.replace(number),
             outer_frame: current.frame.get(),
+            outer_slice: current.slice.get(),
+            is_sub,
             hook,
             refused: Cell::new(false),
         };
         current.frame.set(ptr::from_ref(&frame).cast());
+        match slice {
+            Slice::Same => {}
+            Slice::None => current.slice.set(ptr::null()),
+            Slice::New(slice) => current.slice.set(slice),
+        }
         let _leave = Leave(current, &frame);
         f()
     })
+}
+
+/// Runs `f` with no limit, neither of operations nor of time.
+#[inline]
+pub(crate) fn with_no_limit<R>(f: impl FnOnce() -> R) -> R {
+    enter(Budget::UNLIMITED, None, Slice::None, f)
+}
+
+/// Runs `f`, the poll of one future of several that a task polls, with at most `limit` operations of the current budget. What it doesn't use stays.
+///
+/// When its share is used up the waker of the poll is woken at once, so that whoever polls several futures polls the others first. See
+/// [`sub_budget`](crate::sub_budget) for what a sub-scheduler does with it.
+///
+/// ```
+/// use coop_budget::{Budget, poll_proceed, remaining, with_budget, with_sub_budget};
+/// use std::task::{Context, Waker};
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// with_budget(Budget::new(10), || {
+///     with_sub_budget(Budget::new(4), || {
+///         assert_eq!(remaining(), Some(4));
+///         assert!(poll_proceed(&mut cx).map(|progress| progress.made_progress()).is_ready());
+///     });
+///     assert_eq!(remaining(), Some(9));
+/// });
+/// ```
+#[inline]
+pub fn with_sub_budget<R>(limit: Budget, f: impl FnOnce() -> R) -> R {
+    let share = CURRENT.with(|current| {
+        let mut budget = current.budget.get();
+        let share = budget.split(limit);
+        current.budget.set(budget);
+        share
+    });
+    enter_as(true, share, None, Slice::Same, f)
 }
 
 /// What is left of the current budget; `None` without a limit or outside of a scope.
@@ -154,7 +300,13 @@ pub fn remaining() -> Option<u32> {
 /// Whether the next operation would be granted.
 #[inline]
 pub fn has_remaining() -> bool {
-    CURRENT.with(|current| current.budget.get()).has_remaining()
+    CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
+}
+
+/// Whether the slice in progress was asked to end. False without one.
+#[inline]
+pub fn need_preempt() -> bool {
+    CURRENT.with(Current::is_over)
 }
 
 /// For resources: call it first in every `poll` of an operation.
@@ -169,7 +321,10 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
     CURRENT.with(|current| {
         let mut budget = current.budget.get();
         if !budget.charge() {
-            return refuse(current, cx);
+            return refuse(current, cx, Exhausted::Operations);
+        }
+        if current.is_over() {
+            return refuse(current, cx, Exhausted::Slice);
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), 1))
@@ -199,25 +354,41 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
         let mut budget = current.budget.get();
         let granted = budget.charge_n(wanted);
         if granted == 0 && wanted != 0 {
-            return refuse(current, cx);
+            return refuse(current, cx, Exhausted::Operations);
+        }
+        if current.is_over() && wanted != 0 {
+            return refuse(current, cx, Exhausted::Slice);
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), granted))
     })
 }
 
-#[cold]
-fn refuse(current: &Current, cx: &mut Context<'_>) -> Poll<Progress> {
-    let frame = current.frame.get();
-    // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
-    let frame = unsafe { frame.as_ref() };
-    match frame.and_then(|frame| Some((frame, frame.hook?))) {
-        Some((frame, hook)) => {
-            if !frame.refused.replace(true) {
-                hook.forced_yield();
-            }
-            hook.defer(cx.waker());
+/// `Pending` if nothing would be granted, with `cx` woken: for those who would otherwise walk through many futures to find that out.
+#[inline]
+pub(crate) fn poll_has_remaining(cx: &mut Context<'_>) -> Poll<()> {
+    #[cold]
+    fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<()> {
+        current.count_refusal(why);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    CURRENT.with(|current| {
+        if !current.budget.get().has_remaining() {
+            return refuse(current, cx, Exhausted::Operations);
         }
+        if current.is_over() {
+            return refuse(current, cx, Exhausted::Slice);
+        }
+        Poll::Ready(())
+    })
+}
+
+#[cold]
+fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progress> {
+    match current.count_refusal(why) {
+        Some(hook) => hook.defer(cx.waker()),
         None => cx.waker().wake_by_ref(),
     }
     Poll::Pending

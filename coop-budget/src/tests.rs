@@ -151,7 +151,7 @@ impl OnExhausted for Heard {
     fn defer(&self, _: &Waker) {
         self.deferred.fetch_add(1, Relaxed);
     }
-    fn forced_yield(&self) {
+    fn forced_yield(&self, _: Exhausted) {
         self.yields.fetch_add(1, Relaxed);
     }
 }
@@ -215,6 +215,98 @@ fn a_future_that_cannot_move_takes_part_too() {
         assert_eq!(polled.as_mut().poll(&mut cx()), Poll::Ready(1));
         assert_eq!(remaining(), Some(0));
     });
+}
+
+#[test]
+fn a_slice_ends_operations_however_many_are_left_and_its_count_is_apart() {
+    #[derive(Default)]
+    struct Why(std::cell::RefCell<Vec<Exhausted>>);
+    impl OnExhausted for Why {
+        fn defer(&self, _: &Waker) {}
+        fn forced_yield(&self, why: Exhausted) {
+            self.0.borrow_mut().push(why);
+        }
+    }
+    let (slice, why) = (Preempt::new(), Why::default());
+    let proceeds = || poll_proceed(&mut cx()).is_ready();
+    with_slice(Budget::UNLIMITED, &slice, &why, || {
+        assert!(proceeds() && !need_preempt());
+        slice.request();
+        assert!(!proceeds() && !proceeds() && need_preempt() && !has_remaining());
+        assert!(
+            with_budget(Budget::new(9), || !proceeds()),
+            "time goes on inside"
+        );
+        assert!(pin!(unconstrained(consume())).poll(&mut cx()).is_ready());
+        let batch = poll_proceed_n(&mut cx(), 3);
+        assert!(batch.is_pending());
+    });
+    assert!(!need_preempt());
+    slice.open_slice();
+    with_slice(Budget::new(1), &slice, &why, || {
+        assert!(pin!(consume()).poll(&mut cx()).is_ready());
+        assert!(!proceeds());
+    });
+    assert_eq!(*why.0.borrow(), [Exhausted::Slice, Exhausted::Operations]);
+}
+
+#[test]
+fn a_share_is_part_of_the_budget_and_what_is_left_of_it_returns() {
+    with_budget(Budget::new(10), || {
+        let outer = poll_proceed(&mut cx());
+        with_sub_budget(Budget::new(4), || {
+            assert!(pin!(consume()).poll(&mut cx()).is_ready());
+            drop(outer);
+            assert_eq!(remaining(), Some(3));
+        });
+        assert_eq!(remaining(), Some(9));
+        let _ = std::panic::catch_unwind(|| {
+            with_sub_budget(Budget::new(4), || panic!("in a poll"));
+        });
+        assert_eq!(remaining(), Some(9));
+        with_sub_budget(Budget::UNLIMITED, || assert_eq!(remaining(), Some(9)));
+        let mut polled = 0;
+        let mut future = pin!(sub_budget(
+            Budget::new(2),
+            std::future::poll_fn(|cx| {
+                polled += 1;
+                while let Poll::Ready(progress) = poll_proceed(cx) {
+                    progress.made_progress();
+                }
+                Poll::<()>::Pending
+            })
+        ));
+        for _ in 0..7 {
+            assert!(future.as_mut().poll(&mut cx()).is_pending());
+        }
+        assert_eq!(
+            (remaining(), polled),
+            (Some(0), 5),
+            "not polled for nothing"
+        );
+    });
+    with_sub_budget(Budget::new(1), || {
+        assert_eq!(
+            remaining(),
+            Some(1),
+            "outside of a scope the share is a limit of its own"
+        );
+    });
+}
+
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+#[test]
+fn a_ticker_ends_slices_again_and_again_and_stops_when_it_is_dropped() {
+    let slice = Arc::new(Preempt::new());
+    let ticker = Ticker::new(std::time::Duration::from_millis(1), [slice.clone()]).unwrap();
+    for _ in 0..3 {
+        slice.open_slice();
+        while !slice.need_preempt() {
+            std::thread::yield_now();
+        }
+    }
+    drop(ticker);
+    assert_eq!(Arc::strong_count(&slice), 1);
 }
 
 #[derive(Clone, Debug)]

@@ -1,5 +1,9 @@
 //! Futures that take part in the budget, or stay out of it.
-use crate::{Budget, poll_proceed, with_budget};
+use crate::{
+    Budget, poll_proceed,
+    scope::{poll_has_remaining, with_no_limit},
+    with_budget, with_sub_budget,
+};
 use std::{
     future::Future,
     pin::Pin,
@@ -45,14 +49,14 @@ impl Future for Consume {
 /// }
 /// # sum }
 /// ```
-pub fn cooperative<F: Future>(future: F) -> Cooperative<F> {
+pub fn cooperative<F>(future: F) -> Cooperative<F> {
     Cooperative(future)
 }
 
 /// The future of [`cooperative`].
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Cooperative<F>(F);
+pub struct Cooperative<F>(pub(crate) F);
 
 impl<F: Future> Future for Cooperative<F> {
     type Output = F::Output;
@@ -70,7 +74,7 @@ impl<F: Future> Future for Cooperative<F> {
 }
 
 /// Polls a future without a limit, in a scope of its own. It can starve the other tasks of its worker.
-pub fn unconstrained<F: Future>(future: F) -> Unconstrained<F> {
+pub fn unconstrained<F>(future: F) -> Unconstrained<F> {
     Unconstrained(future)
 }
 
@@ -85,6 +89,74 @@ impl<F: Future> Future for Unconstrained<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: as in `Cooperative`.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        with_budget(Budget::UNLIMITED, || future.poll(cx))
+        with_no_limit(|| future.poll(cx))
+    }
+}
+
+/// Runs a future in a scope of its own, a new budget each time it is polled: for tasks of a runtime that knows no budget.
+///
+/// An exhausted budget wakes the task and says `Pending`, which every runtime takes for a yield.
+///
+/// ```
+/// # async fn example<T: 'static>(spawn: impl Fn(coop_budget::Scoped<T>), task: T) {
+/// spawn(coop_budget::scope(coop_budget::Budget::DEFAULT, task));
+/// # }
+/// ```
+pub fn scope<F>(budget: Budget, future: F) -> Scoped<F> {
+    Scoped { budget, future }
+}
+
+/// The future of [`scope`].
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Scoped<F> {
+    budget: Budget,
+    future: F,
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let budget = self.budget;
+        // SAFETY: as in `Cooperative`.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
+        with_budget(budget, || future.poll(cx))
+    }
+}
+
+/// Gives a future that is polled among others, in a `FuturesUnordered`, a `join_all` or a `select`, at most `limit` operations a poll of the task's budget.
+///
+/// It does two things for the sub-scheduler. A future that has had its share makes room for the next, before the task's budget is used up. And once that is, it is not
+/// polled at all, nor is what is nested in it: it wakes its waker and says `Pending`, whereupon the sub-scheduler yields.
+///
+/// ```
+/// # use std::future::Future;
+/// # fn example<F: Future>(futures: Vec<F>) -> impl Iterator<Item = coop_budget::SubBudget<F>> {
+/// use coop_budget::{Budget, sub_budget};
+/// futures.into_iter().map(|future| sub_budget(Budget::new(16), future)) // .collect::<FuturesUnordered<_>>()
+/// # }
+/// ```
+pub fn sub_budget<F>(limit: Budget, future: F) -> SubBudget<F> {
+    SubBudget { limit, future }
+}
+
+/// The future of [`sub_budget`].
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct SubBudget<F> {
+    limit: Budget,
+    future: F,
+}
+
+impl<F: Future> Future for SubBudget<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        ready!(poll_has_remaining(cx));
+        let limit = self.limit;
+        // SAFETY: as in `Cooperative`.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
+        with_sub_budget(limit, || future.poll(cx))
     }
 }

@@ -1,0 +1,87 @@
+//! One granted operation, `poll_proceed` and `made_progress`, beside tokio's: nanoseconds, of 100 in a poll. `cargo bench -p bench --bench coop`.
+use coop_budget::{Budget, with_budget};
+use criterion::Criterion;
+use std::{
+    future::poll_fn,
+    hint::black_box,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+const OPERATIONS: u64 = 100;
+
+#[inline(never)]
+fn ours(cx: &mut Context<'_>) -> Duration {
+    let begun = Instant::now();
+    for _ in 0..OPERATIONS {
+        match coop_budget::poll_proceed(black_box(&mut *cx)) {
+            Poll::Ready(progress) => progress.made_progress(),
+            Poll::Pending => unreachable!(),
+        }
+    }
+    begun.elapsed()
+}
+
+#[inline(never)]
+fn tokios(cx: &mut Context<'_>) -> Duration {
+    let begun = Instant::now();
+    for _ in 0..OPERATIONS {
+        match tokio::task::coop::poll_proceed(black_box(&mut *cx)) {
+            Poll::Ready(progress) => progress.made_progress(),
+            Poll::Pending => unreachable!(),
+        }
+    }
+    begun.elapsed()
+}
+
+/// Sums `poll` until `n` operations are done.
+fn times(n: u64, mut poll: impl FnMut() -> Duration) -> Duration {
+    let polls = n.div_ceil(OPERATIONS);
+    let sum: Duration = (0..polls).map(|_| poll()).sum();
+    sum.mul_f64(n as f64 / (polls * OPERATIONS) as f64)
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(400))
+        .configure_from_args();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut group = criterion.benchmark_group("an operation in a scope");
+    group.bench_function("coop-budget", |bencher| {
+        bencher.iter_custom(|n| times(n, || with_budget(Budget::DEFAULT, || ours(&mut cx))));
+    });
+    group.bench_function("tokio", |bencher| {
+        bencher.iter_custom(|n| {
+            runtime.block_on(async {
+                let polls = n.div_ceil(OPERATIONS);
+                let mut sum = Duration::ZERO;
+                for _ in 0..polls {
+                    sum += poll_fn(|cx| Poll::Ready(tokios(cx))).await;
+                    // A new poll, and with it a new budget.
+                    tokio::task::yield_now().await;
+                }
+                sum.mul_f64(n as f64 / (polls * OPERATIONS) as f64)
+            })
+        });
+    });
+    drop(group);
+    let mut group = criterion.benchmark_group("an operation outside");
+    group.bench_function("coop-budget", |bencher| {
+        bencher.iter_custom(|n| times(n, || ours(&mut cx)));
+    });
+    group.bench_function("tokio", |bencher| {
+        bencher.iter_custom(|n| times(n, || tokios(&mut cx)));
+    });
+    drop(group);
+    let mut group = criterion.benchmark_group("a scope");
+    group.bench_function("coop-budget", |bencher| {
+        bencher.iter(|| with_budget(black_box(Budget::DEFAULT), || black_box(())));
+    });
+    drop(group);
+    criterion.final_summary();
+}

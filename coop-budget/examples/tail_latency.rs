@@ -1,0 +1,221 @@
+//! How late tasks run beside one that is always ready: with a budget of 128 operations, and without.
+//!
+//! `cargo run --release -p coop-budget --example tail_latency -- [DIR]` prints p50, p99 and the longest lateness of probes, and what the hog got done, on `selvedge` with one worker and
+//! on an executor of a few lines, and draws `tail_latency.svg` into DIR, `target` unless told.
+//!
+//! The hog takes from a source that is always ready, 100 ns an operation, 20,000 operations a round; between rounds it yields of itself. A probe is spawned by another thread every
+//! 200 µs; its lateness is the time from there to its first poll.
+use coop_budget::{Budget, consume, with_budget};
+use plotters::prelude::*;
+use std::{
+    error::Error,
+    fmt::Write as _,
+    future::Future,
+    io::Write as _,
+    path::PathBuf,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+const ROUND: u32 = 20_000;
+const OPERATION: Duration = Duration::from_nanos(100);
+const PERIOD: Duration = Duration::from_micros(200);
+const RUN: Duration = Duration::from_millis(1_500);
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What one run showed.
+struct Run {
+    name: &'static str,
+    /// In order.
+    late: Vec<Duration>,
+    /// Operations a second.
+    rate: f64,
+}
+
+impl Run {
+    fn late(&self, share: f64) -> Duration {
+        self.late[((self.late.len() - 1) as f64 * share) as usize]
+    }
+}
+
+/// Yields once, by waking itself.
+async fn rest() {
+    let mut rested = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut rested, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+async fn hog(operations: Arc<AtomicU64>, stop: Arc<AtomicBool>) {
+    while !stop.load(Relaxed) {
+        for _ in 0..ROUND {
+            consume().await;
+            let begun = Instant::now();
+            while begun.elapsed() < OPERATION {
+                std::hint::spin_loop();
+            }
+        }
+        operations.fetch_add(ROUND.into(), Relaxed);
+        rest().await;
+    }
+}
+
+/// Runs the hog and the probes on what `spawn` spawns to.
+fn measure(name: &'static str, spawn: impl Fn(Task)) -> Run {
+    let (operations, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+    let late = Arc::<Mutex<Vec<Duration>>>::default();
+    spawn(Box::pin(hog(operations.clone(), stop.clone())));
+    let begun = Instant::now();
+    while begun.elapsed() < RUN {
+        let (late, spawned) = (late.clone(), Instant::now());
+        spawn(Box::pin(async move {
+            late.lock().unwrap().push(spawned.elapsed());
+        }));
+        thread::sleep(PERIOD);
+    }
+    let rate = operations.load(Relaxed) as f64 / begun.elapsed().as_secs_f64();
+    stop.store(true, Relaxed);
+    let mut late = std::mem::take(&mut *late.lock().unwrap());
+    late.sort_unstable();
+    Run { name, late, rate }
+}
+
+fn on_selvedge(name: &'static str, budget: Budget) -> Result<Run, Box<dyn Error>> {
+    let runtime = selvedge::Builder::new().workers(1).budget(budget).build()?;
+    let handle = runtime.handle().clone();
+    Ok(measure(name, |task| {
+        handle.spawn(task);
+    }))
+}
+
+/// A thread that runs what comes over a channel.
+struct ToyTask {
+    task: Mutex<Option<Task>>,
+    queue: mpsc::Sender<Arc<Self>>,
+}
+
+impl Wake for ToyTask {
+    fn wake(self: Arc<Self>) {
+        let _ = self.queue.clone().send(self);
+    }
+}
+
+fn on_a_toy(name: &'static str, budget: Budget) -> Run {
+    let (queue, tasks) = mpsc::channel::<Arc<ToyTask>>();
+    thread::spawn(move || {
+        for task in tasks {
+            let waker = Waker::from(task.clone());
+            let mut slot = task.task.lock().unwrap();
+            let poll = |future: &mut Task| future.as_mut().poll(&mut Context::from_waker(&waker));
+            if slot
+                .as_mut()
+                .is_some_and(|future| with_budget(budget, || poll(future)).is_ready())
+            {
+                *slot = None;
+            }
+        }
+    });
+    measure(name, |task| {
+        let task = Mutex::new(Some(task));
+        let _ = queue.send(Arc::new(ToyTask {
+            task,
+            queue: queue.clone(),
+        }));
+    })
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let directory = std::env::args_os()
+        .nth(1)
+        .map_or("target".into(), PathBuf::from);
+    let runs = [
+        on_selvedge("selvedge, 128", Budget::DEFAULT)?,
+        on_selvedge("selvedge, no budget", Budget::UNLIMITED)?,
+        on_a_toy("toy, 128", Budget::DEFAULT),
+        on_a_toy("toy, no budget", Budget::UNLIMITED),
+    ];
+    let mut table =
+        String::from("                       p50        p99    longest   million operations/s\n");
+    for run in &runs {
+        let [p50, p99, longest] =
+            [0.5, 0.99, 1.0].map(|share| format!("{:.1} µs", run.late(share).as_secs_f64() * 1e6));
+        writeln!(
+            table,
+            "{:<20}{p50:>13}{p99:>13}{longest:>13}{:>12.2}",
+            run.name,
+            run.rate / 1e6
+        )?;
+    }
+    // A pipe that was closed is no reason to stop.
+    let _ = std::io::stdout().write_all(table.as_bytes());
+    let path = directory.join("tail_latency.svg");
+    draw(&runs, &path)?;
+    eprintln!("drawn: {}", path.display());
+    Ok(())
+}
+
+/// Lateness over the share of the probes that were no later.
+fn draw(runs: &[Run], path: &std::path::Path) -> Result<(), Box<dyn Error>> {
+    let area = SVGBackend::new(path, (820, 460)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let most = runs
+        .iter()
+        .map(|run| run.late(1.0).as_secs_f64() * 1e6)
+        .fold(10.0, f64::max);
+    let mut chart = ChartBuilder::on(&area)
+        .caption(
+            "Lateness of tasks beside one that is always ready",
+            ("sans-serif", 20),
+        )
+        .margin(12)
+        .margin_right(28)
+        .x_label_area_size(42)
+        .y_label_area_size(70)
+        .build_cartesian_2d(0.0..100.0, (1.0..most * 1.5).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc("percent of the probes that were no later")
+        .y_desc("lateness, µs")
+        .x_label_formatter(&|percent| format!("{percent:.0}"))
+        .y_label_formatter(&|micros| format!("{micros:.0}"))
+        .label_style(("sans-serif", 13))
+        .draw()?;
+    let colors = [
+        RGBColor(0, 90, 181),
+        RGBColor(220, 50, 32),
+        RGBColor(120, 170, 220),
+        RGBColor(240, 150, 130),
+    ];
+    for (run, color) in runs.iter().zip(colors) {
+        let points = (0..=1_000).map(|i| {
+            let share = f64::from(i) / 1_000.0;
+            (share * 100.0, run.late(share).as_secs_f64() * 1e6)
+        });
+        chart
+            .draw_series(LineSeries::new(points, color.stroke_width(2)))?
+            .label(run.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::Coordinate(545, 185))
+        .border_style(BLACK)
+        .background_style(WHITE)
+        .label_font(("sans-serif", 13))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! One resource, written against this crate alone, in three runtimes.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use coop_budget::{Budget, OnExhausted, poll_proceed, scope, with_budget_and};
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    pin::Pin,
+    rc::Rc,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker, ready},
+};
+
+/// A source that is always ready.
+struct Source(u64);
+
+impl Source {
+    fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<u64> {
+        let progress = ready!(poll_proceed(cx));
+        self.0 += 1;
+        progress.made_progress();
+        Poll::Ready(self.0)
+    }
+
+    async fn take(&mut self) -> u64 {
+        poll_fn(|cx| self.poll_take(cx)).await
+    }
+}
+
+/// Takes until `stop`, and tells how many it took.
+async fn hog(stop: Arc<AtomicBool>) -> u64 {
+    let mut source = Source(0);
+    let mut last = 0;
+    while !stop.load(SeqCst) {
+        last = source.take().await;
+    }
+    last
+}
+
+/// Lets `stop` come when it has had its turn: the hog's only way out on one worker.
+async fn probe(stop: Arc<AtomicBool>) {
+    stop.store(true, SeqCst);
+}
+
+#[test]
+fn it_cooperates_in_selvedge() {
+    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let taken = runtime.block_on({
+        let stop = stop.clone();
+        async move {
+            let hog = selvedge::spawn(hog(stop.clone()));
+            selvedge::spawn(probe(stop)).await.unwrap();
+            hog.await.unwrap()
+        }
+    });
+    // Whole shares, and the one that it was waiting for when it was stopped.
+    assert_eq!(taken % 128, 1, "{taken}");
+}
+
+#[test]
+fn it_cooperates_inside_tokio_beside_tokios_own_budget() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    runtime.block_on(async move {
+        let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
+        let hog = tokio::spawn(scope(Budget::DEFAULT, hog(stop.clone())));
+        let own = tokio::spawn(scope(Budget::new(10_000), async move {
+            // Tokio's budget is 128 operations, and it is its own: this scope's is not spent by tokio's channel.
+            let mut polls = 0;
+            let mut received = 0;
+            for _ in 0..1_000 {
+                send.send(()).unwrap();
+            }
+            poll_fn(|cx| {
+                polls += 1;
+                while let Poll::Ready(Some(())) = receive.poll_recv(cx) {
+                    received += 1;
+                    if received == 1_000 {
+                        return Poll::Ready(());
+                    }
+                }
+                assert_eq!(coop_budget::remaining(), Some(10_000));
+                Poll::Pending
+            })
+            .await;
+            polls
+        }));
+        assert_eq!(own.await.unwrap(), 8, "1,000 items, 128 a poll");
+        tokio::spawn(probe(stop)).await.unwrap();
+        assert_eq!(hog.await.unwrap() % 128, 1);
+    });
+}
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// An executor of one thread: a queue of numbers of tasks, and a list of deferred wakers.
+#[derive(Default)]
+struct Executor {
+    tasks: RefCell<Vec<Option<Task>>>,
+    ready: Arc<Mutex<VecDeque<usize>>>,
+    deferred: RefCell<Vec<Waker>>,
+    yields: AtomicU64,
+}
+
+struct TaskWaker(usize, Arc<Mutex<VecDeque<usize>>>);
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.1.lock().unwrap().push_back(self.0);
+    }
+}
+
+impl OnExhausted for Executor {
+    fn defer(&self, waker: &Waker) {
+        self.deferred.borrow_mut().push(waker.clone());
+    }
+
+    fn forced_yield(&self, _: coop_budget::Exhausted) {
+        self.yields.fetch_add(1, SeqCst);
+    }
+}
+
+impl Executor {
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.tasks.borrow_mut().push(Some(Box::pin(task)));
+        self.ready
+            .lock()
+            .unwrap()
+            .push_back(self.tasks.borrow().len() - 1);
+    }
+
+    fn run(&self) {
+        loop {
+            let Some(number) = self.ready.lock().unwrap().pop_front() else {
+                return;
+            };
+            let Some(mut task) = self.tasks.borrow_mut()[number].take() else {
+                continue;
+            };
+            let waker = Waker::from(Arc::new(TaskWaker(number, self.ready.clone())));
+            let poll = || task.as_mut().poll(&mut Context::from_waker(&waker));
+            if with_budget_and(Budget::DEFAULT, self, poll).is_pending() {
+                self.tasks.borrow_mut()[number] = Some(task);
+            }
+            self.deferred.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+#[test]
+fn it_cooperates_in_an_executor_of_sixty_lines() {
+    let executor = Executor::default();
+    let (stop, taken) = (Arc::new(AtomicBool::new(false)), Rc::new(RefCell::new(0)));
+    executor.spawn({
+        let (stop, taken) = (stop.clone(), taken.clone());
+        async move { *taken.borrow_mut() = hog(stop).await }
+    });
+    executor.spawn(probe(stop));
+    executor.run();
+    assert_eq!((*taken.borrow(), executor.yields.load(SeqCst)), (129, 1));
+}
