@@ -7,6 +7,7 @@ use crate::{
     shared::{Remote, Shared},
     worker,
 };
+use coop_budget::Budget;
 use queue_spmc::ring;
 use std::{io, time::Duration};
 use sync_shim::{sync::Arc, thread};
@@ -25,7 +26,7 @@ pub struct Builder {
     ring_capacity: usize,
     blocking_threads: usize,
     blocking_keep_alive: Duration,
-    budget: u8,
+    budget: Budget,
     seed: u64,
 }
 
@@ -44,7 +45,7 @@ impl Builder {
             ring_capacity: 256,
             blocking_threads: 512,
             blocking_keep_alive: Duration::from_secs(10),
-            budget: 128,
+            budget: Budget::DEFAULT,
             seed: 0x9e37_79b9_7f4a_7c15,
         }
     }
@@ -95,9 +96,10 @@ impl Builder {
         self
     }
 
-    /// Operations that a task's resources grant between two yields. 128 by default.
-    pub fn budget(mut self, operations: u8) -> Self {
-        self.budget = operations;
+    /// Operations that a task's resources grant between two yields. 128 by default; with 0 each operation yields first and never proceeds, and
+    /// [`Budget::UNLIMITED`] sets no limit.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 

@@ -3,11 +3,13 @@ use crate::{
     Handle,
     shared::{Scheduler, Shared, Task},
 };
+use coop_budget::{Exhausted, OnExhausted};
 use queue_spmc::ring;
 use std::{
     cell::{Cell, RefCell},
     future::Future,
     ptr::NonNull,
+    task::Waker,
 };
 use sync_shim::sync::Arc;
 use task_header::{JoinHandle, WakeKind};
@@ -31,6 +33,8 @@ pub(crate) struct Local {
     pub(crate) index: usize,
     /// The task that runs next: the one woken or spawned last. Private to the worker.
     slot: Cell<Option<Task>>,
+    /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
+    forced: Cell<bool>,
     /// Borrowed for one queue operation at a time, none of which runs user code.
     ring: RefCell<ring::Worker<Task>>,
 }
@@ -41,6 +45,7 @@ impl Local {
             shared,
             index,
             slot: Cell::new(None),
+            forced: Cell::new(false),
             ring: RefCell::new(ring),
         }
     }
@@ -113,6 +118,11 @@ impl Local {
         empty && self.ring.borrow().is_empty()
     }
 
+    /// Whether an exhausted budget ended a poll since this was last asked.
+    pub(crate) fn was_forced(&self) -> bool {
+        self.forced.take()
+    }
+
     pub(crate) fn take_slot(&self) -> Option<Task> {
         self.slot.take()
     }
@@ -127,6 +137,18 @@ impl Local {
 
     pub(crate) fn counters(&self) -> &crate::metrics::Counters {
         &self.shared.remotes[self.index].counters
+    }
+}
+
+impl OnExhausted for Local {
+    /// A task that is woken in its poll goes behind the others already.
+    fn defer(&self, waker: &Waker) {
+        waker.wake_by_ref();
+    }
+
+    fn forced_yield(&self, _: Exhausted) {
+        self.counters().forced_yields.add(1);
+        self.forced.set(true);
     }
 }
 

@@ -16,6 +16,7 @@ mod yield_now;
 
 pub use builder::Builder;
 pub use context::{spawn, spawn_blocking, spawn_detached};
+pub use coop_budget::Budget;
 pub use handle::Handle;
 pub use metrics::Snapshot;
 pub use runtime::Runtime;

@@ -85,6 +85,8 @@ counters! {
     overflows,
     /// Searches through the other workers.
     searches,
+    /// Polls that an exhausted budget ended.
+    forced_yields,
     /// Times that a worker went to sleep.
     parks,
 }

@@ -17,6 +17,7 @@ use crate::{
     metrics::Counters,
     park::{ThreadUnpark, Unpark},
 };
+use coop_budget::Budget;
 use core::ptr::NonNull;
 use queue_global::Injector;
 use queue_spmc::ring::Stealer;
@@ -41,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) remotes: Box<[CachePadded<Remote>]>,
     pub(crate) blocking: Arc<Pool>,
     pub(crate) foreign: Arc<Registry>,
-    pub(crate) budget: u8,
+    pub(crate) budget: Budget,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     closing: CachePadded<AtomicBool>,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Remote {
 }
 
 impl Shared {
-    pub(crate) fn new(remotes: Vec<Remote>, blocking: Arc<Pool>, budget: u8) -> Self {
+    pub(crate) fn new(remotes: Vec<Remote>, blocking: Arc<Pool>, budget: Budget) -> Self {
         Self {
             injector: Injector::new(),
             idle: Idle::new(remotes.len()),

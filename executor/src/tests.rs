@@ -335,3 +335,19 @@ fn a_yielding_task_takes_turns() {
     assert_future(&yielding);
     workers(1).block_on(yielding);
 }
+
+#[test]
+fn a_budget_ends_polls_and_is_counted() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(crate::Budget::new(10))
+        .build()
+        .unwrap();
+    let task = runtime.spawn(async {
+        for _ in 0..100 {
+            coop_budget::consume().await;
+        }
+    });
+    runtime.block_on(task).unwrap();
+    assert_eq!(runtime.metrics().forced_yields, 9);
+}

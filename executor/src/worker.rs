@@ -1,6 +1,6 @@
 //! A worker: one thread's loop over its queues.
 //!
-//! Work is found in this order: every 61st tick the injector; the LIFO slot; the ring; a fair share of
+//! Work is found in this order: every 61st tick, and after a poll that an exhausted budget ended, a fair share of the injector; the LIFO slot; the ring; a fair share of
 //! the injector; half of another's ring, from a random start; the injector again. Then sleep,
 //! announced and looked over once more as [`idle`](crate::idle) asks.
 //!
@@ -35,7 +35,7 @@ pub(crate) fn run(
     seed: u64,
 ) {
     let owned = Owned::new(unpark_waker(park.unparker()));
-    let budget = Budget::new(shared.budget.into());
+    let budget = shared.budget;
     let local = Local::new(shared, index, ring);
     // Odd multiples of an odd number: never 0, and different for each worker.
     let random = (seed | 1).wrapping_mul(2 * index as u64 + 1);
@@ -76,10 +76,14 @@ impl Worker<'_> {
         self.tick = self.tick.wrapping_add(1);
         if self.tick.is_multiple_of(GLOBAL_INTERVAL) {
             self.owned.drain();
-            if let Some(task) = self.local.shared.injector.pop() {
-                self.local.counters().injected.add(1);
+            if let Some(task) = self.take_share() {
                 return Some(task);
             }
+        }
+        if self.local.was_forced()
+            && let Some(task) = self.take_share()
+        {
+            return Some(task);
         }
         if let Some(task) = self.local.take_slot() {
             self.local.counters().lifo_hits.add(1);
@@ -174,7 +178,7 @@ impl Worker<'_> {
     fn run(&mut self, task: Task) {
         self.leave_search();
         let budget = self.budget;
-        coop_budget::with_budget(budget, || {
+        coop_budget::with_budget_and(budget, self.local, || {
             self.poll(task);
             for _ in 0..LIFO_CAP {
                 if !coop_budget::has_remaining() {
