@@ -11,6 +11,7 @@ mod list;
 mod lock;
 #[cfg(feature = "queue-spmc")]
 mod overflow;
+mod submit;
 
 pub use boxed::Boxed;
 pub use injector::{Closed, Injector};
@@ -19,5 +20,7 @@ pub use list::List;
 #[cfg(feature = "std")]
 pub use lock::DefaultLock;
 
+#[cfg(all(test, selvedge_count))]
+mod counts;
 #[cfg(all(test, feature = "std"))]
 mod models;

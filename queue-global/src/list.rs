@@ -32,6 +32,21 @@ impl<T: Linked> List<T> {
         }
     }
 
+    /// # Safety
+    /// `head` leads over `len` links to `tail`, whose link is `None`, and the caller owns the nodes.
+    pub(crate) unsafe fn from_parts(
+        head: Option<NonNull<T>>,
+        tail: Option<NonNull<T>>,
+        len: usize,
+    ) -> Self {
+        Self {
+            head,
+            tail,
+            len,
+            owns: PhantomData,
+        }
+    }
+
     /// Nodes in the list.
     pub fn len(&self) -> usize {
         self.len

@@ -1,6 +1,7 @@
 //! Threads against each other. An item is a boxed number; each turns up exactly once.
 use crate::{Boxed, Closed, Injector, List};
 use sync_shim::{
+    Model,
     atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence},
     model, model_must_fail,
     sync::Arc,
@@ -19,7 +20,7 @@ fn drain(queue: &Queue) -> Vec<u32> {
         .collect()
 }
 
-/// Bites: leave the length as it is after a push.
+/// Bites: a push with a store in place of the exchange; the order not turned round when the stack is taken.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -60,9 +61,123 @@ fn a_batch_against_a_pop_and_a_pop_n() {
     });
 }
 
+/// The only node is taken without the lock, beside pushes on top of it.
+///
+/// Bites: a second push that keeps the bit ONE (the first node is lost with the second, or the second with the first).
+#[test]
+fn taking_the_only_node_against_pushes() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(|node| node.value))
+        };
+        queue.push(node(1)).unwrap();
+        queue.push(node(2)).unwrap();
+        assert_eq!(other.join().unwrap(), Some(0));
+        assert_eq!(drain(&queue), [1, 2]);
+    });
+}
+
+/// Two items, of which the other thread takes one: there is always one left to see, also while they move to the list.
+///
+/// Bites: a move without BUSY; a look at `listed` before the stack.
+#[test]
+fn no_item_hides_on_its_way_to_the_list() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        queue.push(node(1)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(|node| node.value))
+        };
+        assert_ne!(queue.len(), 0);
+        assert!(!queue.is_empty());
+        assert_eq!(other.join().unwrap(), Some(0));
+        assert_eq!(drain(&queue), [1]);
+    });
+}
+
+/// Two items are older than the one that is pushed while another consumer moves them, and it takes one of the two.
+///
+/// Bites: the only node taken whatever `listed` says, or by a look at `listed` before that at the stack.
+#[test]
+fn the_only_node_does_not_overtake_those_that_move() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        queue.push(node(1)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(|node| node.value))
+        };
+        queue.push(node(2)).unwrap();
+        let mine = queue.pop().map(|node| node.value);
+        assert!(mine < Some(2), "{mine:?} was taken before an older one");
+        let mut got = vec![mine, other.join().unwrap()];
+        got.extend(drain(&queue).into_iter().map(Some));
+        got.sort_unstable();
+        assert_eq!(got, [Some(0), Some(1), Some(2)]);
+    });
+}
+
+/// Two consumers beside a pusher: each item once, and to each in order. Bounded: without a bound it takes hours.
+///
+/// Bites: the stack taken without the lock.
+#[test]
+fn two_consumers_against_a_pusher() {
+    Model::new().bound(2).check(|| {
+        let queue = Arc::new(Queue::new());
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || [0, 1].map(|n| queue.push(node(n)).unwrap()))
+        };
+        let consumer = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(|node| node.value))
+        };
+        let mut got = Vec::from_iter(queue.pop().map(|node| node.value));
+        pusher.join().unwrap();
+        got.extend(drain(&queue));
+        assert!(got.is_sorted());
+        got.extend(consumer.join().unwrap());
+        got.sort_unstable();
+        assert_eq!(got, [0, 1]);
+    });
+}
+
+/// A batch goes behind what was pushed alone before it, and is queued or handed back whole.
+///
+/// Bites: a splice before the stack is moved; `close` without the lock.
+#[test]
+fn a_batch_behind_a_push_against_close() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let pushed = queue.push(node(0)).is_ok();
+                let batch = (1..3).map(node).collect();
+                let back = queue.push_batch(batch).err();
+                (pushed, back.map_or(0, |Closed(batch)| batch.len()))
+            })
+        };
+        assert!(queue.close());
+        let early = queue.pop_n(9);
+        let seen: Vec<_> = early.into_iter().map(|node| node.value).collect();
+        let (pushed, back) = other.join().unwrap();
+        assert!(queue.is_empty(), "an item came in after the close");
+        let expected = [0, 1, 2];
+        let from = usize::from(!pushed);
+        assert_eq!(seen, expected[from.min(3 - back)..3 - back]);
+    });
+}
+
 /// An item is queued or handed back.
 ///
-/// Bites: look at `closed` before the lock is taken.
+/// Bites: a push that looks for CLOSED once, before its exchange fails.
 #[test]
 fn a_push_against_close_queues_or_hands_back() {
     model(|| {

@@ -1,0 +1,68 @@
+//! What an operation costs, in locks and read-modify-writes besides: the README's table, counted.
+use crate::{Boxed, Injector, List};
+use std::cell::Cell;
+use sync_shim::count::counted;
+
+/// A lock for one thread, which counts.
+struct Counting;
+
+thread_local! {
+    static LOCKS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: the tests that use it have one thread each.
+unsafe impl lock_api::RawMutex for Counting {
+    const INIT: Self = Self;
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        LOCKS.set(LOCKS.get() + 1);
+    }
+    fn try_lock(&self) -> bool {
+        self.lock();
+        true
+    }
+    unsafe fn unlock(&self) {}
+}
+
+type Queue = Injector<Boxed<u32>, Counting>;
+
+/// Locks and read-modify-writes.
+fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
+    let before = LOCKS.get();
+    let (_, counts) = counted(f);
+    assert_eq!(counts.seqcst_fences, 0);
+    (LOCKS.get() - before, counts.rmws)
+}
+
+fn node() -> Box<Boxed<u32>> {
+    Box::new(Boxed::new(7))
+}
+
+fn three() -> List<Boxed<u32>> {
+    (0..3).map(|_| node()).collect()
+}
+
+#[test]
+fn every_operation_costs_what_the_readme_says() {
+    let queue = Queue::new();
+    assert_eq!(cost(|| queue.pop()), (0, 0), "from nothing");
+    assert_eq!(cost(|| queue.pop_n(3)), (0, 0), "from nothing");
+    assert_eq!(cost(|| queue.push(node())), (0, 1));
+    assert_eq!(cost(|| queue.pop()), (0, 1), "the only one");
+    assert_eq!(cost(|| queue.requeue(node())), (0, 1));
+    assert_eq!(cost(|| queue.requeue(node())), (0, 1));
+    assert_eq!(cost(|| queue.pop()), (1, 1), "takes the others over");
+    assert_eq!(cost(|| queue.pop()), (1, 0), "from the list");
+    assert_eq!(cost(|| queue.push_batch(three())), (1, 0));
+    assert_eq!(cost(|| queue.requeue_batch(three())), (1, 0));
+    assert_eq!(cost(|| queue.push(node())), (0, 1));
+    assert_eq!(cost(|| queue.pop_n(6)), (1, 0));
+    queue.requeue_batch(three());
+    queue.requeue(node());
+    assert_eq!(cost(|| queue.pop_n(9)), (1, 1), "takes the others over");
+    assert_eq!(cost(|| (queue.len(), queue.is_empty())), (0, 0));
+    assert_eq!(cost(|| queue.is_closed()), (0, 0));
+    assert_eq!(cost(|| queue.close()), (1, 1));
+    assert_eq!(cost(|| queue.push(node()).is_err()), (0, 0), "refused");
+}
