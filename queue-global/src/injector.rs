@@ -26,11 +26,7 @@ use core::fmt;
 use lock_api::RawMutex;
 use sync_shim::{
     CachePadded,
-    atomic::{
-        AtomicUsize,
-        Ordering::{Acquire, Relaxed, Release},
-        Retire,
-    },
+    atomic::{AtomicUsize, Ordering::Relaxed, Retire},
 };
 
 /// The queue that a scheduler's workers share: for what is spawned outside, and what overflows.
@@ -89,8 +85,8 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     fn with<R>(&self, f: impl FnOnce(&mut List<T>) -> R) -> R {
         self.inner.list.with(|list| {
             let result = f(list);
-            // Ordering: Release pairs with `look`: who sees the length finds the lock taken since.
-            self.inner.listed.store(list.len(), Release);
+            // Ordering: Relaxed, the lock orders the list. Who looked at the stack after BUSY was announced reads this or a later one.
+            self.inner.listed.store(list.len(), Relaxed);
             result
         })
     }
@@ -109,8 +105,8 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     #[inline]
     fn look(&self) -> (Look<T>, usize) {
         let stack = self.inner.stack.look();
-        // Ordering: Acquire pairs with `with`.
-        (stack, self.inner.listed.load(Acquire))
+        // Ordering: Relaxed, after the Acquire of the look: it reads the BUSY of who took the stack then, or what came after.
+        (stack, self.inner.listed.load(Relaxed))
     }
 
     /// Puts an item at the back. One read-modify-write.

@@ -150,7 +150,7 @@ fn two_consumers_against_a_pusher() {
 
 /// A batch goes behind what was pushed alone before it, and is queued or handed back whole.
 ///
-/// Bites: a splice before the stack is moved; `close` without the lock.
+/// Bites: a splice before the stack is moved.
 #[test]
 fn a_batch_behind_a_push_against_close() {
     model(|| {
@@ -172,6 +172,25 @@ fn a_batch_behind_a_push_against_close() {
         let expected = [0, 1, 2];
         let from = usize::from(!pushed);
         assert_eq!(seen, expected[from.min(3 - back)..3 - back]);
+    });
+}
+
+/// Bites: `close` without the lock (the batch comes in after it).
+#[test]
+fn a_batch_against_close() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let back = queue.push_batch((0..2).map(node).collect()).err();
+                back.map_or(0, |Closed(batch)| batch.len())
+            })
+        };
+        assert!(queue.close());
+        let seen = queue.pop_n(9).len();
+        assert_eq!(seen + other.join().unwrap(), 2);
+        assert!(queue.is_empty(), "items came in after the close");
     });
 }
 

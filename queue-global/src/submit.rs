@@ -66,8 +66,8 @@ impl<T: Linked> Stack<T> {
     }
 
     fn exchange(&self, from: Top<T>, to: Top<T>) -> Result<(), Top<T>> {
-        // Ordering: Release publishes the pusher's node and link to `load`, `take` and `take_only`; Acquire, for `take_only`, from all pushers
-        // (rule 4). A failure's value is only expected by the next exchange.
+        // Ordering: Release publishes the pusher's node and link to `look`, `take` and `take_only`; Acquire, for `take_only`, from the pusher, who may have pushed the
+        // node again since the look. A failure's value is only expected by the next exchange.
         match self.0.compare_exchange_weak(from.0, to.0, AcqRel, Relaxed) {
             Ok(_) => Ok(()),
             Err(now) => Err(Top(now)),
