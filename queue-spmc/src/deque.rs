@@ -321,18 +321,21 @@ impl<T: Send> Worker<T> {
         let below = head.len(bottom);
         if below < 0 {
             self.publish(self.bottom);
+            self.shrink(0);
             return None;
         }
         if below == 0 {
             let won = self.take_last(head);
             self.publish(self.bottom);
             // SAFETY: the exchange took it.
-            return won.then(|| unsafe { self.buffer().read(bottom) });
+            let last = won.then(|| unsafe { self.buffer().read(bottom) });
+            self.shrink(0);
+            return last;
         }
         self.bottom = bottom;
         // SAFETY: taken (rule 1): no thief can claim it, having seen either this `bottom` or less than this `head`.
         let item = unsafe { self.buffer().read(bottom) };
-        self.shrink(head, below as u32);
+        self.shrink(below as u32);
         Some(item)
     }
 
@@ -391,10 +394,10 @@ impl<T: Send> Worker<T> {
 
     /// Halves a buffer of which less than a quarter is in use.
     #[inline]
-    fn shrink(&mut self, head: Head, len: u32) {
+    fn shrink(&mut self, len: u32) {
         let capacity = self.buffer().capacity();
         if capacity as usize > self.least && len < capacity / 4 {
-            self.steal = head.steal;
+            self.steal = self.deque.load_head().steal;
             if self.used() <= capacity / 2 {
                 self.resize(capacity / 2);
             }
