@@ -50,6 +50,9 @@ pub(crate) struct Options {
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     list: bool,
+    /// Counts the instructions of the parts' single-threaded hot paths instead, with valgrind.
+    #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "json", "list"])]
+    instructions: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -144,6 +147,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         std::fs::write(file, "").with_context(|| format!("writing {}", file.display()))?;
     }
     let (_, root) = workspace::load()?;
+    if options.instructions {
+        return crate::instructions::run(&root);
+    }
     let bench = build(&root)?;
     let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
         .context("reading what `bench list` says")?;

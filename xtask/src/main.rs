@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod bench;
+mod instructions;
 mod loom;
 mod soak;
 mod test;
