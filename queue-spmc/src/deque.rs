@@ -188,7 +188,7 @@ impl<T> Drop for Deque<T> {
 /// The owner's end: pushes and pops the newest.
 ///
 /// There is one, and every operation takes `&mut self`. When it is dropped it drops the items; what thieves have claimed by then is
-/// theirs. A worker that is forgotten leaves its items to the stealers, and to the drop of the last of them.
+/// theirs. A worker that is forgotten leaves its items to the stealers, and the deque is never freed.
 ///
 /// ```
 /// use queue_spmc::{Steal, deque::Worker};

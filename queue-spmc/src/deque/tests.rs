@@ -79,9 +79,11 @@ fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = two();
     let stealer = worker.stealer();
-    core::mem::forget(worker);
+    // Forgotten, but for the leak.
+    let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     assert_eq!(Arc::strong_count(&counted), 2);
+    drop(core::mem::ManuallyDrop::into_inner(worker));
 }
 
 #[test]

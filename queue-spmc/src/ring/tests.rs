@@ -144,8 +144,10 @@ fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = full();
     let stealer = worker.stealer();
-    core::mem::forget(worker);
+    // Forgotten, but for the leak.
+    let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
+    drop(core::mem::ManuallyDrop::into_inner(worker));
 }
 
 #[test]
@@ -162,4 +164,21 @@ fn lengths_agree() {
         (3, 1, 4)
     );
     assert_eq!(worker.stealer().len(), 3);
+}
+
+#[test]
+fn a_ring_in_place_drops_what_a_forgotten_worker_left_and_can_be_split_again() {
+    let counted = alloc::sync::Arc::new(());
+    let mut ring = Inline::<_, 4>::new();
+    let (mut worker, _) = ring.split();
+    worker.extend([(); 3].map(|()| counted.clone()));
+    core::mem::forget(worker);
+    let (mut worker, stealer) = ring.split();
+    assert_eq!((worker.len(), worker.spare_capacity()), (3, 1));
+    assert!(worker.pop().is_some());
+    assert!(matches!(stealer.steal(), Steal::Success { .. }));
+    core::mem::forget(worker);
+    assert_eq!(alloc::sync::Arc::strong_count(&counted), 2);
+    drop(ring);
+    assert_eq!(alloc::sync::Arc::strong_count(&counted), 1);
 }

@@ -11,8 +11,8 @@ use core::{
 /// The owner's end: pushes at the back, pops at the front.
 ///
 /// There is one, and every operation takes `&mut self`. When it is dropped it drops the items;
-/// what thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the stealers, and to the drop of the
-/// last of them; those that it had claimed are never dropped.
+/// what thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the stealers, and those in an [`Inline`](super::Inline) ring to the ring's
+/// drop; a ring on the heap is then never freed, and what the worker had claimed is never dropped.
 ///
 /// ```compile_fail
 /// let worker = queue_spmc::ring::Worker::<u8>::new(4);
