@@ -85,6 +85,8 @@ proptest! {
             prop_assert!(deque.capacity() >= model.len());
         }
         while deque.pop().is_some() {}
+        // Each pop halves it once, that of nothing too.
+        (0..32).for_each(|_| assert!(deque.pop().is_none()));
         prop_assert_eq!(deque.capacity(), 4);
     }
 }
