@@ -62,19 +62,27 @@ impl Builder {
     }
 
     /// What the threads' names begin with.
+    ///
+    /// # Panics
+    /// When `name` holds a NUL, which no thread's name can.
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
-        self.thread_name = name.into();
+        let name = name.into();
+        assert!(
+            !name.contains('\0'),
+            "a thread's name holds no NUL: {name:?}"
+        );
+        self.thread_name = name;
         self
     }
 
     /// Tasks that a worker's ring holds before half of them move to the injector. 256 by default.
     ///
     /// # Panics
-    /// When `capacity` is no power of two, or is below 2.
+    /// When `capacity` is no power of two, below 2, or above 2³¹.
     pub fn ring_capacity(mut self, capacity: usize) -> Self {
         assert!(
-            capacity.is_power_of_two() && capacity >= 2,
-            "a ring's capacity is a power of two, at least 2, not {capacity}"
+            capacity.is_power_of_two() && (2..=1 << 31).contains(&capacity),
+            "a ring's capacity is a power of two from 2 to 2^31, not {capacity}"
         );
         self.ring_capacity = capacity;
         self

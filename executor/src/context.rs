@@ -100,10 +100,10 @@ impl Local {
         ring.push_or_overflow(task, &self.shared.injector);
     }
 
-    /// A task that yielded, or was woken in its poll, goes behind the others. Alone in its ring it
+    /// A task that yielded, or was woken in its poll, goes behind the others. With ring and slot empty it
     /// is taken up again by this worker next, so nobody is woken for it.
     pub(crate) fn requeue(&self, task: Task) {
-        let alone = self.ring.borrow().is_empty();
+        let alone = self.is_empty();
         self.push_back(task);
         if !alone {
             self.shared.notify();

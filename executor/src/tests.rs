@@ -351,3 +351,35 @@ fn a_budget_ends_polls_and_is_counted() {
     runtime.block_on(task).unwrap();
     assert_eq!(runtime.metrics().forced_yields, 9);
 }
+
+/// One worker computes for as long as the other doesn't find the task that yielded.
+#[test]
+fn a_task_that_yields_while_its_child_is_next_is_found_by_an_idle_worker() {
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let (yielded, waited) = (Arc::new(AtomicBool::new(false)), std::time::Instant::now());
+    let parent = runtime.spawn({
+        let yielded = yielded.clone();
+        async move {
+            let child = crate::spawn(async move {
+                while !yielded.load(SeqCst) && waited.elapsed().as_secs() < 20 {
+                    std::hint::spin_loop();
+                }
+                yielded.load(SeqCst)
+            });
+            crate::yield_now().await;
+            child
+        }
+    });
+    let child = runtime.block_on(async move {
+        let child = parent.await.unwrap();
+        yielded.store(true, SeqCst);
+        child
+    });
+    assert!(runtime.block_on(child).unwrap(), "it waited for its child");
+}
+
+#[test]
+#[should_panic(expected = "NUL")]
+fn a_thread_name_with_a_nul_panics_where_it_is_given() {
+    let _ = Builder::new().thread_name("a\0b");
+}

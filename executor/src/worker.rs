@@ -107,13 +107,12 @@ impl Worker<'_> {
         let mut batch = shared.injector.pop_n(share.min(room / 2 + 1));
         let first = batch.pop_front()?;
         self.local.counters().injected.add(1 + batch.len() as u64);
-        if !batch.is_empty() {
-            while let Some(task) = batch.pop_front() {
-                self.local.push_back(task);
-            }
-            if !self.searching {
-                shared.notify();
-            }
+        while let Some(task) = batch.pop_front() {
+            self.local.push_back(task);
+        }
+        // What is in the ring, also from before, waits for this one now.
+        if !self.searching && !self.local.is_empty() {
+            shared.notify();
         }
         Some(first)
     }

@@ -55,7 +55,8 @@ mod reclaim;
 use buffer::Buffer;
 
 const LEAST: usize = 32;
-const MOST: u32 = 1 << 31;
+/// Half of what positions tell apart in both directions.
+const MOST: u32 = 1 << 30;
 
 struct Deque<T> {
     head: CachePadded<AtomicU64>,
@@ -242,7 +243,7 @@ impl<T: Send> Worker<T> {
     /// An empty deque with room for so many items, rounded up to a power of two, at least two. It never shrinks below that.
     ///
     /// # Panics
-    /// When `capacity` is above 2³¹.
+    /// When `capacity` is above 2³⁰.
     pub fn with_capacity(capacity: usize) -> Self {
         Self::starting_at(capacity, 0)
     }
@@ -250,7 +251,7 @@ impl<T: Send> Worker<T> {
     fn starting_at(capacity: usize, at: u32) -> Self {
         assert!(
             capacity <= MOST as usize,
-            "a deque holds up to 2^31 items, not {capacity}"
+            "a deque holds up to 2^30 items, not {capacity}"
         );
         let least = capacity.next_power_of_two().max(2);
         let buffer = Box::into_raw(Box::new(Buffer::new(least)));
@@ -295,7 +296,7 @@ impl<T: Send> Worker<T> {
     /// Puts an item on top. No read-modify-write. When the buffer is full it doubles.
     ///
     /// # Panics
-    /// When there are 2³¹ items. The item is dropped then.
+    /// When there are 2³⁰ items. The item is dropped then.
     #[inline]
     pub fn push(&mut self, item: T) {
         self.reserve(1);
@@ -388,7 +389,7 @@ impl<T: Send> Worker<T> {
         if needed <= self.buffer().capacity() {
             return;
         }
-        assert!(needed <= MOST, "a deque holds up to 2^31 items");
+        assert!(needed <= MOST, "a deque holds up to 2^30 items");
         self.resize(needed.next_power_of_two());
     }
 

@@ -113,7 +113,7 @@ impl WakerCell {
     /// ([`Waker::will_wake`]) stays. If somebody else holds the cell at this moment, `waker` is not registered but woken.
     ///
     /// # Panics
-    /// If cloning or dropping a waker does. The cell then has the old waker or the new one.
+    /// If cloning, dropping or waking a waker does: a wake that came meanwhile is given on here. The cell then has the old waker, the new one, or none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);

@@ -104,9 +104,9 @@ fn a_drop_that_panics_leaves_the_others_to_the_last_handle() {
 }
 
 #[test]
-#[should_panic(expected = "2^31")]
+#[should_panic(expected = "2^30")]
 fn a_capacity_beyond_the_positions_panics() {
-    let _ = Worker::<u8>::with_capacity((1 << 31) + 1);
+    let _ = Worker::<u8>::with_capacity((1 << 30) + 1);
 }
 
 #[test]
@@ -115,4 +115,21 @@ fn items_without_a_size_are_counted() {
     worker.extend([(); 100]);
     assert_eq!(worker.len(), 100);
     assert_eq!(core::iter::from_fn(|| worker.pop()).count(), 100);
+}
+
+/// Items without a size, so that it takes no memory; seconds without optimisation, so only with it.
+#[cfg(not(debug_assertions))]
+#[test]
+fn the_most_items_are_counted_and_stolen_and_one_more_panics() {
+    let mut worker = Worker::with_capacity(1 << 30);
+    for _ in 0..1u32 << 30 {
+        worker.push(());
+    }
+    assert_eq!(worker.len(), 1 << 30);
+    assert!(matches!(worker.stealer().steal(), Steal::Success { .. }));
+    worker.push(());
+    let more = std::panic::AssertUnwindSafe(|| worker.push(()));
+    std::panic::catch_unwind(more).unwrap_err();
+    // One by one they would take as long to drop.
+    core::mem::forget(worker);
 }
