@@ -48,27 +48,35 @@ fn assert_each_once(mut got: Vec<u32>, n: u32) {
 /// owner overwrites a slot in mid-copy); read before the claim.
 #[test]
 fn push_and_pop_against_two_steals() {
-    model(|| {
-        let mut worker = Worker::starting_at(2, WRAP);
-        let stealer = worker.stealer();
-        let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
-        let mut got = Vec::new();
-        for item in 0..3 {
-            if let Err(Full(item)) = worker.push(item) {
-                got.extend(worker.pop());
-                // A thief in mid-copy may hold the slot still.
-                if worker.push(item).is_err() {
-                    got.push(item);
-                }
+    model(|| pushes_and_pops(2));
+}
+
+/// The same with a third item, so that the positions wrap once more.
+#[test]
+fn full_push_and_pop_against_two_steals_over_the_wrap() {
+    model(|| pushes_and_pops(3));
+}
+
+fn pushes_and_pops(items: u32) {
+    let mut worker = Worker::starting_at(2, WRAP);
+    let stealer = worker.stealer();
+    let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
+    let mut got = Vec::new();
+    for item in 0..items {
+        if let Err(Full(item)) = worker.push(item) {
+            got.extend(worker.pop());
+            // A thief in mid-copy may hold the slot still.
+            if worker.push(item).is_err() {
+                got.push(item);
             }
         }
-        got.extend(worker.pop());
-        let stolen = thief.join().unwrap();
-        assert!(stolen.is_sorted(), "a thief saw items out of order");
-        got.extend(stolen);
-        got.extend(worker.drain());
-        assert_each_once(got, 3);
-    });
+    }
+    got.extend(worker.pop());
+    let stolen = thief.join().unwrap();
+    assert!(stolen.is_sorted(), "a thief saw items out of order");
+    got.extend(stolen);
+    got.extend(worker.drain());
+    assert_each_once(got, items);
 }
 
 /// A batch of half against pops.
@@ -265,6 +273,17 @@ fn claimed_items_come_back_at_the_next_push() {
 fn claimed_items_come_back_behind_those_that_were_stolen() {
     model(|| {
         asked(3, |worker| {
+            worker.extend([]);
+            Vec::new()
+        });
+    });
+}
+
+/// The same where the operation is a push.
+#[test]
+fn full_claimed_items_come_back_between_those_that_were_stolen_and_one_that_is_pushed() {
+    model(|| {
+        asked(3, |worker| {
             worker.push(9).unwrap();
             Vec::new()
         });
@@ -309,19 +328,29 @@ fn with_two_open_items_a_thief_always_gets_one() {
 /// Bites: publishing the second alone (`head` stays, the first is taken twice); keeping the first as claimed.
 #[test]
 fn an_early_item_against_two_steals() {
-    model(|| {
-        let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
-        let stealer = worker.stealer();
-        let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
-        worker.push(0).unwrap();
-        worker.push(1).unwrap();
-        let mut got = Vec::from_iter(worker.pop());
-        worker.push(2).unwrap();
+    model(|| early(2));
+}
+
+/// The same with a third item.
+#[test]
+fn full_early_items_against_two_steals() {
+    model(|| early(3));
+}
+
+fn early(items: u32) {
+    let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
+    let stealer = worker.stealer();
+    let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
+    worker.push(0).unwrap();
+    worker.push(1).unwrap();
+    let mut got = Vec::from_iter(worker.pop());
+    for item in 2..items {
+        worker.push(item).unwrap();
         got.extend(worker.pop());
-        got.extend(thief.join().unwrap());
-        got.extend(worker.drain());
-        assert_each_once(got, 3);
-    });
+    }
+    got.extend(thief.join().unwrap());
+    got.extend(worker.drain());
+    assert_each_once(got, items);
 }
 
 /// Bites: a thief that doesn't set `wanted` (the item never opens).
