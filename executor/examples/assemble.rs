@@ -1,8 +1,7 @@
 //! An executor of one's own from three parts, without `selvedge`: a task cell (`task-header`), a queue
 //! of cells (`queue-global`), and a waker of one's own (`waker-vtable`).
 use queue_global::Injector;
-use std::{future::Future, pin::pin, task::Context, task::Poll, thread};
-use sync_shim::sync::Arc;
+use std::{future::Future, pin::pin, sync::Arc, task::Context, task::Poll, thread};
 use task_header::{JoinError, JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
 
 /// Tasks link themselves into the queue, so a push allocates nothing. Any thread may push.

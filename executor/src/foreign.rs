@@ -10,7 +10,7 @@
 //! - A thread enters its record into the registry before the push, when the task that it holds
 //!   still keeps the runtime up.
 //! - A thread's cache of its record holds the registry too, so that an address is not mistaken for another's.
-use std::cell::Cell;
+use std::{cell::Cell, ptr::NonNull};
 use sync_shim::{
     atomic::{
         AtomicBool,
@@ -45,13 +45,21 @@ impl Registry {
 
     /// Runs `push`, which pushes a task of the runtime and notifies: announced. The caller holds
     /// that task. No read-modify-write, but for the first time that a thread turns to a runtime.
-    pub(crate) fn announce(registry: &Arc<Self>, push: impl FnOnce()) {
+    ///
+    /// # Safety
+    /// `registry` is good when this is called. By pointer, as what `push` holds is to be: when it is done the runtime may be
+    /// freed, while a reference would have to be good until the end.
+    pub(crate) unsafe fn announce(registry: NonNull<Arc<Self>>, push: impl FnOnce()) {
         // In a thread whose locals are gone already, the record serves once; inside another
         // announcement (an unparker that wakes tasks) too.
         let last = LAST.try_with(Cell::take).ok().flatten();
-        let mine = match last {
-            Some(mine) if Arc::ptr_eq(&mine.0, registry) => mine,
-            _ => (registry.clone(), registry.add()),
+        let mine = {
+            // SAFETY: the caller's; nothing was pushed yet.
+            let registry = unsafe { registry.as_ref() };
+            match last {
+                Some(mine) if Arc::ptr_eq(&mine.0, registry) => mine,
+                _ => (registry.clone(), registry.add()),
+            }
         };
         // Ordering: Relaxed, the push publishes it.
         mine.1.busy.store(true, Relaxed);

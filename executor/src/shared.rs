@@ -140,12 +140,15 @@ impl Schedule for Scheduler {
         let scheduler = *task.scheduler();
         if let Some(task) = context::schedule(scheduler, task, why) {
             // SAFETY: the task in hand keeps its runtime up (rule 1).
-            let shared = unsafe { scheduler.0.as_ref() };
-            Registry::announce(&shared.foreign, || {
+            let foreign = NonNull::from(unsafe { &(*scheduler.0.as_ptr()).foreign });
+            let push = move || {
+                // SAFETY: the task keeps the runtime up, and from its push on the announcement (rule 2).
+                let shared = unsafe { scheduler.0.as_ref() };
                 shared.injector.requeue(task);
-                // The announcement keeps the runtime up from here on (rule 2).
                 shared.notify();
-            });
+            };
+            // SAFETY: as above.
+            unsafe { Registry::announce(foreign, push) };
         }
     }
 }

@@ -316,7 +316,7 @@ impl<T: Send> Worker<T> {
         let bottom = self.bottom.wrapping_sub(1);
         // Ordering: Release, as every store of `bottom`: a thief that reads this one must see the pushes below as well.
         self.deque.bottom.store(bottom, Release);
-        // Ordering: SeqCst, rule 2: between the store of `bottom` and the load of `head`. Pairs with the fence in `claim`.
+        // Ordering: SeqCst, rule 2: between the store of `bottom` and the load of `head`. Pairs with the fence in `open`.
         fence(SeqCst);
         let head = self.deque.load_head();
         let below = head.len(bottom);
@@ -366,7 +366,7 @@ impl<T: Send> Worker<T> {
     #[inline]
     fn publish(&mut self, bottom: u32) {
         self.bottom = bottom;
-        // Ordering: Release publishes the slots to `claim`.
+        // Ordering: Release publishes the slots to `open`.
         self.deque.bottom.store(bottom, Release);
     }
 

@@ -150,6 +150,126 @@ impl Drop for Output {
     }
 }
 
+/// Leaves its waker in its first poll and only then touches its content: nothing but the end of the poll publishes that.
+struct Late {
+    slot: Arc<Mutex<Option<Waker>>>,
+    content: UnsafeCell<u32>,
+    done: Arc<AtomicUsize>,
+}
+
+// SAFETY: polled by one thread at a time, which is what is modelled.
+unsafe impl Send for Late {}
+
+impl Future for Late {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: one poll at a time.
+        let first = self.content.with(|content| unsafe { *content }) == 0;
+        if first {
+            *self.slot.lock() = Some(cx.waker().clone());
+        }
+        // SAFETY: as above.
+        self.content.with_mut(|content| unsafe { *content += 1 });
+        if first {
+            return Poll::Pending;
+        }
+        self.done.fetch_add(1, Relaxed);
+        Poll::Ready(())
+    }
+}
+
+/// Polled by one thread, woken and polled again by another: the first poll's writes are there.
+///
+/// Bites: the end of a poll without Release, or without Acquire; a start without Acquire.
+#[test]
+fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
+    model(|| {
+        let (queue, slot) = (Queue::new(), Arc::new(Mutex::new(None)));
+        let done = Arc::new(AtomicUsize::new(0));
+        let late = Late {
+            slot: slot.clone(),
+            content: UnsafeCell::new(0),
+            done: done.clone(),
+        };
+        let task = crate::new_detached(late, queue.clone());
+        let first = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                if let Ran::Notified(task) = task.run() {
+                    queue.0.lock().push(task);
+                }
+            })
+        };
+        let wake = || {
+            let waker = slot.lock().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        };
+        wake();
+        queue.run_all();
+        first.join().unwrap();
+        wake();
+        queue.run_all();
+        assert_eq!(done.load(Relaxed), 1);
+    });
+}
+
+/// Ready once the flag is set.
+struct Until {
+    flag: Arc<AtomicUsize>,
+    slot: Arc<Mutex<Option<Waker>>>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Future for Until {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.flag.load(Relaxed) == 1 {
+            self.done.fetch_add(1, Relaxed);
+            return Poll::Ready(());
+        }
+        *self.slot.lock() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// A wake by reference that finds the task notified submits nothing; what came before it is seen by the poll that the other wake asked for.
+///
+/// Bites: a wake by reference with Relaxed; a start with Relaxed.
+#[test]
+fn a_wake_that_submits_nothing_still_carries_what_came_before_it() {
+    model(|| {
+        let (queue, slot) = (Queue::new(), Arc::new(Mutex::new(None)));
+        let (flag, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let until = Until {
+            flag: flag.clone(),
+            slot: slot.clone(),
+            done: done.clone(),
+        };
+        drop(crate::new_detached(until, queue.clone()).run());
+        let waker = slot.lock().take().unwrap();
+        let other = {
+            let (flag, waker) = (flag.clone(), waker.clone());
+            thread::spawn(move || {
+                flag.store(1, Relaxed);
+                waker.wake_by_ref();
+                waker
+            })
+        };
+        waker.wake_by_ref();
+        queue.run_all();
+        let others = other.join().unwrap();
+        queue.run_all();
+        let seen = done.load(Relaxed);
+        drop((waker, others, slot.lock().take()));
+        queue.run_all();
+        assert_eq!(seen, 1);
+    });
+}
+
 /// A wake by value against the end of the poll: no wake is lost, no poll is doubled.
 ///
 /// Bites: let `pend` ignore NOTIFIED (the task hangs).

@@ -43,15 +43,20 @@ impl Releases {
     /// Gives a completed task back to its owner. One read-modify-write.
     ///
     /// # Safety
-    /// The task is complete, in the owner's list, and pushed only once.
-    pub(crate) unsafe fn push(&self, task: TaskPtr) {
+    /// The task is complete, in the owner's list, which `this` belongs to, and pushed only once.
+    ///
+    /// By pointer: once the task is pushed the owner may free `this`, while a reference would have to be good until the end.
+    pub(crate) unsafe fn push(this: NonNull<Self>, task: TaskPtr) {
+        // SAFETY: LISTED, which the task holds until it is pushed, keeps `this`.
+        let stack = unsafe { &(*this.as_ptr()).head };
         // Ordering: Relaxed, the exchange below confirms what was read.
-        let mut head = self.head.load(Relaxed);
+        let mut head = stack.load(Relaxed);
         let mut owner = None;
         loop {
             let closing = head.addr() & CLOSING;
             if closing != 0 && owner.is_none() {
-                owner = Some(self.owner.clone());
+                // SAFETY: as above.
+                owner = Some(unsafe { &(*this.as_ptr()).owner }.clone());
             }
             let next = NonNull::new(head.map_addr(|a| a & !CLOSING));
             // SAFETY: LISTED keeps the task alive until the owner drains it.
@@ -60,7 +65,7 @@ impl Releases {
             header.queue_next.with_mut(|link| unsafe { *link = next });
             let new = task.as_ptr().map_addr(|a| a | closing);
             // Ordering: Release publishes the link and the completion to `drain`.
-            match self.head.compare_exchange_weak(head, new, Release, Relaxed) {
+            match stack.compare_exchange_weak(head, new, Release, Relaxed) {
                 Ok(_) => break,
                 Err(now) => head = now,
             }

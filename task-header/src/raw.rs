@@ -6,7 +6,7 @@ use crate::{
     panics,
     state::{Complete, Duty, Pend, Start},
 };
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,11 +151,11 @@ pub(crate) unsafe fn complete(task: TaskPtr, list: Option<&mut Links>) {
         // SAFETY: no reference is left.
         Duty::Dealloc => unsafe { dealloc(task) },
         _ if listed && !unlisted => {
-            // SAFETY: a list's `Releases` outlive its tasks.
-            let releases = unsafe { &*owner };
+            // SAFETY: a listed task's owner is not null.
+            let releases = unsafe { NonNull::new_unchecked(owner.cast_mut()) };
             // SAFETY: complete, in that list, and pushed by the one thread that completed it.
-            // LISTED, which only the owner takes back, and after this push, keeps it alive.
-            unsafe { releases.push(task) };
+            // LISTED, which only the owner takes back, and after this push, keeps both alive.
+            unsafe { Releases::push(releases, task) };
         }
         _ => {}
     }

@@ -45,22 +45,27 @@ fn main() -> ExitCode {
     let seconds = begun.elapsed().as_secs_f64();
     found.lines.sort_unstable();
     let written = write(&found.lines);
-    let metrics = runtime.metrics();
-    tell(&format!(
-        "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}",
-        found.lines.len(),
-        found.bytes,
-        metrics.spawned,
-        metrics.polls,
-        metrics.steals,
-        metrics.overflows,
-        metrics.parks
-    ));
+    if written.is_ok() {
+        let metrics = runtime.metrics();
+        tell(&format!(
+            "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}",
+            found.lines.len(),
+            found.bytes,
+            metrics.spawned,
+            metrics.polls,
+            metrics.steals,
+            metrics.overflows,
+            metrics.parks
+        ));
+    }
     match written {
         Ok(()) if found.problems == 0 => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
-        // The reader has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        // The reader has seen enough, which doesn't make what was reported good.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && found.problems == 0 => {
+            ExitCode::SUCCESS
+        }
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
             tell(&format!("manifest: writing: {error}"));
             ExitCode::FAILURE

@@ -119,7 +119,7 @@ fn drop_rest<T>(core: &mut Core, slots: &mut [Slot<T>]) {
     drop(unsafe { Taken::new(slots, next, left) });
 }
 
-/// A ring in place, for users without an allocator: on the stack, in a struct, in a static.
+/// A ring in place, which never allocates: on the stack, in a struct, in a static.
 ///
 /// ```
 /// use queue_spmc::ring::{Inline, Steal};
