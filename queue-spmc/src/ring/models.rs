@@ -222,7 +222,10 @@ fn claims_against_two_steals() {
 /// A thief takes what is open, finds nothing more, and tells that it has asked. So the owner's next operation gives the claimed item back:
 /// to the front if the thief took nothing from behind it, else to the tail.
 fn asked(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
-    let mut worker = with_a_claimed_one(items);
+    asked_of(with_a_claimed_one(items), items, operation);
+}
+
+fn asked_of(mut worker: Worker<u32>, items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
     let stealer = worker.stealer();
     let asked = Arc::new(AtomicU32::new(0));
     let thief = {
@@ -293,7 +296,13 @@ fn full_claimed_items_come_back_between_those_that_were_stolen_and_one_that_is_p
 /// Bites: a pop that doesn't look at `wanted`.
 #[test]
 fn claimed_items_come_back_at_the_next_pop() {
-    model(|| asked(4, |worker| worker.pop().into_iter().collect()));
+    model(|| {
+        let mut worker = Worker::starting_at(8, WRAP - 3).with_claim(3);
+        worker.extend(0..5);
+        assert_eq!(worker.pop(), Some(0));
+        assert_eq!(worker.claimed_len(), 2);
+        asked_of(worker, 5, |worker| worker.pop().into_iter().collect());
+    });
 }
 
 /// What is open is there for the first thief that comes, whatever the owner claims meanwhile, as long as that leaves something.
