@@ -58,7 +58,7 @@ fn a_request_inside_a_slice_is_seen_before_its_next_poll() {
 
 #[test]
 fn a_slice_that_is_opened_after_it_is_published_loses_the_request() {
-    model_must_fail(|| {
+    model_must_fail("was missed", || {
         slices(
             |flag, publish| {
                 publish();
@@ -71,7 +71,7 @@ fn a_slice_that_is_opened_after_it_is_published_loses_the_request() {
 
 #[test]
 fn a_look_that_clears_the_flag_loses_the_request() {
-    model_must_fail(|| {
+    model_must_fail("was missed", || {
         slices(open_then_publish, |flag| {
             let seen = flag.need_preempt();
             flag.open_slice();

@@ -367,19 +367,44 @@ fn a_task_that_yields_while_its_child_is_next_is_found_by_an_idle_worker() {
                 yielded.load(SeqCst)
             });
             crate::yield_now().await;
-            child
+            (child,)
         }
     });
     let child = runtime.block_on(async move {
         let child = parent.await.unwrap();
         yielded.store(true, SeqCst);
-        child
+        child.0.await
     });
-    assert!(runtime.block_on(child).unwrap(), "it waited for its child");
+    assert!(child.unwrap(), "it waited for its child");
 }
 
 #[test]
 #[should_panic(expected = "NUL")]
 fn a_thread_name_with_a_nul_panics_where_it_is_given() {
     let _ = Builder::new().thread_name("a\0b");
+}
+
+/// The second spawn displaces the first from the slot; only the other worker can run it while the parent computes.
+#[test]
+fn a_child_that_is_displaced_from_the_slot_is_run_by_an_idle_worker() {
+    let runtime = workers(2);
+    let parent = runtime.spawn(async {
+        let ran = Arc::new(AtomicBool::new(false));
+        let first = spawn({
+            let ran = ran.clone();
+            async move { ran.store(true, SeqCst) }
+        });
+        let second = spawn(async {});
+        let begun = std::time::Instant::now();
+        while !ran.load(SeqCst) && begun.elapsed().as_secs() < 20 {
+            std::hint::spin_loop();
+        }
+        (ran.load(SeqCst), first, second)
+    });
+    let (ran, first, second) = runtime.block_on(parent).unwrap();
+    assert!(ran, "it waited for its parent");
+    runtime.block_on(async {
+        first.await.unwrap();
+        second.await.unwrap();
+    });
 }

@@ -228,7 +228,7 @@ fn a_push_and_a_last_look_do_not_both_miss() {
 
 #[test]
 fn without_fences_both_may_miss() {
-    model_must_fail(|| push_and_last_look(|| ()));
+    model_must_fail("saw_item || saw_sleeper", || push_and_last_look(|| ()));
 }
 
 fn push_and_last_look(fence: fn()) {

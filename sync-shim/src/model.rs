@@ -12,10 +12,10 @@ pub fn model(scenario: impl Fn() + Send + Sync + 'static) {
     Model::new().check(scenario);
 }
 
-/// Asserts that the model of `scenario` fails: the scenario holds a bug on purpose, which shows
+/// Asserts that the model of `scenario` fails with a message that holds `expected`: the scenario holds a bug on purpose, which shows
 /// that the model would see it. Only loom looks everywhere, so the other backends skip it.
-pub fn model_must_fail(scenario: impl Fn() + Send + Sync + 'static) {
-    Model::new().must_fail(scenario);
+pub fn model_must_fail(expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
+    Model::new().must_fail(expected, scenario);
 }
 
 /// How a scenario is explored.
@@ -50,16 +50,21 @@ impl Model {
         self.report(&runs, "complete");
     }
 
-    /// Runs `scenario` and panics when no execution fails. Does nothing but under loom.
-    pub fn must_fail(self, scenario: impl Fn() + Send + Sync + 'static) {
+    /// Runs `scenario` and panics when no execution fails, or one for another reason than `expected`, a part of the panic's message. Does nothing but under loom.
+    pub fn must_fail(self, expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
         if cfg!(not(selvedge_loom)) {
             return;
         }
         let runs = Arc::new(AtomicU64::new(0));
-        let failed = catch_unwind(AssertUnwindSafe(|| self.explore(&runs, scenario))).is_err();
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.explore(&runs, scenario))) else {
+            panic!("the model of a broken scenario passed: it cannot see the bug");
+        };
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+        let said = said.unwrap_or("nothing");
         assert!(
-            failed,
-            "the model of a broken scenario passed: it cannot see the bug"
+            said.contains(expected),
+            "the model of a broken scenario failed by {said:?}, not by {expected:?}"
         );
         self.report(&runs, "failed-as-it-must");
     }

@@ -516,7 +516,7 @@ fn a_wake_against_cancel_all_runs_the_task_once() {
 /// misses it, as it would find a wake that the state machine loses.
 #[test]
 fn a_flag_set_after_its_wake_is_missed() {
-    model_must_fail(|| {
+    model_must_fail("finished", || {
         let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
         let (task, join) = crate::new(Wait::new(&seen, &flag), queue.clone());
         queue.0.lock().push(task);
@@ -564,7 +564,7 @@ fn a_relaxed_count_is_a_use_after_free() {
         }
     }
 
-    model_must_fail(|| {
+    model_must_fail("Concurrent read and write accesses", || {
         let racy = Racy {
             count: AtomicUsize::new(2),
             word: UnsafeCell::new(AtomicUsize::new(0)),

@@ -126,7 +126,10 @@ fn the_last_of_two_threads_wakers_frees_once() {
 
 #[test]
 fn a_count_dropped_with_relaxed_is_a_use_after_free() {
-    model_must_fail(clone_wake_and_drop::<false>);
+    model_must_fail(
+        "Concurrent atomic load and unsync mut accesses",
+        clone_wake_and_drop::<false>,
+    );
 }
 
 /// A counted pointer's wakers, from two threads.

@@ -47,7 +47,7 @@ fn each_of_two_unparkers_ends_a_park_or_is_one_with_the_other() {
 /// sleep for ever.
 #[test]
 fn a_plain_store_of_parked_loses_a_token() {
-    model_must_fail(|| {
+    model_must_fail("the token is gone", || {
         let park = ThreadPark::new();
         let unpark = park.unparker();
         let other = thread::spawn(move || unpark.unpark());

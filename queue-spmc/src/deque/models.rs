@@ -177,7 +177,7 @@ fn drop_against_a_steal() {
 /// Takes half with one exchange, as is often published: the owner pops below it without one.
 #[test]
 fn several_items_by_one_exchange_are_taken_twice() {
-    model_must_fail(|| {
+    model_must_fail("right: [0, 1, 2, 3]", || {
         let mut worker = deque(4, 4);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || {
@@ -208,7 +208,7 @@ fn several_items_by_one_exchange_are_taken_twice() {
 /// A thief that copies before it claims, as published, beside an owner that pushes over the slot.
 #[test]
 fn a_copy_before_the_claim_is_a_data_race() {
-    model_must_fail(|| {
+    model_must_fail("Concurrent read and write accesses", || {
         let mut worker = deque(2, 2);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || {

@@ -423,7 +423,7 @@ fn drop_of_claimed_items_against_a_steal() {
 /// Giving back by the head alone, whoever took from behind the claimed items: theirs are in the ring again.
 #[test]
 fn moving_the_head_back_over_stolen_items_takes_them_twice() {
-    model_must_fail(|| {
+    model_must_fail("right: [0, 1, 2]", || {
         let mut worker = with_a_claimed_one(3);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
@@ -443,7 +443,7 @@ fn moving_the_head_back_over_stolen_items_takes_them_twice() {
 /// overwrites the slot while it is read.
 #[test]
 fn a_copy_before_the_claim_is_a_data_race() {
-    model_must_fail(|| {
+    model_must_fail("Concurrent read and write accesses", || {
         let mut worker = Worker::starting_at(2, WRAP);
         worker.push(0).unwrap();
         let stealer = worker.stealer();

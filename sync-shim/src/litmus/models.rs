@@ -107,12 +107,16 @@ fn message_passing_by_release_and_acquire_holds() {
 
 #[test]
 fn message_passing_by_a_relaxed_store_is_a_race() {
-    model_must_fail(|| message_passing(Relaxed, Acquire));
+    model_must_fail("Concurrent read and write accesses", || {
+        message_passing(Relaxed, Acquire)
+    });
 }
 
 #[test]
 fn message_passing_by_a_relaxed_load_is_a_race() {
-    model_must_fail(|| message_passing(Release, Relaxed));
+    model_must_fail("Concurrent read and write accesses", || {
+        message_passing(Release, Relaxed)
+    });
 }
 
 #[test]
@@ -166,7 +170,9 @@ fn a_read_modify_write_continues_a_release_sequence() {
 
 #[test]
 fn a_relaxed_store_by_the_same_thread_breaks_a_release_sequence() {
-    model_must_fail(|| release_sequence(|flag| flag.store(2, Relaxed)));
+    model_must_fail("Concurrent read and write accesses", || {
+        release_sequence(|flag| flag.store(2, Relaxed))
+    });
 }
 
 /// What `thread::spawn` of this crate is for: raw, this shape is explored once.
@@ -235,7 +241,7 @@ unsafe impl Sync for Racy {}
 
 #[test]
 fn a_use_that_is_not_ordered_before_the_end_is_seen_by_retire() {
-    model_must_fail(|| use_against_end(true));
+    model_must_fail("Concurrent load and mut accesses", || use_against_end(true));
 }
 
 #[test]
@@ -255,5 +261,5 @@ fn a_use_that_is_not_ordered_before_the_end_passes_without_retire() {
 
 #[test]
 fn a_counted_pointer_that_is_forgotten_is_seen() {
-    model_must_fail(|| std::mem::forget(Arc::new(0)));
+    model_must_fail("Arc leaked", || std::mem::forget(Arc::new(0)));
 }

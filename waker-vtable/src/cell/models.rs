@@ -304,5 +304,5 @@ impl Cell for LooksFirst {
 
 #[test]
 fn a_wake_that_looks_before_it_writes_is_lost() {
-    model_must_fail(register_and_wake::<LooksFirst>);
+    model_must_fail("the wake was lost", register_and_wake::<LooksFirst>);
 }
