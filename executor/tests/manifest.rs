@@ -188,10 +188,7 @@ fn a_closed_pipe_ends_it_quietly() {
         .read_to_string(&mut said)
         .unwrap();
     assert!(child.wait().unwrap().success());
-    assert!(
-        !said.contains("panic") && said.lines().count() == 1,
-        "{said}"
-    );
+    assert_eq!(said, "", "a reader that has seen enough wants no summary");
 }
 
 #[test]
