@@ -48,7 +48,7 @@ fn a_spawn_from_outside_is_run() {
 
 /// A spawn from outside against the runtime's end: run or cancelled, and the drop returns.
 ///
-/// Bites: a spawn that is refused without cancelling its task; closing after the workers were told to go.
+/// Bites: a refused spawn whose task is forgotten, not dropped.
 #[test]
 fn a_spawn_against_the_end_is_run_or_cancelled() {
     bounded(2).check(|| {

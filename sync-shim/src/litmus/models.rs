@@ -1,5 +1,8 @@
 //! Each case pins an answer of the installed loom. One that fails names what has changed; the rules that rest on it
 //! are then to be looked at again.
+//!
+//! What makes a case bite is its neighbour: the same shape with one thing changed, a fence, an ordering, a store for an exchange, whose answer is another. The blind spots
+//! have none; they fail when a newer loom sees more.
 use crate::{
     atomic::{
         AtomicUsize,
