@@ -7,8 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
+    ffi::OsStr,
     io::{self, Read, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::Mutex,
     thread,
@@ -56,15 +57,25 @@ impl Options {
     }
 }
 
-struct Model {
-    package: String,
-    binary: PathBuf,
-    name: String,
+/// A test that explores a scenario.
+#[derive(Clone)]
+pub(crate) struct Model {
+    pub(crate) package: String,
+    pub(crate) binary: PathBuf,
+    pub(crate) name: String,
+}
+
+impl Model {
+    /// Whether only `--full` runs it.
+    pub(crate) fn is_large(&self) -> bool {
+        let name = self.name.rsplit("::").next();
+        name.is_some_and(|name| name.starts_with("full_"))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Status {
+pub(crate) enum Status {
     Ok,
     FailedAsItMust,
     Failed,
@@ -74,7 +85,7 @@ enum Status {
 }
 
 impl Status {
-    fn passes(self) -> bool {
+    pub(crate) fn passes(self) -> bool {
         matches!(self, Self::Ok | Self::FailedAsItMust)
     }
 
@@ -90,15 +101,16 @@ impl Status {
     }
 }
 
+/// How a run of a model ended.
 #[derive(Serialize)]
-struct Outcome {
+pub(crate) struct Outcome {
     #[serde(rename = "crate")]
     package: String,
     model: String,
     executions: u64,
-    seconds: f64,
+    pub(crate) seconds: f64,
     bound: Option<u64>,
-    status: Status,
+    pub(crate) status: Status,
 }
 
 /// Runs what the options name; false when a model failed.
@@ -170,8 +182,16 @@ fn find(options: &Options) -> Result<Vec<Model>> {
     });
     let mut models = Vec::new();
     for package in wanted {
-        let binary = build(package, &root)?;
-        models.extend(list(package, binary)?);
+        let build = Build {
+            root: &root,
+            target: Path::new("target/loom"),
+            flags: FLAGS,
+            features: None,
+            tests: false,
+        };
+        for binary in build.binaries(package)? {
+            models.extend(list(package, binary)?);
+        }
     }
     let (found, mut skipped) = (models.len(), 0);
     models.retain(|model| {
@@ -179,12 +199,7 @@ fn find(options: &Options) -> Result<Vec<Model>> {
             .model
             .as_ref()
             .is_none_or(|text| model.name.contains(text.as_str()));
-        let large = model
-            .name
-            .rsplit("::")
-            .next()
-            .is_some_and(|name| name.starts_with("full_"));
-        let skip = matches && large && !options.full;
+        let skip = matches && model.is_large() && !options.full;
         skipped += usize::from(skip);
         matches && !skip
     });
@@ -209,42 +224,64 @@ struct Profile {
     test: bool,
 }
 
-/// Builds the unit tests of one package under the model. Packages are built apart, so that the
-/// features of one don't show in another.
-fn build(package: &str, root: &std::path::Path) -> Result<PathBuf> {
-    let output = cargo()
-        .current_dir(root)
-        .args([
-            "test",
-            "--no-run",
-            "--lib",
-            "--release",
-            "--message-format=json-render-diagnostics",
-        ])
-        .args([
-            "--target-dir",
-            "target/loom",
-            "--all-features",
-            "--package",
-            package,
-        ])
-        .env("RUSTFLAGS", "--cfg selvedge_loom -C debug-assertions=on")
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo test")?;
-    ensure!(
-        output.status.success(),
-        "the models of {package} don't build"
-    );
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
-        .filter(|message| message.reason == "compiler-artifact" && message.profile.test)
-        .find_map(|message| message.executable)
-        .with_context(|| format!("cargo names no test binary of {package}"))
+/// What makes a build a model's.
+pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
+
+/// How the tests of a package are built.
+pub(crate) struct Build<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) target: &'a Path,
+    pub(crate) flags: &'a str,
+    /// All of them when there is no list.
+    pub(crate) features: Option<&'a str>,
+    /// The integration tests as well as the crate's own.
+    pub(crate) tests: bool,
 }
 
-fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
+impl Build<'_> {
+    /// Builds the tests of one package under the model. Packages are built apart, so that the
+    /// features of one don't show in another.
+    pub(crate) fn binaries(&self, package: &str) -> Result<Vec<PathBuf>> {
+        let mut cargo = cargo();
+        cargo
+            .current_dir(self.root)
+            .args(["test", "--no-run", "--lib", "--release"])
+            .arg("--message-format=json-render-diagnostics")
+            .arg("--target-dir")
+            .arg(self.target)
+            .args(["--package", package]);
+        if self.tests {
+            cargo.args(["--test", "*"]);
+        }
+        match self.features {
+            None => cargo.arg("--all-features"),
+            Some(features) => cargo.args(["--features", features]),
+        };
+        let output = cargo
+            .env("RUSTFLAGS", self.flags)
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cargo test")?;
+        ensure!(
+            output.status.success(),
+            "the models of {package} don't build"
+        );
+        let binaries: Vec<_> = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+            .filter(|message| message.reason == "compiler-artifact" && message.profile.test)
+            .filter_map(|message| message.executable)
+            .collect();
+        ensure!(
+            !binaries.is_empty(),
+            "cargo names no test binary of {package}"
+        );
+        Ok(binaries)
+    }
+}
+
+/// The models in a test binary.
+pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
     let output = Command::new(&binary)
         .arg("--list")
         .output()
@@ -281,7 +318,7 @@ fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Result<Vec<Outco
                 loop {
                     let next = queue.lock().expect("no job panics").pop_front();
                     let Some(model) = next else { return };
-                    match run_one(&model, limit) {
+                    match run_one(&model, limit, &[]) {
                         Ok((outcome, said)) => {
                             print(&line(&outcome, width, &said));
                             outcomes.lock().expect("no job panics").push(outcome);
@@ -321,7 +358,12 @@ fn line(outcome: &Outcome, width: usize, said: &str) -> String {
     line
 }
 
-fn run_one(model: &Model, limit: Duration) -> Result<(Outcome, String)> {
+/// Runs a model in a process of its own; also gives what it said.
+pub(crate) fn run_one(
+    model: &Model,
+    limit: Duration,
+    environment: &[(&str, &OsStr)],
+) -> Result<(Outcome, String)> {
     let begun = Instant::now();
     let mut command = Command::new(&model.binary);
     command
@@ -339,7 +381,8 @@ fn run_one(model: &Model, limit: Duration) -> Result<(Outcome, String)> {
     command
         .env_remove("LOOM_CHECKPOINT_FILE")
         .env_remove("LOOM_LOG")
-        .env_remove("LOOM_LOCATION");
+        .env_remove("LOOM_LOCATION")
+        .envs(environment.iter().copied());
     let mut child = command
         .spawn()
         .with_context(|| format!("starting {}", model.binary.display()))?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod bench;
 mod instructions;
 mod loom;
+mod orderings;
 mod soak;
 mod test;
 mod workspace;
@@ -24,6 +25,8 @@ enum Command {
     Test(test::Options),
     /// Runs the models, one process each, and reports executions and bounds.
     Loom(loom::Options),
+    /// Weakens each ordering, and asks whether a model notices.
+    Orderings(orderings::Options),
     /// Measures the runtimes side by side.
     Bench(bench::Options),
     /// Runs the tests on real threads for long, and counts every item.
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
+        Command::Orderings(options) => orderings::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Soak(options) => soak::run(&options),
     };

@@ -2,7 +2,8 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{
-    path::PathBuf,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -19,12 +20,14 @@ pub(crate) struct Package {
     dependencies: Vec<Dependency>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
+    features: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
 struct Target {
     name: String,
     kind: Vec<String>,
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -45,6 +48,20 @@ impl Package {
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
+    /// The root of its library.
+    pub(crate) fn lib(&self) -> Option<&Path> {
+        let lib = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");
+        self.targets
+            .iter()
+            .find(lib)
+            .map(|target| target.src_path.as_path())
+    }
+
+    /// The names of its features.
+    pub(crate) fn features(&self) -> Vec<String> {
+        self.features.keys().cloned().collect()
+    }
+
     /// Whether it may have models: it is the shim, or a published crate on top of it.
     pub(crate) fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
@@ -59,7 +76,16 @@ impl Package {
 
 /// The members, and where the workspace is.
 pub(crate) fn load() -> Result<(Vec<Package>, PathBuf)> {
-    let output = cargo()
+    load_at(None)
+}
+
+/// The members of the workspace at a folder, or here.
+pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
+    let mut cargo = cargo();
+    if let Some(folder) = folder {
+        cargo.current_dir(folder);
+    }
+    let output = cargo
         .args(["metadata", "--format-version=1", "--no-deps"])
         .stderr(Stdio::inherit())
         .output()

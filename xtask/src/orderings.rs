@@ -1,0 +1,384 @@
+//! `cargo xtask orderings`: is each ordering needed, and would a model notice if it were gone?
+//!
+//! The workspace of a crate is copied to a scratch tree, in which every atomic ordering and fence of the crate is
+//! written as a choice made when the program runs ([`sites`]). Its models are built once. Each runs once without a
+//! mutant, which says how long it takes and at which sites it comes by; then each mutant ([`mutants`]) runs against
+//! the models that come by its site, a process each, until one fails ([`trial`]).
+//!
+//! A survivor is an ordering stronger than needed, or a scenario that is missing, or something that the checker can't
+//! see. The last is written down with its reason in `orderings.toml` ([`list`]).
+use crate::{
+    loom::{self, Build},
+    workspace,
+};
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use trial::{Bench, End, Verdict};
+
+mod list;
+mod mutants;
+mod sites;
+mod source;
+mod tree;
+mod trial;
+
+/// Options of `cargo xtask orderings`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only these packages; all that have models by default.
+    #[arg(long = "crate", value_name = "PACKAGE")]
+    crates: Vec<String>,
+    /// Only sites whose key contains this.
+    #[arg(long, value_name = "TEXT")]
+    site: Option<String>,
+    /// Only models whose path contains this judge.
+    #[arg(long, value_name = "TEXT")]
+    model: Option<String>,
+    /// Also the large models.
+    #[arg(long)]
+    full: bool,
+    /// Lists the mutants and runs none.
+    #[arg(long)]
+    list: bool,
+    /// Writes the results to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// A model that takes longer than this without a mutant judges none. 60, or 1800 with --full.
+    #[arg(long, value_name = "SECONDS")]
+    limit: Option<u64>,
+    /// A mutant is given up, as a survivor, when its models together have taken so long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    mutant_limit: u64,
+    /// Models at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Somebody else's workspace: every test of the crate is a model there.
+    #[arg(long, value_name = "FOLDER", requires = "crates")]
+    path: Option<PathBuf>,
+    /// With --path: RUSTFLAGS under which it is modelled.
+    #[arg(
+        long,
+        default_value = "--cfg loom",
+        requires = "path",
+        allow_hyphen_values = true
+    )]
+    rustflags: String,
+    /// With --path: features in place of all.
+    #[arg(long, requires = "path")]
+    features: Option<String>,
+}
+
+/// One row of the table.
+#[derive(Serialize)]
+struct Row {
+    #[serde(rename = "crate")]
+    package: String,
+    site: String,
+    line: usize,
+    operation: String,
+    ordering: String,
+    mutant: String,
+    end: End,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    tried: usize,
+    seconds: f64,
+}
+
+impl Row {
+    fn is_killed(&self) -> bool {
+        matches!(self.end, End::Killed | End::Limit)
+    }
+
+    fn survived(&self) -> bool {
+        !self.is_killed() && self.reason.is_none()
+    }
+
+    fn fate(&self) -> String {
+        match (self.end, &self.reason, &self.model) {
+            (End::Killed, _, Some(model)) => format!("killed by {model}"),
+            (End::Limit, _, Some(model)) => format!("killed by the limit in {model}"),
+            (_, Some(reason), _) => format!("justified: {reason}"),
+            (End::GivenUp, ..) => format!("SURVIVED ({} models, then given up)", self.tried),
+            (End::Unreached, ..) => "SURVIVED (no model comes by)".into(),
+            _ => format!("SURVIVED ({} models)", self.tried),
+        }
+    }
+}
+
+/// Runs the mutants; false when one survives, or the list names what is gone or needs no reason.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    ensure!(options.jobs > 0, "--jobs is at least 1");
+    let (packages, root) = workspace::load_at(options.path.as_deref())?;
+    let chosen = choose(options, &packages)?;
+    let list = list::List::read(&root.join("orderings.toml"))?;
+    let (mut rows, mut stale, mut unreached) = (Vec::new(), Vec::new(), Vec::new());
+    for package in chosen {
+        let found = prepare(options, package, &root, &list)?;
+        let names = [package.name.clone()];
+        stale.extend(list.stale(&found.sites, &names));
+        unreached.extend(found.unreached.iter().cloned());
+        rows.extend(judge(options, package, &root, &found, &list)?);
+    }
+    if options.list {
+        for row in &rows {
+            println!(
+                "{} {} {} -> {}",
+                row.site, row.operation, row.ordering, row.mutant
+            );
+        }
+        return Ok(true);
+    }
+    if let Some(file) = &options.json {
+        let json = serde_json::to_string_pretty(&rows)?;
+        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(report(&rows, &stale, &unreached))
+}
+
+fn choose<'a>(
+    options: &Options,
+    packages: &'a [workspace::Package],
+) -> Result<Vec<&'a workspace::Package>> {
+    // The shim is what the models run on; its own atomics are not in them.
+    let ours = |package: &&workspace::Package| package.is_modelled() && package.name != "sync-shim";
+    let foreign = options.path.is_some();
+    let all: Vec<_> = packages
+        .iter()
+        .filter(|package| foreign || ours(package))
+        .collect();
+    for name in &options.crates {
+        ensure!(
+            all.iter().any(|package| package.name == *name),
+            "no crate {name} here; there are {}",
+            all.iter()
+                .map(|package| package.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+    }
+    let named = |package: &&workspace::Package| {
+        options.crates.is_empty() || options.crates.contains(&package.name)
+    };
+    Ok(all.into_iter().filter(named).collect())
+}
+
+fn flags(options: &Options) -> String {
+    match options.path {
+        None => format!("{} --cap-lints allow", loom::FLAGS),
+        Some(_) => format!("{} --cap-lints allow", options.rustflags),
+    }
+}
+
+fn scratch(root: &Path, package: &str) -> PathBuf {
+    root.join("target/orderings").join(package)
+}
+
+/// Writes the scratch tree.
+fn prepare(
+    options: &Options,
+    package: &workspace::Package,
+    root: &Path,
+    list: &list::List,
+) -> Result<sites::Found> {
+    let features = match &options.features {
+        None => package.features(),
+        Some(features) => features.split(',').map(str::to_owned).collect(),
+    };
+    let cfg = source::Cfg::of(&flags(options).replace("--cap-lints allow", ""), &features)?;
+    let lib = package
+        .lib()
+        .with_context(|| format!("{} has no library", package.name))?;
+    let modules = source::modules(lib, &cfg)?;
+    let listed: Vec<_> = list
+        .structural
+        .iter()
+        .filter(|entry| list::of(&entry.site, &package.name))
+        .cloned()
+        .collect();
+    let found = sites::rewrite(&package.name, &modules, &cfg, &listed)?;
+    let tree = scratch(root, &package.name).join("tree");
+    tree::copy(root, &tree)?;
+    let folder = lib.parent().context("a root has a folder")?;
+    let base = tree.join(
+        folder
+            .strip_prefix(root)
+            .context("the crate is not below its workspace")?,
+    );
+    for (file, text) in &found.files {
+        fs::write(base.join(file), text)?;
+    }
+    let rewritten = base.join(lib.file_name().context("a file has a name")?);
+    let choice = include_str!("orderings/choice.rs")
+        .replace("; SITES]", &format!("; {}]", found.sites.len()));
+    let text = fs::read_to_string(&rewritten)?;
+    fs::write(&rewritten, format!("{text}\n{choice}"))?;
+    Ok(found)
+}
+
+/// Builds the tree and runs its mutants.
+fn judge(
+    options: &Options,
+    package: &workspace::Package,
+    root: &Path,
+    found: &sites::Found,
+    list: &list::List,
+) -> Result<Vec<Row>> {
+    let wanted = |site: &sites::Site| {
+        options
+            .site
+            .as_ref()
+            .is_none_or(|text| site.key.contains(text.as_str()))
+    };
+    let mutants: Vec<_> = found
+        .sites
+        .iter()
+        .enumerate()
+        .filter(|(_, site)| wanted(site))
+        .flat_map(|(number, site)| {
+            site.mutants
+                .iter()
+                .map(move |how| (number, site, how.as_str()))
+        })
+        .collect();
+    let verdicts = if options.list || mutants.is_empty() {
+        let none = Verdict {
+            end: End::Unreached,
+            by: None,
+            tried: 0,
+            seconds: 0.0,
+        };
+        vec![none; mutants.len()]
+    } else {
+        run_mutants(options, package, root, &mutants)?
+    };
+    Ok(mutants
+        .iter()
+        .zip(verdicts)
+        .map(|(&(_, site, how), verdict)| Row {
+            package: package.name.clone(),
+            site: site.key.clone(),
+            line: site.line,
+            operation: site.operation.clone(),
+            ordering: site
+                .written
+                .map_or_else(|| "-".into(), |order| order.to_string()),
+            mutant: how.into(),
+            end: verdict.end,
+            model: verdict.by,
+            reason: list.reason(site, how).map(str::to_owned),
+            tried: verdict.tried,
+            seconds: verdict.seconds,
+        })
+        .collect())
+}
+
+fn run_mutants(
+    options: &Options,
+    package: &workspace::Package,
+    root: &Path,
+    mutants: &[(usize, &sites::Site, &str)],
+) -> Result<Vec<Verdict>> {
+    let scratch = scratch(root, &package.name);
+    let ours = options.path.is_none();
+    let build = Build {
+        root: &scratch.join("tree"),
+        target: &root.join("target/orderings/build"),
+        flags: &flags(options),
+        features: options.features.as_deref(),
+        tests: !ours,
+    };
+    let mut models = Vec::new();
+    for binary in build.binaries(&package.name)? {
+        models.extend(if ours {
+            loom::list(&package.name, binary)?
+        } else {
+            trial::tests(&binary, &package.name)?
+        });
+    }
+    models.retain(|model| {
+        let named = options
+            .model
+            .as_ref()
+            .is_none_or(|text| model.name.contains(text.as_str()));
+        named && (options.full || !model.is_large())
+    });
+    let limit = options
+        .limit
+        .unwrap_or(if options.full { 1_800 } else { 60 });
+    let bench = Bench {
+        jobs: options.jobs,
+        limit: Duration::from_secs(limit),
+        mutant_limit: Duration::from_secs(options.mutant_limit),
+        ours,
+        scratch: &scratch,
+    };
+    let bar = ProgressBar::new(mutants.len() as u64).with_message(package.name.clone());
+    bar.set_style(ProgressStyle::with_template(
+        "{msg}: {pos} of {len} mutants, {elapsed}",
+    )?);
+    let judges = bench.judges(models)?;
+    ensure!(
+        !judges.is_empty(),
+        "{} has no model that could judge",
+        package.name
+    );
+    let verdicts = bench.verdicts(mutants, &judges, || bar.inc(1));
+    bar.finish_and_clear();
+    verdicts
+}
+
+/// Prints the table; true when all is well.
+fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
+    let width = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let sites = width(|row| row.site.len());
+    let operations = width(|row| row.operation.len());
+    for row in rows {
+        println!(
+            "{:sites$}  {:operations$}  {:7}  {:8}  {:5.1} s  {}",
+            row.site,
+            row.operation,
+            row.ordering,
+            row.mutant,
+            row.seconds,
+            row.fate()
+        );
+    }
+    for what in unreached {
+        println!("not a choice: {what}");
+    }
+    for what in stale {
+        println!("STALE: orderings.toml justifies {what}, which is gone");
+    }
+    let needless = rows
+        .iter()
+        .filter(|row| row.is_killed() && row.reason.is_some());
+    let needless = needless
+        .inspect(|row| {
+            println!(
+                "NEEDLESS: orderings.toml justifies {} {}",
+                row.site, row.mutant
+            )
+        })
+        .count();
+    let killed = rows.iter().filter(|row| row.is_killed()).count();
+    let by_limit = rows.iter().filter(|row| row.end == End::Limit).count();
+    let survived = rows.iter().filter(|row| row.survived()).count();
+    let justified = rows.len() - killed - survived;
+    if by_limit > 0 {
+        println!("{by_limit} of the killed by the limit");
+    }
+    println!(
+        "{} mutants, {killed} killed, {justified} justified, {survived} survived",
+        rows.len()
+    );
+    survived == 0 && stale.is_empty() && needless == 0
+}

@@ -1,0 +1,222 @@
+//! Runs the models of a rewritten crate: all once as it is written, then for each mutant until one fails.
+use super::sites::Site;
+use crate::loom::{self, Model, Status};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use std::{
+    cmp::Reverse,
+    collections::HashSet,
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A model that passes on the crate as it is.
+pub(crate) struct Judge {
+    model: Model,
+    seconds: f64,
+    /// The sites at which it comes by.
+    reaches: HashSet<usize>,
+}
+
+/// How a mutant ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum End {
+    /// A model failed.
+    Killed,
+    /// No model failed, but one took more than ten times as long as without the mutant.
+    Limit,
+    Survived,
+    /// Survived so far, when its time was up.
+    GivenUp,
+    /// No model comes by there.
+    Unreached,
+}
+
+/// A mutant's fate.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) end: End,
+    /// Who killed it.
+    pub(crate) by: Option<String>,
+    /// Models that were run.
+    pub(crate) tried: usize,
+    pub(crate) seconds: f64,
+}
+
+/// How models are run.
+pub(crate) struct Bench<'a> {
+    pub(crate) jobs: usize,
+    /// What a model may take as the crate is written.
+    pub(crate) limit: Duration,
+    /// What all models of a mutant may take.
+    pub(crate) mutant_limit: Duration,
+    /// A model must say `model: ..`, and one that must fail judges nothing. Else any test is a model.
+    pub(crate) ours: bool,
+    pub(crate) scratch: &'a Path,
+}
+
+impl Bench<'_> {
+    /// Runs every model on the crate as it is.
+    pub(crate) fn judges(&self, models: Vec<Model>) -> Result<Vec<Judge>> {
+        let judges = self.each(&models, |index, model| {
+            let log = self.scratch.join(format!("reached-{index}"));
+            let _ = fs::remove_file(&log);
+            let (outcome, said) =
+                loom::run_one(model, self.limit, &[("ORDERINGS_REACHED", log.as_os_str())])?;
+            let fine = outcome.status.passes() || (!self.ours && outcome.status == Status::NoModel);
+            ensure!(
+                fine,
+                "{} does not pass without a mutant:\n{said}",
+                model.name
+            );
+            let reached = fs::read_to_string(&log).unwrap_or_default();
+            Ok((outcome.status != Status::FailedAsItMust).then(|| Judge {
+                model: model.clone(),
+                seconds: outcome.seconds,
+                reaches: reached
+                    .lines()
+                    .filter_map(|line| line.parse().ok())
+                    .collect(),
+            }))
+        })?;
+        Ok(judges.into_iter().flatten().collect())
+    }
+
+    /// Runs the mutants, each against the models that come by its site: first those of the site's own module, the
+    /// quick ones first. `done` is called after each.
+    pub(crate) fn verdicts(
+        &self,
+        mutants: &[(usize, &Site, &str)],
+        judges: &[Judge],
+        done: impl Fn() + Sync,
+    ) -> Result<Vec<Verdict>> {
+        self.each(mutants, |_, &(number, site, how)| {
+            let verdict = self.verdict(number, site, how, judges);
+            done();
+            verdict
+        })
+    }
+
+    fn verdict(&self, number: usize, site: &Site, how: &str, judges: &[Judge]) -> Result<Verdict> {
+        let mut near: Vec<_> = judges
+            .iter()
+            .filter(|judge| judge.reaches.contains(&number))
+            .collect();
+        near.sort_by(|a, b| {
+            let key = |judge: &Judge| Reverse(shared(&judge.model.name, &site.module));
+            key(a).cmp(&key(b)).then(a.seconds.total_cmp(&b.seconds))
+        });
+        let begun = Instant::now();
+        let mutant = format!("{number}:{how}");
+        let mut verdict = Verdict {
+            end: if near.is_empty() {
+                End::Unreached
+            } else {
+                End::Survived
+            },
+            by: None,
+            tried: 0,
+            seconds: 0.0,
+        };
+        for judge in near {
+            if begun.elapsed() > self.mutant_limit {
+                if verdict.end == End::Survived {
+                    verdict.end = End::GivenUp;
+                }
+                break;
+            }
+            // A weaker ordering has more executions, which is no bug: the limit leaves room for them.
+            let limit = Duration::from_secs_f64((10.0 * judge.seconds).max(10.0));
+            let (outcome, _) = loom::run_one(
+                &judge.model,
+                limit,
+                &[("ORDERINGS_MUTANT", mutant.as_ref())],
+            )?;
+            verdict.tried += 1;
+            verdict.seconds = begun.elapsed().as_secs_f64();
+            match outcome.status {
+                Status::Failed => {
+                    verdict.end = End::Killed;
+                    verdict.by = Some(judge.model.name.clone());
+                    return Ok(verdict);
+                }
+                Status::Truncated if verdict.end == End::Survived => {
+                    verdict.end = End::Limit;
+                    verdict.by = Some(judge.model.name.clone());
+                }
+                _ => {}
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Runs `work` on all, a few at a time, and gives the results in order. The first error ends it.
+    fn each<T: Sync, R: Send>(
+        &self,
+        all: &[T],
+        work: impl Fn(usize, &T) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<_>> = Mutex::new(all.iter().map(|_| None).collect());
+        thread::scope(|scope| {
+            for _ in 0..self.jobs {
+                scope.spawn(|| {
+                    // Ordering: Relaxed; the number is all that is shared, the results are under the lock.
+                    while let Some((index, item)) =
+                        Some(next.fetch_add(1, Relaxed)).and_then(|i| Some((i, all.get(i)?)))
+                    {
+                        let result = work(index, item);
+                        if result.is_err() {
+                            next.store(all.len(), Relaxed);
+                        }
+                        results.lock().expect("no job panics")[index] = Some(result);
+                    }
+                });
+            }
+        });
+        let results: Result<Vec<_>> = results
+            .into_inner()
+            .expect("no job panics")
+            .into_iter()
+            .flatten()
+            .collect();
+        let results = results?;
+        ensure!(results.len() == all.len(), "a job ended early");
+        Ok(results)
+    }
+}
+
+/// How many modules two paths have in common from the start.
+fn shared(test: &str, module: &str) -> usize {
+    let pairs = test.split("::").zip(module.split("::"));
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+/// Tests of a foreign crate: every test there is.
+pub(crate) fn tests(binary: &Path, package: &str) -> Result<Vec<Model>> {
+    let output = std::process::Command::new(binary)
+        .arg("--list")
+        .output()
+        .context("listing the tests")?;
+    ensure!(
+        output.status.success(),
+        "{} --list failed",
+        binary.display()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(|name| Model {
+            package: package.into(),
+            binary: binary.into(),
+            name: name.into(),
+        })
+        .collect())
+}
