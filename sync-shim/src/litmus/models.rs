@@ -4,6 +4,7 @@
 //! What makes a case bite is its neighbour: the same shape with one thing changed, a fence, an ordering, a store for an exchange, whose answer is another. The blind spots
 //! have none; they fail when a newer loom sees more.
 use crate::{
+    Model,
     atomic::{
         AtomicUsize,
         Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -265,4 +266,140 @@ fn a_use_that_is_not_ordered_before_the_end_passes_without_retire() {
 #[test]
 fn a_counted_pointer_that_is_forgotten_is_seen() {
     model_must_fail("Arc leaked", || std::mem::forget(Arc::new(0)));
+}
+
+/// Two writers and two readers that look at both, from opposite ends; whether the readers ever disagree on the order of the writes. Bounded: four
+/// threads do not finish without, and what is stale needs no preemption to be read.
+fn readers_disagree(write: Ordering, read: Ordering, fenced: bool) -> bool {
+    let disagreed: &'static OnceLock<()> = Box::leak(Box::default());
+    Model::new().bound(2).check(move || {
+        let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let look = move |first: &AtomicUsize, second: &AtomicUsize| {
+            let first = first.load(read);
+            if fenced {
+                fence(SeqCst);
+            }
+            (first, second.load(read))
+        };
+        let (x, y, reader) = (both.clone(), both.clone(), both.clone());
+        let writers = [
+            thread::spawn(move || x.0.store(1, write)),
+            thread::spawn(move || y.1.store(1, write)),
+        ];
+        let other = thread::spawn(move || look(&reader.0, &reader.1));
+        let mine = look(&both.1, &both.0);
+        if (mine, other.join().unwrap()) == ((1, 0), (1, 0)) {
+            let _ = disagreed.set(());
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    });
+    disagreed.get().is_some()
+}
+
+#[test]
+fn independent_reads_by_acquire_disagree_on_independent_writes() {
+    assert!(readers_disagree(Release, Acquire, false));
+}
+
+#[test]
+fn independent_reads_with_fences_agree_on_independent_writes() {
+    assert!(!readers_disagree(Release, Acquire, true));
+}
+
+/// A blind spot: the language forbids it.
+#[test]
+fn independent_reads_by_seqcst_accesses_disagree() {
+    assert!(
+        readers_disagree(SeqCst, SeqCst, false),
+        "loom orders SeqCst accesses now"
+    );
+}
+
+#[test]
+fn two_reads_of_one_atomic_never_go_back() {
+    outcomes(
+        |x, _| {
+            x.store(1, Relaxed);
+            x.store(2, Relaxed);
+            0
+        },
+        |x, _| 10 * x.load(Relaxed) + x.load(Relaxed),
+        |seen| {
+            let mut reads: Vec<_> = seen.iter().map(|&(_, reads)| reads).collect();
+            reads.sort_unstable();
+            assert_eq!(reads, [0, 1, 2, 11, 12, 22]);
+        },
+    );
+}
+
+/// A blind spot: the language lets it.
+#[test]
+fn a_weak_exchange_never_fails_without_a_reason() {
+    outcomes(
+        |x, _| x.compare_exchange_weak(0, 1, AcqRel, Relaxed).unwrap_or(9),
+        |_, y| y.swap(1, Relaxed),
+        |seen| assert_eq!(seen, [(0, 0)], "loom lets weak exchanges fail now"),
+    );
+}
+
+/// Who saw the flag hands on, without an acquire of its own; `fenced`: who got it then fences.
+fn fence_of_another(fenced: bool) {
+    let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
+    let writer = {
+        let data = data.clone();
+        thread::spawn(move || {
+            // SAFETY: ordered by the flag, or reported by the model.
+            data.0.with_mut(|value| unsafe { *value = 1 });
+            data.1.store(1, Release);
+        })
+    };
+    let middle = {
+        let data = data.clone();
+        thread::spawn(move || {
+            if data.1.load(Relaxed) == 1 {
+                data.2.store(1, Release);
+            }
+        })
+    };
+    if data.2.load(Acquire) == 1 {
+        if fenced {
+            fence(Acquire);
+        }
+        // SAFETY: as above.
+        data.0.with(|value| unsafe { *value });
+    }
+    writer.join().unwrap();
+    middle.join().unwrap();
+}
+
+#[test]
+fn a_relaxed_read_hands_nothing_on() {
+    model_must_fail("Concurrent read and write accesses", || {
+        fence_of_another(false)
+    });
+}
+
+/// A blind spot: in the language a fence acquires only what its own thread has read.
+#[test]
+fn an_acquire_fence_takes_what_another_thread_has_read() {
+    model(|| fence_of_another(true));
+}
+
+/// A blind spot: nothing but the shim's and loom's own allocations is counted.
+#[test]
+fn a_box_that_is_forgotten_is_not_seen() {
+    model(|| {
+        let other = thread::spawn(|| std::mem::forget(Box::new(0)));
+        other.join().unwrap();
+    });
+}
+
+/// A blind spot: time does not pass.
+#[test]
+fn a_park_with_a_timeout_waits_for_ever() {
+    model_must_fail("deadlock", || {
+        thread::park_timeout(std::time::Duration::ZERO)
+    });
 }
