@@ -13,28 +13,21 @@
 //! | `Trailer::links` | the owner alone |
 //! | `Trailer::join_waker` | rule 7 of [`state`](crate::state) |
 use crate::{
-    Schedule, WakeKind,
-    error::Failure,
-    notified::Notified,
-    owned::Releases,
-    panics::{self, Payload},
-    raw,
-    state::State,
+    WakeKind, details::Details, error::Failure, list::Releases, panics, raw, stage, state::State,
 };
-use ::alloc::boxed::Box;
 use core::{
     future::Future,
+    marker::PhantomData,
     mem::{ManuallyDrop, offset_of},
-    pin::Pin,
-    ptr::{self, NonNull},
-    task::{Context, Poll, Waker},
+    ptr::NonNull,
+    task::Waker,
 };
 use sync_shim::{
     alloc::{Layout, alloc, dealloc},
     atomic::Retire,
     cell::UnsafeCell,
 };
-use waker_vtable::{TargetVtable, WakeHeader, WakeTarget, WakerRef};
+use waker_vtable::{TargetVtable, WakeHeader, WakeTarget};
 
 /// A pointer to a task of any type.
 pub(crate) type TaskPtr = NonNull<Header>;
@@ -66,17 +59,29 @@ pub(crate) type Output<T> = Result<T, Failure>;
 
 /// Both fields lie at offset 0, so a cast of the pointer reaches either.
 #[repr(C)]
-union Stage<F: Future> {
+pub(crate) union Stage<F: Future> {
     future: ManuallyDrop<F>,
     output: ManuallyDrop<Output<F::Output>>,
 }
 
+/// `M` is what the builder was told of the task, as a rule nothing. Last, so that no other field's place depends on it.
 #[repr(C)]
-struct Cell<F: Future, S> {
+pub(crate) struct Cell<F: Future, S, M> {
     header: Header,
     scheduler: S,
-    stage: UnsafeCell<Stage<F>>,
+    pub(crate) stage: UnsafeCell<Stage<F>>,
     trailer: Trailer,
+    details: M,
+}
+
+/// How a task comes to its queue: to any thread's, to its own thread's, through a closure.
+pub(crate) trait Kind {
+    /// What the cell holds for it.
+    type Scheduler;
+
+    /// # Safety
+    /// The caller holds the one `Notified` of a task of this kind, which this consumes.
+    unsafe fn schedule(task: TaskPtr, why: WakeKind);
 }
 
 /// What a task of unknown type can do. The first field lets wakers through.
@@ -92,40 +97,52 @@ pub(crate) struct TaskVtable {
     pub(crate) take_output: unsafe fn(TaskPtr, *mut ()),
     pub(crate) drop_output: unsafe fn(TaskPtr),
     pub(crate) dealloc: unsafe fn(TaskPtr),
+    details: unsafe fn(TaskPtr) -> NonNull<dyn Details>,
     scheduler: usize,
     trailer: usize,
 }
 
-impl<F: Future, S: Schedule> Cell<F, S> {
+struct Table<F, K, M>(PhantomData<(F, K, M)>);
+
+impl<F: Future, K: Kind, M: Details> Table<F, K, M> {
     const VTABLE: &'static TaskVtable = &TaskVtable {
         target: TargetVtable::of::<Header>(),
-        poll: poll::<F, S>,
-        cancel: cancel::<F, S>,
-        schedule: schedule::<S>,
-        take_output: take_output::<F, S>,
-        drop_output: drop_output::<F, S>,
-        dealloc: free::<F, S>,
-        scheduler: offset_of!(Self, scheduler),
-        trailer: offset_of!(Self, trailer),
+        poll: stage::poll::<F, K::Scheduler>,
+        cancel: stage::cancel::<F, K::Scheduler>,
+        schedule: K::schedule,
+        take_output: stage::take_output::<F, K::Scheduler>,
+        drop_output: stage::drop_output::<F, K::Scheduler>,
+        dealloc: free::<F, K::Scheduler, M>,
+        details: details_of::<F, K::Scheduler, M>,
+        scheduler: offset_of!(Cell<F, K::Scheduler, M>, scheduler),
+        trailer: offset_of!(Cell<F, K::Scheduler, M>, trailer),
     };
 }
 
 /// Allocates a task that is about to be submitted.
-pub(crate) fn allocate<F: Future, S: Schedule>(future: F, scheduler: S, joined: bool) -> TaskPtr {
-    let layout = Layout::new::<Cell<F, S>>();
+///
+/// `owner` is the list that the task is to be in from the start, which `state` then says too.
+pub(crate) fn allocate<F: Future, K: Kind, M: Details>(
+    future: F,
+    scheduler: K::Scheduler,
+    details: M,
+    state: State,
+    owner: *const Releases,
+) -> TaskPtr {
+    let layout = Layout::new::<Cell<F, K::Scheduler, M>>();
     // SAFETY: a cell has a header, so its size is not zero.
-    let block = unsafe { alloc(layout) }.cast::<Cell<F, S>>();
+    let block = unsafe { alloc(layout) }.cast::<Cell<F, K::Scheduler, M>>();
     let Some(cell) = NonNull::new(block) else {
         ::alloc::alloc::handle_alloc_error(layout)
     };
     // SAFETY: the vtable is `repr(C)` and begins with the `TargetVtable` of `Header`.
-    let wake = unsafe { WakeHeader::with_vtable(Cell::<F, S>::VTABLE) };
+    let wake = unsafe { WakeHeader::with_vtable(Table::<F, K, M>::VTABLE) };
     let value = Cell {
         header: Header {
             wake,
-            state: State::new(joined),
+            state,
             queue_next: UnsafeCell::new(None),
-            owner: UnsafeCell::new(ptr::null()),
+            owner: UnsafeCell::new(owner),
         },
         scheduler,
         stage: UnsafeCell::new(Stage {
@@ -135,6 +152,7 @@ pub(crate) fn allocate<F: Future, S: Schedule>(future: F, scheduler: S, joined: 
             links: UnsafeCell::new(Links::default()),
             join_waker: UnsafeCell::new(None),
         },
+        details,
     };
     // SAFETY: the block is fresh and has the cell's layout.
     unsafe { cell.write(value) };
@@ -187,155 +205,35 @@ pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
     unsafe { scheduler.as_ref() }
 }
 
-unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stage<F>> {
-    let cell = task.cast::<Cell<F, S>>();
-    // SAFETY: the caller has a reference to a task of this type; the stage is only borrowed shared.
-    unsafe { &(*cell.as_ptr()).stage }
+/// What the builder was told of a live task.
+///
+/// # Safety
+/// As for [`header`].
+pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
+    // SAFETY: passed on.
+    let vtable = unsafe { vtable(task) };
+    // SAFETY: the vtable is the cell's own.
+    let details = unsafe { (vtable.details)(task) };
+    // SAFETY: the task is live for `'a`, and its details are only ever borrowed shared.
+    unsafe { details.as_ref() }
 }
 
-/// The running thread polls.
-unsafe fn poll<F: Future, S: Schedule>(task: TaskPtr) -> bool {
-    // SAFETY: the run holds a reference for longer than this waker lives.
-    let waker = unsafe { WakerRef::new(task) };
-    let mut cx = Context::from_waker(&waker);
-    // SAFETY: a running task of this type is live.
-    let stage = unsafe { stage::<F, S>(task) };
-    let unwound = OnUnwind::<F, S>::arm(task, true);
-    let polled = stage.with_mut(|stage| {
-        // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
-        let future = unsafe { &mut *stage.cast::<F>() };
-        // SAFETY: the cell never moves, and the future is dropped in place.
-        let future = unsafe { Pin::new_unchecked(future) };
-        panics::catch(|| future.poll(&mut cx))
-    });
-    unwound.disarm();
-    match polled {
-        Ok(Poll::Pending) => return false,
-        // SAFETY: still running, and the future is there.
-        Ok(Poll::Ready(output)) => unsafe { finish::<F, S>(task, Ok(output)) },
-        // SAFETY: as above.
-        Err(payload) => unsafe { finish::<F, S>(task, Err(Failure::Panic(Box::new(payload)))) },
-    }
-    true
+/// # Safety
+/// The task is live and of these types.
+unsafe fn details_of<F: Future, S, M: Details>(task: TaskPtr) -> NonNull<dyn Details> {
+    let cell = task.cast::<Cell<F, S, M>>();
+    // SAFETY: live, so the field's place is inside the cell.
+    let details = unsafe { &raw mut (*cell.as_ptr()).details };
+    // SAFETY: a field of a live cell is not at null.
+    unsafe { NonNull::new_unchecked(details) }
 }
 
-/// The running thread drops a future that was aborted.
-unsafe fn cancel<F: Future, S: Schedule>(task: TaskPtr) {
-    // SAFETY: the caller runs the task, whose future is there.
-    unsafe { finish::<F, S>(task, Err(Failure::Cancelled)) }
-}
-
-/// Drops the future and writes the output, in which a panic of that drop takes precedence.
-unsafe fn finish<F: Future, S: Schedule>(task: TaskPtr, output: Output<F::Output>) {
-    // SAFETY: the caller runs a task of this type.
-    let stage = unsafe { stage::<F, S>(task) };
-    let unwound = OnUnwind::<F, S>::arm(task, false);
-    let dropped = stage.with_mut(|stage| {
-        panics::catch(|| {
-            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
-            // this is its only drop, in place.
-            unsafe { stage.cast::<F>().drop_in_place() }
-        })
-    });
-    unwound.disarm();
-    let output = match (dropped, output) {
-        (Ok(()), output) => output,
-        (Err(payload), output) => worse(payload, output),
-    };
-    write_output(stage, output);
-}
-
-fn write_output<F: Future>(stage: &UnsafeCell<Stage<F>>, output: Output<F::Output>) {
-    stage.with_mut(|stage| {
-        let slot = stage.cast::<Output<F::Output>>();
-        // SAFETY: called by the running thread (rule 6), the future is gone and the slot free.
-        unsafe { slot.write(output) }
-    });
-}
-
-/// The future's drop panicked: that is the outcome, unless the poll had panicked before.
-fn worse<T>(payload: Payload, output: Output<T>) -> Output<T> {
-    match output {
-        Err(Failure::Panic(first)) => {
-            panics::discard(payload);
-            Err(Failure::Panic(first))
-        }
-        output => {
-            panics::contain(|| drop(output));
-            Err(Failure::Panic(Box::new(payload)))
-        }
-    }
-}
-
-/// A guard for builds that can't catch: it completes the task while the panic goes on.
-struct OnUnwind<F: Future, S: Schedule> {
-    task: TaskPtr,
-    future_is_there: bool,
-    types: core::marker::PhantomData<(F, S)>,
-}
-
-impl<F: Future, S: Schedule> OnUnwind<F, S> {
-    fn arm(task: TaskPtr, future_is_there: bool) -> Self {
-        Self {
-            task,
-            future_is_there,
-            types: core::marker::PhantomData,
-        }
-    }
-
-    fn disarm(self) {
-        core::mem::forget(self);
-    }
-}
-
-impl<F: Future, S: Schedule> Drop for OnUnwind<F, S> {
-    fn drop(&mut self) {
-        if self.future_is_there {
-            // SAFETY: the run was cut off by the future's panic, so it is still running.
-            unsafe { cancel::<F, S>(self.task) };
-        } else {
-            // SAFETY: as above.
-            let stage = unsafe { stage::<F, S>(self.task) };
-            write_output(stage, Err(Failure::Cancelled));
-        }
-        // SAFETY: the output is written, and nobody else ends this run.
-        unsafe { raw::complete(self.task, None) };
-    }
-}
-
-unsafe fn schedule<S: Schedule>(task: TaskPtr, why: WakeKind) {
-    // SAFETY: the caller has the duty to submit, that is, the one `Notified`.
-    let notified = unsafe { Notified::from_raw(task) };
-    S::schedule(notified, why);
-}
-
-unsafe fn take_output<F: Future, S: Schedule>(task: TaskPtr, slot: *mut ()) {
-    // SAFETY: the caller is the join handle of a task of this type.
-    let stage = unsafe { stage::<F, S>(task) };
-    let output = stage.with_mut(|stage| {
-        // SAFETY: the task is complete, so the slot is written and the join handle's (rule 6),
-        // which takes it once.
-        unsafe { stage.cast::<Output<F::Output>>().read() }
-    });
-    // SAFETY: the caller gives a slot for this very type.
-    unsafe { slot.cast::<Output<F::Output>>().write(output) };
-}
-
-/// Contains a panic of the output's drop.
-unsafe fn drop_output<F: Future, S: Schedule>(task: TaskPtr) {
-    // SAFETY: the caller owns the output slot of a task of this type (rule 6).
-    let stage = unsafe { stage::<F, S>(task) };
-    stage.with_mut(|stage| {
-        panics::contain(|| {
-            // SAFETY: the slot is written; this is its only drop.
-            unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
-        });
-    });
-}
-
-/// Frees a cell whose future and output are gone. Contains a panic of the scheduler's drop.
-unsafe fn free<F: Future, S: Schedule>(task: TaskPtr) {
-    let cell = task.cast::<Cell<F, S>>().as_ptr();
+/// Frees a cell whose future and output are gone. Contains a panic of the scheduler's drop and of the details'.
+///
+/// # Safety
+/// No reference to the task, which is of these types, is left.
+unsafe fn free<F: Future, S, M>(task: TaskPtr) {
+    let cell = task.cast::<Cell<F, S, M>>().as_ptr();
     // SAFETY: the last reference is the caller's, so the cell is its alone.
     let whole = unsafe { &mut *cell };
     whole.header.state.retire();
@@ -344,10 +242,12 @@ unsafe fn free<F: Future, S: Schedule>(task: TaskPtr) {
     whole.stage.retire();
     whole.trailer.links.retire();
     whole.trailer.join_waker.retire();
-    // SAFETY: the cell is initialised and dropped once; its stage has no drop of its own.
-    panics::contain(|| unsafe { cell.drop_in_place() });
-    // SAFETY: `allocate` got the block with this layout.
-    unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S>>()) };
+    panics::contain_then(
+        // SAFETY: the cell is initialised and dropped once; its stage has no drop of its own.
+        || unsafe { cell.drop_in_place() },
+        // SAFETY: `allocate` got the block with this layout.
+        || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, M>>()) },
+    );
 }
 
 // SAFETY: `repr(C)`, the `WakeHeader` first, made from a vtable that begins with
@@ -382,6 +282,6 @@ unsafe impl WakeTarget for Header {
 
 /// Bytes that a task takes, for tests of the layout.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
-pub(crate) const fn size_of_cell<F: Future, S>() -> usize {
-    size_of::<Cell<F, S>>()
+pub(crate) const fn size_of_cell<F: Future, S, M>() -> usize {
+    size_of::<Cell<F, S, M>>()
 }

@@ -5,7 +5,7 @@
 //! be changed any more the task is complete and the output is there.
 use crate::{
     Id, WakeKind,
-    cell::{Output, TaskPtr, header, trailer, vtable},
+    cell::{Output, TaskPtr, details, header, trailer, vtable},
     error::JoinError,
     panics, raw,
     state::{AlreadyComplete, LeaveJoin},
@@ -15,6 +15,7 @@ use core::{
     future::Future,
     marker::PhantomData,
     mem::MaybeUninit,
+    panic::Location,
     pin::Pin,
     ptr,
     task::{Context, Poll, RawWakerVTable, Waker},
@@ -69,8 +70,8 @@ impl<T> JoinHandle<T> {
 
     /// A handle that can abort the task but not wait for it. One read-modify-write.
     pub fn abort_handle(&self) -> AbortHandle {
-        self.header().state.ref_inc();
-        AbortHandle { task: self.task }
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        unsafe { AbortHandle::of(self.task) }
     }
 
     /// Whether the task has completed, panicked or been dropped. A load.
@@ -81,6 +82,25 @@ impl<T> JoinHandle<T> {
     /// The task's id.
     pub fn id(&self) -> Id {
         Id::of(self.task)
+    }
+
+    /// The name that its [`Builder`](crate::Builder) gave it.
+    pub fn name(&self) -> Option<&str> {
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        unsafe { details(self.task) }.name()
+    }
+
+    /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: as above.
+        unsafe { details(self.task) }.location()
+    }
+
+    /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+    pub fn metadata<M: 'static>(&self) -> Option<&M> {
+        // SAFETY: as above.
+        let metadata = unsafe { details(self.task) }.metadata();
+        metadata?.downcast_ref()
     }
 
     fn take(&mut self) -> Result<T, JoinError> {
@@ -97,6 +117,25 @@ impl<T> JoinHandle<T> {
         // SAFETY: written in the line above.
         let output = unsafe { slot.assume_init() };
         output.map_err(|failure| JoinError::new(self.id(), failure))
+    }
+
+    /// The task is complete: its output goes, if it is there, and the reference.
+    fn leave_output(&self) {
+        panics::contain_then(
+            || {
+                if !self.taken {
+                    // SAFETY: JOIN_INTEREST keeps the task alive.
+                    let vtable = unsafe { vtable(self.task) };
+                    // SAFETY: complete, so the output is this handle's, which has not taken it.
+                    unsafe { (vtable.drop_output)(self.task) };
+                }
+            },
+            || {
+                let duty = self.header().state.release_join();
+                // SAFETY: the duty is this handle's, which goes.
+                unsafe { raw::fulfil(self.task, duty, WakeKind::Orphan) };
+            },
+        );
     }
 
     /// Writes the slot while `JOIN_WAKER` is clear, and gives back what was there.
@@ -131,6 +170,27 @@ impl<T> JoinHandle<T> {
     }
 }
 
+/// For a set of handles.
+#[cfg(feature = "std")]
+impl<T> JoinHandle<T> {
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken
+    }
+
+    /// Has `waker` woken at completion, unless that was before.
+    pub(crate) fn watch(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
+        if self.is_finished() {
+            return Err(AlreadyComplete);
+        }
+        self.register(waker)
+    }
+
+    /// The output, if it is there and was not taken.
+    pub(crate) fn try_take(&mut self) -> Option<Result<T, JoinError>> {
+        (!self.taken && self.is_finished()).then(|| self.take())
+    }
+}
+
 /// What `will_wake` compares.
 fn parts(waker: &Waker) -> (*const (), *const RawWakerVTable) {
     (waker.data(), ptr::from_ref(waker.vtable()))
@@ -156,13 +216,7 @@ impl<T> Drop for JoinHandle<T> {
                 LeaveJoin::Left(duty) => break duty,
                 LeaveJoin::DropWaker => panics::contain(|| drop(self.replace_waker(None))),
                 LeaveJoin::DropOutput => {
-                    if !self.taken {
-                        // SAFETY: JOIN_INTEREST keeps the task alive.
-                        let vtable = unsafe { vtable(self.task) };
-                        // SAFETY: complete, so the output is this handle's, which has not taken it.
-                        unsafe { (vtable.drop_output)(self.task) };
-                    }
-                    break self.header().state.release_join();
+                    return self.leave_output();
                 }
             }
         };
@@ -189,6 +243,14 @@ unsafe impl Send for AbortHandle {}
 unsafe impl Sync for AbortHandle {}
 
 impl AbortHandle {
+    /// # Safety
+    /// The caller has a reference to the task.
+    pub(crate) unsafe fn of(task: TaskPtr) -> Self {
+        // SAFETY: passed on.
+        unsafe { header(task) }.state.ref_inc();
+        Self { task }
+    }
+
     /// Asks for the task to be dropped at its next yield. One read-modify-write.
     pub fn abort(&self) {
         // SAFETY: the count keeps the task alive.
@@ -205,13 +267,31 @@ impl AbortHandle {
     pub fn id(&self) -> Id {
         Id::of(self.task)
     }
+
+    /// The name that its [`Builder`](crate::Builder) gave it.
+    pub fn name(&self) -> Option<&str> {
+        // SAFETY: the count keeps the task alive.
+        unsafe { details(self.task) }.name()
+    }
+
+    /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: as above.
+        unsafe { details(self.task) }.location()
+    }
+
+    /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+    pub fn metadata<M: 'static>(&self) -> Option<&M> {
+        // SAFETY: as above.
+        let metadata = unsafe { details(self.task) }.metadata();
+        metadata?.downcast_ref()
+    }
 }
 
 impl Clone for AbortHandle {
     fn clone(&self) -> Self {
         // SAFETY: the count keeps the task alive.
-        unsafe { header(self.task) }.state.ref_inc();
-        Self { task: self.task }
+        unsafe { Self::of(self.task) }
     }
 }
 

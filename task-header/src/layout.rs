@@ -32,7 +32,7 @@ mod bytes {
     static_assertions::assert_eq_align!(Header, usize);
     static_assertions::assert_eq_size!(Notified<Ptr>, usize);
     // Unit output, 16 bytes of future, a pointer for a scheduler: the 88 of a 96-byte block.
-    static_assertions::const_assert!(size_of_cell::<Small, Ptr>() <= 88);
+    static_assertions::const_assert!(size_of_cell::<Small, Ptr, ()>() <= 88);
 
     pub(crate) struct Small([u64; 2]);
     impl Future for Small {

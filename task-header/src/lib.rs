@@ -4,9 +4,13 @@
 
 extern crate alloc;
 
+mod builder;
 mod cell;
+mod details;
 mod error;
 mod join;
+mod list;
+mod local;
 mod notified;
 mod owned;
 mod panics;
@@ -14,16 +18,20 @@ mod panics;
 mod queue;
 mod raw;
 mod spawn;
+mod stage;
 mod state;
 
+pub use builder::Builder;
 pub use cell::Header;
+pub use details::{Located, Named, With};
 pub use error::JoinError;
 pub use join::{AbortHandle, JoinHandle};
+pub use local::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal};
 pub use notified::{Notified, Ran};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
-pub use spawn::{Id, Schedule, WakeKind, new, new_detached};
+pub use spawn::{Closure, Id, Runnable, Schedule, WakeKind, new, new_detached, spawn};
 
 #[cfg(all(test, selvedge_count))]
 mod counts;

@@ -1,11 +1,10 @@
 //! A task that is to be run: the reference that queues hold.
 use crate::{
-    Id, Schedule,
-    cell::{self, TaskPtr},
-    owned::Links,
-    raw::{self, RunEnd},
+    Id, Owned, Schedule, WakeKind,
+    cell::{self, TaskPtr, details},
+    raw::{self, Keep, RunEnd},
 };
-use core::{fmt, marker::PhantomData, mem::ManuallyDrop};
+use core::{fmt, marker::PhantomData, mem::ManuallyDrop, panic::Location};
 
 /// A task that was spawned or woken and waits for its run. One word.
 ///
@@ -59,23 +58,57 @@ impl<S: Schedule> Notified<S> {
         Id::of(self.task)
     }
 
+    /// The name that its [`Builder`](crate::Builder) gave it.
+    pub fn name(&self) -> Option<&str> {
+        // SAFETY: the `Notified` keeps the task alive.
+        unsafe { details(self.task) }.name()
+    }
+
+    /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: as above.
+        unsafe { details(self.task) }.location()
+    }
+
+    /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+    pub fn metadata<M: 'static>(&self) -> Option<&M> {
+        // SAFETY: as above.
+        let metadata = unsafe { details(self.task) }.metadata();
+        metadata?.downcast_ref()
+    }
+
+    /// Gives the task to its scheduler, as a wake does.
+    pub fn schedule(self) {
+        S::schedule(self, WakeKind::Wake);
+    }
+
     /// Polls the future once. A panic of the future is caught (with `std`) and goes to the join
     /// handle.
     ///
     /// The task stays in no list: once nobody holds a waker or a join handle of it, it is
-    /// scheduled a last time, cancelled. Use [`Owned::run`](crate::Owned::run) to keep such tasks
+    /// scheduled a last time, cancelled. Use [`Owned::run`] to keep such tasks
     /// and to find them again at shutdown.
     ///
     /// Costs one read-modify-write to start; then one for `Pending`; none for a completion that nobody
     /// joins and whose wakers are gone, one if somebody does, two if a join waker is to be woken.
     pub fn run(self) -> Ran<S> {
-        self.run_in(None)
+        self.run_and(|| Keep::Nowhere)
     }
 
-    pub(crate) fn run_in(self, list: Option<&mut Links>) -> Ran<S> {
+    /// Polls the future once, as [`Owned::run`] does, in the list that `owned` gives when the poll is over. For owners that may be
+    /// moved to another thread while a poll lasts.
+    ///
+    /// With `None` the task is queued again if it waits and is in no list yet: it comes back as [`Ran::Notified`]. If it
+    /// completes and is in a list, that list's owner hears of it.
+    pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
+        // The borrow outlives this call, and nobody else has one.
+        self.run_and(|| owned().map_or(Keep::Requeue, Owned::keep))
+    }
+
+    fn run_and(self, keep: impl FnOnce() -> Keep) -> Ran<S> {
         let task = self.into_raw();
         // SAFETY: this was the one `Notified`, and is consumed.
-        match unsafe { raw::run(task, list) } {
+        match unsafe { raw::run(task, keep) } {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
             // SAFETY: the run gave the one `Notified` back.
@@ -87,7 +120,7 @@ impl<S: Schedule> Notified<S> {
 impl<S: Schedule> Drop for Notified<S> {
     fn drop(&mut self) {
         // SAFETY: this is the one `Notified`, and it goes.
-        unsafe { raw::cancel(self.task, None) };
+        unsafe { raw::cancel(self.task, Keep::Nowhere) };
     }
 }
 

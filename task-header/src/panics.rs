@@ -21,6 +21,20 @@ pub(crate) fn contain(f: impl FnOnce()) {
     }
 }
 
+/// As [`contain`], and then runs `rest`, also where nothing can be contained and the panic of `f` goes on.
+pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
+    struct Then<R: FnOnce()>(Option<R>);
+    impl<R: FnOnce()> Drop for Then<R> {
+        fn drop(&mut self) {
+            if let Some(rest) = self.0.take() {
+                rest();
+            }
+        }
+    }
+    let _then = Then(Some(rest));
+    contain(f);
+}
+
 /// Drops a payload that nobody will see.
 pub(crate) fn discard(payload: Payload) {
     if let Err(again) = catch(move || drop(payload)) {

@@ -2,11 +2,11 @@
 use crate::{
     WakeKind,
     cell::{TaskPtr, header, trailer, vtable},
-    owned::{Links, Releases},
+    list::{Links, Releases},
     panics,
     state::{Complete, Duty, Pend, Start},
 };
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,30 @@ pub(crate) enum RunEnd {
     Pending,
     /// The caller holds the one `Notified` again.
     Notified,
+}
+
+/// Where a task that waits is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep {
+    /// In no list.
+    Nowhere,
+    /// In this list, which is live and the caller's for as long as the value is held. Nothing borrows it
+    /// for longer than a step that runs no code of users.
+    In(NonNull<Links>),
+    /// The owner whose list it was to be is gone: a task in no list is to be queued again, to find one.
+    Requeue,
+}
+
+impl Keep {
+    /// # Safety
+    /// No borrow that this has given is in use, and none is kept beyond a step that runs no code of users.
+    unsafe fn list<'a>(self) -> Option<&'a mut Links> {
+        match self {
+            // SAFETY: live and the caller's alone, by what `In` says.
+            Self::In(mut list) => Some(unsafe { list.as_mut() }),
+            Self::Nowhere | Self::Requeue => None,
+        }
+    }
 }
 
 /// Does what a transition obliges to.
@@ -35,11 +59,11 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
     }
 }
 
-/// Runs a task once, in `list` if there is one.
+/// Runs a task once, and asks after the poll where to keep it.
 ///
 /// # Safety
 /// The caller holds the one `Notified`, which this consumes.
-pub(crate) unsafe fn run(task: TaskPtr, mut list: Option<&mut Links>) -> RunEnd {
+pub(crate) unsafe fn run(task: TaskPtr, keep: impl FnOnce() -> Keep) -> RunEnd {
     // SAFETY: the `Notified` is a reference, which the run turns into its own.
     let header = unsafe { header(task) };
     // SAFETY: as above.
@@ -53,19 +77,25 @@ pub(crate) unsafe fn run(task: TaskPtr, mut list: Option<&mut Links>) -> RunEnd 
             true
         }
     };
+    let keep = keep();
     if done {
         // SAFETY: the output is written.
-        unsafe { complete(task, list) };
+        unsafe { complete(task, keep) };
         return RunEnd::Complete;
     }
-    let link = match &mut list {
-        Some(list) if !header.state.is_listed() => {
+    let mut link = false;
+    if !matches!(keep, Keep::Nowhere) && !header.state.is_listed() {
+        // SAFETY: for the next step alone.
+        if let Some(list) = unsafe { keep.list() } {
             // SAFETY: the task runs here and is in no list.
             unsafe { list.link(task) };
-            true
+            link = true;
+        } else {
+            // As if woken in the poll, which then ends as `Notified`.
+            let duty = header.state.wake_by_ref();
+            debug_assert_eq!(duty, Duty::Nothing, "the task runs here");
         }
-        _ => false,
-    };
+    }
     match header.state.pend(link) {
         Pend::Idle => RunEnd::Pending,
         Pend::Notified => RunEnd::Notified,
@@ -73,7 +103,7 @@ pub(crate) unsafe fn run(task: TaskPtr, mut list: Option<&mut Links>) -> RunEnd 
             // SAFETY: an orphan is this thread's, as running.
             unsafe { (vtable.cancel)(task) };
             // SAFETY: the output is written.
-            unsafe { complete(task, None) };
+            unsafe { complete(task, Keep::Nowhere) };
             RunEnd::Complete
         }
     }
@@ -83,7 +113,7 @@ pub(crate) unsafe fn run(task: TaskPtr, mut list: Option<&mut Links>) -> RunEnd 
 ///
 /// # Safety
 /// As for [`run`].
-pub(crate) unsafe fn cancel(task: TaskPtr, list: Option<&mut Links>) {
+pub(crate) unsafe fn cancel(task: TaskPtr, keep: Keep) {
     // SAFETY: the `Notified` is a reference, which the run turns into its own.
     let header = unsafe { header(task) };
     let (Start::Poll | Start::Cancel) = header.state.start();
@@ -92,7 +122,7 @@ pub(crate) unsafe fn cancel(task: TaskPtr, list: Option<&mut Links>) {
     // SAFETY: this thread runs the task.
     unsafe { (vtable.cancel)(task) };
     // SAFETY: the output is written.
-    unsafe { complete(task, list) };
+    unsafe { complete(task, keep) };
 }
 
 /// Ends a run whose output is written.
@@ -102,55 +132,87 @@ pub(crate) unsafe fn cancel(task: TaskPtr, list: Option<&mut Links>) {
 ///
 /// # Safety
 /// The calling thread runs the task, and has written its output slot.
-pub(crate) unsafe fn complete(task: TaskPtr, list: Option<&mut Links>) {
+pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep) {
     // SAFETY: the run is a reference.
     let header = unsafe { header(task) };
-    // SAFETY: as above.
-    let vtable = unsafe { vtable(task) };
-    let listed = header.state.is_listed();
-    let owner: *const Releases = if listed {
+    let mut place = Place::Unlisted;
+    if header.state.is_listed() {
         // SAFETY: constant since the listing, which `start` has acquired.
-        header.owner.with(|owner| unsafe { *owner })
-    } else {
-        ptr::null()
-    };
-    let mut unlisted = false;
-    if let Some(list) = list
-        && listed
-        && list.owns(owner)
-    {
-        // SAFETY: the task is in this list, and never queued again.
-        unsafe { list.unlink(task) };
-        unlisted = true;
-    }
-    let mut has_output = true;
-    let end = loop {
-        match header.state.complete(has_output, unlisted) {
-            Complete::DropOutput => {
-                // SAFETY: nobody joins, so the slot is still the run's.
-                unsafe { (vtable.drop_output)(task) };
-                has_output = false;
-            }
-            Complete::WakeJoin => {
-                // SAFETY: the run is still a reference.
-                let trailer = unsafe { trailer(task) };
-                // SAFETY: complete with JOIN_WAKER set: the slot is this thread's for good.
-                let waker = trailer
-                    .join_waker
-                    .with_mut(|slot| unsafe { (*slot).take() });
-                if let Some(waker) = waker {
-                    panics::contain(|| waker.wake());
-                }
-                break header.state.release_run(unlisted);
-            }
-            Complete::Done => break Duty::Nothing,
-            Complete::Dealloc => break Duty::Dealloc,
+        let owner = header.owner.with(|owner| unsafe { *owner });
+        place = Place::Elsewhere(owner);
+        // SAFETY: for the next step alone.
+        if let Some(list) = unsafe { keep.list() }
+            && list.owns(owner)
+        {
+            // SAFETY: the task is in this list, and never queued again.
+            unsafe { list.unlink(task) };
+            place = Place::Unlinked;
         }
-    };
-    match end {
+    }
+    // SAFETY: the run goes on, and its place is as just found.
+    unsafe { end(task, place, true) };
+}
+
+/// Where a task whose run ends is listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Unlisted,
+    /// In this owner's list, out of which it was just taken; `LISTED` is still set.
+    Unlinked,
+    /// In another's, who is to hear of it.
+    Elsewhere(*const Releases),
+}
+
+/// # Safety
+/// As for [`complete`]. `has_output` is false once the output was dropped.
+unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
+    // SAFETY: the run is a reference.
+    let header = unsafe { header(task) };
+    match header.state.complete(has_output, place == Place::Unlinked) {
+        Complete::DropOutput => {
+            // SAFETY: as above.
+            let vtable = unsafe { vtable(task) };
+            panics::contain_then(
+                // SAFETY: nobody joins, so the slot is still the run's.
+                || unsafe { (vtable.drop_output)(task) },
+                // SAFETY: the run goes on, without an output.
+                || unsafe { end(task, place, false) },
+            );
+        }
+        Complete::WakeJoin => {
+            // SAFETY: the run is still a reference.
+            let trailer = unsafe { trailer(task) };
+            // SAFETY: complete with JOIN_WAKER set: the slot is this thread's for good.
+            let waker = trailer
+                .join_waker
+                .with_mut(|slot| unsafe { (*slot).take() });
+            panics::contain_then(
+                || {
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                },
+                || {
+                    let duty = header.state.release_run(place == Place::Unlinked);
+                    // SAFETY: the duty is the transition's.
+                    unsafe { settle(task, place, duty) };
+                },
+            );
+        }
+        // SAFETY: the duty is the transition's.
+        Complete::Done => unsafe { settle(task, place, Duty::Nothing) },
+        // SAFETY: as above.
+        Complete::Dealloc => unsafe { settle(task, place, Duty::Dealloc) },
+    }
+}
+
+/// # Safety
+/// The run has ended with this duty.
+unsafe fn settle(task: TaskPtr, place: Place, duty: Duty) {
+    match (duty, place) {
         // SAFETY: no reference is left.
-        Duty::Dealloc => unsafe { dealloc(task) },
-        _ if listed && !unlisted => {
+        (Duty::Dealloc, _) => unsafe { dealloc(task) },
+        (_, Place::Elsewhere(owner)) => {
             // SAFETY: a listed task's owner is not null.
             let releases = unsafe { NonNull::new_unchecked(owner.cast_mut()) };
             // SAFETY: complete, in that list, and pushed by the one thread that completed it.

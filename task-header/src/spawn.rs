@@ -1,9 +1,10 @@
 //! How a task comes to be, and how it reaches its queue.
 use crate::{
-    JoinHandle, Notified,
-    cell::{self, TaskPtr},
+    AbortHandle, JoinHandle, Notified,
+    builder::Builder,
+    cell::{self, Kind, TaskPtr, vtable},
 };
-use core::{fmt, future::Future, num::NonZeroUsize};
+use core::{fmt, future::Future, marker::PhantomData, num::NonZeroUsize};
 
 /// Where the tasks of a scheduler go when they are to run.
 ///
@@ -61,12 +62,7 @@ where
     F::Output: Send + 'static,
     S: Schedule,
 {
-    let task = cell::allocate(future, scheduler, true);
-    // SAFETY: a new task has one `Notified`.
-    let notified = unsafe { Notified::from_raw(task) };
-    // SAFETY: made with a join handle, which is this.
-    let join = unsafe { JoinHandle::from_raw(task) };
-    (notified, join)
+    Builder::new().spawn(future, scheduler)
 }
 
 /// A new task that nobody waits for; its output is dropped where it completes. One allocation, no
@@ -77,7 +73,86 @@ where
     F::Output: Send + 'static,
     S: Schedule,
 {
-    let task = cell::allocate(future, scheduler, false);
-    // SAFETY: a new task has one `Notified`.
-    unsafe { Notified::from_raw(task) }
+    Builder::new().spawn_detached(future, scheduler)
+}
+
+/// A new task whose scheduler is a closure, and the handle to wait for it.
+///
+/// The closure gets the task each time it is to run. While it runs it is kept alive by a counted reference to the task, two
+/// read-modify-writes a wake, unless it captures nothing. A type that is [`Schedule`] and [`new`] need none.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use task_header::{Ran, Runnable};
+///
+/// let (queue, tasks) = mpsc::channel::<Runnable>();
+/// let (task, join) = task_header::spawn(async { 1 + 1 }, move |task| queue.send(task).unwrap());
+/// task.schedule();
+/// assert!(matches!(tasks.recv().unwrap().run(), Ran::Complete));
+/// assert!(join.is_finished());
+/// ```
+///
+/// The future must be [`Send`], since whoever has the task may run it:
+///
+/// ```compile_fail,E0277
+/// let local = std::rc::Rc::new(());
+/// task_header::spawn(async move { drop(local) }, drop);
+/// ```
+pub fn spawn<F, C>(future: F, schedule: C) -> (Runnable, JoinHandle<F::Output>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    C: Fn(Runnable) + Send + Sync + 'static,
+{
+    Builder::new().spawn_with(future, schedule)
+}
+
+/// A task whose scheduler is a closure, whichever that is.
+pub type Runnable = Notified<Closure>;
+
+/// The scheduler type of all [`Runnable`]s. It says nothing of the closure's type, which would have to contain itself.
+#[derive(Debug)]
+pub struct Closure(());
+
+impl Schedule for Closure {
+    fn schedule(task: Notified<Self>, why: WakeKind) {
+        let task = task.into_raw();
+        // SAFETY: this was the one `Notified`, which keeps the task alive.
+        let vtable = unsafe { vtable(task) };
+        // SAFETY: as above; the vtable's knows the closure's type.
+        unsafe { (vtable.schedule)(task, why) };
+    }
+}
+
+/// Tasks that any thread may run.
+pub(crate) struct Anywhere<S>(PhantomData<S>);
+
+impl<S: Schedule> Kind for Anywhere<S> {
+    type Scheduler = S;
+
+    unsafe fn schedule(task: TaskPtr, why: WakeKind) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        let notified = unsafe { Notified::from_raw(task) };
+        S::schedule(notified, why);
+    }
+}
+
+/// Tasks with a closure in the scheduler's place.
+pub(crate) struct ByClosure<C>(PhantomData<C>);
+
+impl<C: Fn(Runnable) + Send + Sync + 'static> Kind for ByClosure<C> {
+    type Scheduler = C;
+
+    unsafe fn schedule(task: TaskPtr, _: WakeKind) {
+        // Once the closure has the task, another thread may run it to its end and free it, closure and all.
+        let _keeps = (size_of::<C>() != 0).then(|| {
+            // SAFETY: the `Notified` keeps the task alive.
+            unsafe { AbortHandle::of(task) }
+        });
+        // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without a size is anywhere.
+        let schedule = unsafe { cell::scheduler::<C>(task) };
+        // SAFETY: passed on. The scheduler type is a stand-in without a size.
+        let notified = unsafe { Notified::from_raw(task) };
+        schedule(notified);
+    }
 }

@@ -10,7 +10,7 @@
 //! | `CANCELLED` | an abort, always together with `NOTIFIED` | nobody | the next start drops the future |
 //! | `JOIN_INTEREST` | the constructor | the join handle | a join handle exists |
 //! | `JOIN_WAKER` | the join handle | the join handle, while not `COMPLETE` | the join waker's slot is the running thread's at completion |
-//! | `LISTED` | the owner, with the first `Pending` | the owner | the task is in its owner's list |
+//! | `LISTED` | the owner, with the first `Pending`; the constructor of a task of one thread | the owner | the task is in its owner's list |
 //! | count | clone of a waker or abort handle | drop of one | |
 //!
 //! # Rules
@@ -127,6 +127,13 @@ impl State {
     pub(crate) fn new(joined: bool) -> Self {
         Self(AtomicUsize::new(
             NOTIFIED | if joined { JOIN_INTEREST } else { 0 },
+        ))
+    }
+
+    /// As [`new`](Self::new), of a task that its owner lists from the start.
+    pub(crate) fn new_listed(joined: bool) -> Self {
+        Self(AtomicUsize::new(
+            NOTIFIED | LISTED | if joined { JOIN_INTEREST } else { 0 },
         ))
     }
 

@@ -269,3 +269,53 @@ fn over_aligned_and_empty_futures_are_laid_out_right() {
     assert!(matches!(task.run(), Ran::Complete));
     assert!(matches!(poll_once(join), Poll::Ready(Ok(()))));
 }
+
+#[test]
+fn a_task_whose_owner_went_away_in_its_first_poll_is_queued_again() {
+    let (dropped, held) = count();
+    let task = new_detached(
+        async move {
+            let _held = held;
+            pending::<()>().await;
+        },
+        Queue::default(),
+    );
+    let Ran::Notified(task) = task.run_in(|| None) else {
+        panic!("it is in no list and in no queue")
+    };
+    let mut owned = Owned::new(Waker::noop().clone());
+    assert!(matches!(task.run_in(|| Some(&mut owned)), Ran::Pending));
+    assert_eq!((owned.len(), dropped.load(Relaxed)), (1, 0));
+    owned.cancel_all();
+    assert_eq!((owned.len(), dropped.load(Relaxed)), (0, 1));
+}
+
+#[test]
+fn a_listed_task_that_ends_without_its_owner_is_let_go_by_it() {
+    let queue = Queue::default();
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut polls = 0;
+    let (task, join) = new(
+        poll_fn(move |cx| {
+            polls += 1;
+            cx.waker().wake_by_ref();
+            if polls == 3 {
+                Poll::Ready(7)
+            } else {
+                Poll::Pending
+            }
+        }),
+        queue,
+    );
+    let Ran::Notified(task) = owned.run(task) else {
+        panic!()
+    };
+    let Ran::Notified(task) = task.run_in(|| None) else {
+        panic!()
+    };
+    assert!(matches!(task.run_in(|| None), Ran::Complete));
+    assert_eq!(owned.len(), 1);
+    owned.drain();
+    assert_eq!(owned.len(), 0);
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(7))));
+}

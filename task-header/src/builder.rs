@@ -1,0 +1,169 @@
+//! Tasks with more to them than a future.
+use crate::{
+    JoinHandle, LocalNotified, LocalOwned, Notified, Runnable, Schedule, ScheduleLocal,
+    cell::{self, Kind, TaskPtr},
+    details::{Details, Located, Named, With},
+    spawn::{Anywhere, ByClosure},
+    state::State,
+};
+use alloc::borrow::Cow;
+use core::{any::Any, future::Future, panic::Location, ptr};
+
+/// Spawns tasks that have a name, that know where they were spawned, or that carry data of the user's.
+///
+/// What a builder is told is in the task's allocation, and in its type until then: a task takes the bytes that were asked
+/// for and no more, and is of the same type as every other of its scheduler. Whoever holds the task or a handle can ask.
+///
+/// ```
+/// use task_header::Builder;
+///
+/// struct Group(u32);
+///
+/// let (task, join) = Builder::new()
+///     .name("reader")
+///     .metadata(Group(7))
+///     .here()
+///     .spawn_with(async {}, |task| drop(task.run()));
+/// assert_eq!(task.name(), Some("reader"));
+/// assert_eq!(join.metadata::<Group>().unwrap().0, 7);
+/// assert_eq!(join.location().unwrap().file(), file!());
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "a builder does nothing until it spawns"]
+pub struct Builder<D = ()> {
+    details: D,
+}
+
+impl Builder {
+    /// A builder of plain tasks.
+    pub const fn new() -> Self {
+        Self { details: () }
+    }
+}
+
+impl<D: Details> Builder<D> {
+    /// Gives the task a name: 24 bytes.
+    pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder<Named<D>> {
+        Builder {
+            details: Named {
+                name: name.into(),
+                rest: self.details,
+            },
+        }
+    }
+
+    /// Lets the task know the caller's place in the source: 8 bytes.
+    #[track_caller]
+    pub fn here(self) -> Builder<Located<D>> {
+        self.location(Location::caller())
+    }
+
+    /// As [`here`](Self::here), for a place further up.
+    pub fn location(self, location: &'static Location<'static>) -> Builder<Located<D>> {
+        Builder {
+            details: Located {
+                location,
+                rest: self.details,
+            },
+        }
+    }
+
+    /// Gives the task data of the user's, dropped where the task is freed: by any thread. A second call hides the first.
+    pub fn metadata<M: Any + Send + Sync>(self, metadata: M) -> Builder<With<M, D>> {
+        Builder {
+            details: With {
+                metadata,
+                rest: self.details,
+            },
+        }
+    }
+
+    fn allocate<F: Future, K: Kind>(
+        self,
+        future: F,
+        scheduler: K::Scheduler,
+        joined: bool,
+    ) -> TaskPtr {
+        let state = State::new(joined);
+        cell::allocate::<F, K, D>(future, scheduler, self.details, state, ptr::null())
+    }
+
+    /// As [`new`](crate::new).
+    pub fn spawn<F, S>(self, future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        S: Schedule,
+    {
+        let task = self.allocate::<F, Anywhere<S>>(future, scheduler, true);
+        // SAFETY: a new task has one `Notified`.
+        let notified = unsafe { Notified::from_raw(task) };
+        // SAFETY: made with a join handle, which is this.
+        let join = unsafe { JoinHandle::from_raw(task) };
+        (notified, join)
+    }
+
+    /// As [`new_detached`](crate::new_detached).
+    pub fn spawn_detached<F, S>(self, future: F, scheduler: S) -> Notified<S>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        S: Schedule,
+    {
+        let task = self.allocate::<F, Anywhere<S>>(future, scheduler, false);
+        // SAFETY: a new task has one `Notified`.
+        unsafe { Notified::from_raw(task) }
+    }
+
+    /// As [`spawn`](crate::spawn).
+    pub fn spawn_with<F, C>(self, future: F, schedule: C) -> (Runnable, JoinHandle<F::Output>)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        C: Fn(Runnable) + Send + Sync + 'static,
+    {
+        let task = self.allocate::<F, ByClosure<C>>(future, schedule, true);
+        // SAFETY: a new task has one `Notified`.
+        let notified = unsafe { Notified::from_raw(task) };
+        // SAFETY: made with a join handle, which is this.
+        let join = unsafe { JoinHandle::from_raw(task) };
+        (notified, join)
+    }
+
+    /// As [`LocalOwned::spawn`].
+    pub fn spawn_local<F, S>(
+        self,
+        list: &LocalOwned<S>,
+        future: F,
+        scheduler: S,
+    ) -> (LocalNotified<S>, JoinHandle<F::Output>)
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+        S: ScheduleLocal,
+    {
+        let task = list.adopt(future, scheduler, self.details, true);
+        // SAFETY: a new task has one `Notified`.
+        let notified = unsafe { LocalNotified::from_raw(task) };
+        // SAFETY: made with a join handle, which is this.
+        let join = unsafe { JoinHandle::from_raw(task) };
+        (notified, join)
+    }
+
+    /// As [`LocalOwned::spawn_detached`].
+    pub fn spawn_local_detached<F, S>(
+        self,
+        list: &LocalOwned<S>,
+        future: F,
+        scheduler: S,
+    ) -> LocalNotified<S>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+        S: ScheduleLocal,
+    {
+        let task = list.adopt(future, scheduler, self.details, false);
+        // SAFETY: a new task has one `Notified`.
+        unsafe { LocalNotified::from_raw(task) }
+    }
+}

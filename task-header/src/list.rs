@@ -1,0 +1,274 @@
+//! The list of one owner's tasks, and the stack on which others give tasks back to it.
+//!
+//! 1. Links are touched by the owner alone: it has the `Links`, exclusively or on its own thread.
+//! 2. A task leaves the list only after `COMPLETE`, when it can never be queued again.
+//! 3. A task that completes elsewhere is pushed on the owner's stack by the thread that completed it, once; its queue link is free
+//!    by then and serves the stack. The owner unlinks it, gives up `LISTED`, and frees the cell if that was the last reference.
+//!    A task of one thread that is queued is pushed by whoever holds its one `Notified`, in whose place it is then on the stack.
+//! 4. The stack outlives every task that names it: a list that is dropped with tasks in it leaks it.
+//! 5. A tag in the stack's head says that the owner wants to be woken. It is set by the owner with a read-modify-write: a push before that
+//!    is found by the owner's next look, which comes after; a push that follows sees the tag, takes it away and wakes. The owner sets it
+//!    again as it empties the stack, so that it is there whenever the stack is empty. The waker is cloned before the push: after it the owner may be gone.
+use crate::{
+    cell::{Links as Neighbours, TaskPtr, header, trailer},
+    panics,
+    state::{Duty, State},
+};
+use core::{ptr, ptr::NonNull, task::Waker};
+use sync_shim::{
+    alloc::{Layout, alloc, dealloc},
+    atomic::{
+        AtomicPtr,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        Retire,
+    },
+};
+
+/// The stack of one owner.
+pub(crate) struct Releases {
+    /// The newest task, its lowest bit the tag of rule 5.
+    head: AtomicPtr<crate::cell::Header>,
+    owner: Waker,
+}
+
+const WAKE: usize = 1;
+
+impl Releases {
+    /// Gives a task to its owner. One read-modify-write, and the owner's wake if it waits for one. Contains its waker's panics.
+    ///
+    /// # Safety
+    /// The task is in the owner's list, which `this` belongs to. It is complete and pushed for the first time since, or the caller holds its one `Notified`, which this consumes.
+    ///
+    /// By pointer: once the task is pushed the owner may free `this`, while a reference would have to be good until the end.
+    pub(crate) unsafe fn push(this: NonNull<Self>, task: TaskPtr) {
+        // SAFETY: LISTED, which the task holds until it is pushed, keeps `this`.
+        let stack = unsafe { &(*this.as_ptr()).head };
+        // Ordering: Relaxed, the exchange below confirms what was read.
+        let mut head = stack.load(Relaxed);
+        let mut owner = None;
+        let wake = loop {
+            let wanted = head.addr() & WAKE != 0;
+            if wanted && owner.is_none() {
+                // SAFETY: as above.
+                let waker = unsafe { &(*this.as_ptr()).owner };
+                panics::contain(|| owner = Some(waker.clone()));
+            }
+            let next = NonNull::new(head.map_addr(|a| a & !WAKE));
+            // SAFETY: LISTED keeps the task alive until the owner has taken it.
+            let header = unsafe { header(task) };
+            // SAFETY: the task is never queued again, or this holds its `Notified`: its link is this thread's.
+            header.queue_next.with_mut(|link| unsafe { *link = next });
+            // Ordering: Release publishes the link, and what this thread did to the task, to `take`.
+            match stack.compare_exchange_weak(head, task.as_ptr(), Release, Relaxed) {
+                Ok(_) => break wanted,
+                Err(now) => head = now,
+            }
+        };
+        if let Some(owner) = owner {
+            panics::contain(|| if wake { owner.wake() } else { drop(owner) });
+        }
+    }
+
+    /// Takes all. One read-modify-write if there is anything.
+    fn take(&self, watched: bool) -> Option<TaskPtr> {
+        if self.is_empty() {
+            return None;
+        }
+        let empty = ptr::null_mut::<crate::cell::Header>().map_addr(|_| usize::from(watched));
+        // Ordering: Acquire pairs with `push`.
+        NonNull::new(self.head.swap(empty, Acquire).map_addr(|a| a & !WAKE))
+    }
+
+    fn is_empty(&self) -> bool {
+        // Ordering: Relaxed, a look; what is missed is found by the next one, and where the owner wants to be woken the
+        // pusher does so after its push.
+        self.head.load(Relaxed).map_addr(|a| a & !WAKE).is_null()
+    }
+}
+
+/// The list itself, untyped.
+pub(crate) struct Links {
+    first: Option<TaskPtr>,
+    len: usize,
+    watched: bool,
+    /// The stack, which outlives the tasks of the list (rule 4).
+    pub(crate) releases: NonNull<Releases>,
+}
+
+impl Links {
+    /// An empty list. `watched`: the owner is woken when something comes onto the stack.
+    pub(crate) fn new(owner: Waker, watched: bool) -> Self {
+        let layout = Layout::new::<Releases>();
+        // SAFETY: the layout has a size.
+        let block = unsafe { alloc(layout) }.cast::<Releases>();
+        let Some(releases) = NonNull::new(block) else {
+            ::alloc::alloc::handle_alloc_error(layout)
+        };
+        let head = ptr::null_mut::<crate::cell::Header>().map_addr(|_| usize::from(watched));
+        let value = Releases {
+            head: AtomicPtr::new(head),
+            owner,
+        };
+        // SAFETY: the block is fresh and of this layout.
+        unsafe { releases.write(value) };
+        Self {
+            first: None,
+            len: 0,
+            watched,
+            releases,
+        }
+    }
+
+    fn releases(&self) -> &Releases {
+        // SAFETY: freed only in `drop`, and only borrowed shared until then.
+        unsafe { self.releases.as_ref() }
+    }
+
+    pub(crate) fn owns(&self, owner: *const Releases) -> bool {
+        ptr::eq(self.releases.as_ptr(), owner)
+    }
+
+    pub(crate) fn first(&self) -> Option<TaskPtr> {
+        self.first
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether something is on the stack. A hint.
+    pub(crate) fn has_releases(&self) -> bool {
+        !self.releases().is_empty()
+    }
+
+    /// Puts a task in that is not in a list yet.
+    ///
+    /// # Safety
+    /// The calling thread runs the task, which is in no list, and sets LISTED next.
+    pub(crate) unsafe fn link(&mut self, task: TaskPtr) {
+        let owner = self.releases.as_ptr().cast_const();
+        // SAFETY: the run keeps the task alive.
+        let header = unsafe { header(task) };
+        // SAFETY: not LISTED, so the running thread alone looks at it.
+        header.owner.with_mut(|slot| unsafe { *slot = owner });
+        // SAFETY: passed on.
+        unsafe { self.link_owned(task) };
+    }
+
+    /// Puts a task in that names this list's stack already.
+    ///
+    /// # Safety
+    /// Nobody else has the task, which is in no list; LISTED is set, or set next.
+    pub(crate) unsafe fn link_owned(&mut self, task: TaskPtr) {
+        let next = self.first.replace(task);
+        self.len += 1;
+        // SAFETY: the run keeps the task alive; its links are the owner's (rule 1).
+        unsafe { set(task, |links| *links = Neighbours { prev: None, next }) };
+        if let Some(next) = next {
+            // SAFETY: a listed task is live.
+            unsafe { set(next, |links| links.prev = Some(task)) };
+        }
+    }
+
+    /// Takes a task out.
+    ///
+    /// # Safety
+    /// The task is in this list.
+    pub(crate) unsafe fn unlink(&mut self, task: TaskPtr) {
+        let mut at = Neighbours::default();
+        // SAFETY: a listed task is live.
+        unsafe { set(task, |links| at = core::mem::take(links)) };
+        match at.prev {
+            // SAFETY: as above.
+            Some(prev) => unsafe { set(prev, |links| links.next = at.next) },
+            None => self.first = at.next,
+        }
+        if let Some(next) = at.next {
+            // SAFETY: as above.
+            unsafe { set(next, |links| links.prev = at.prev) };
+        }
+        self.len -= 1;
+    }
+
+    /// Takes what others have pushed, the newest first.
+    pub(crate) fn take(&mut self) -> Option<TaskPtr> {
+        self.releases().take(self.watched)
+    }
+
+    /// Takes a complete task out for good.
+    ///
+    /// # Safety
+    /// The task is complete, in this list, and on no stack.
+    pub(crate) unsafe fn release(&mut self, task: TaskPtr) -> Duty {
+        // SAFETY: passed on.
+        unsafe { self.unlink(task) };
+        // SAFETY: LISTED keeps the task alive until this transition.
+        unsafe { state(task) }.release_listed()
+    }
+
+    /// From now on the owner is woken by a push.
+    pub(crate) fn watch(&mut self) {
+        if core::mem::replace(&mut self.watched, true) {
+            return;
+        }
+        let releases = self.releases();
+        // Ordering: Relaxed, the exchange below confirms what was read.
+        let mut head = releases.head.load(Relaxed);
+        loop {
+            let tagged = head.map_addr(|a| a | WAKE);
+            // Ordering: AcqRel keeps the pushes so far and their links for `take` (a release
+            // sequence), and orders this before the owner's next look.
+            match releases
+                .head
+                .compare_exchange_weak(head, tagged, AcqRel, Relaxed)
+            {
+                Ok(_) => break,
+                Err(now) => head = now,
+            }
+        }
+    }
+}
+
+/// The one after `task` in what [`Links::take`] gave.
+///
+/// # Safety
+/// The caller has taken the task, and not given it on yet.
+pub(crate) unsafe fn next_taken(task: TaskPtr) -> Option<TaskPtr> {
+    // SAFETY: LISTED keeps the task alive.
+    let header = unsafe { header(task) };
+    // SAFETY: the links of what was taken are the caller's.
+    header.queue_next.with_mut(|link| unsafe { (*link).take() })
+}
+
+/// # Safety
+/// As for [`header`].
+unsafe fn state<'a>(task: TaskPtr) -> &'a State {
+    // SAFETY: passed on.
+    &unsafe { header(task) }.state
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        if self.len != 0 {
+            return; // Rule 4.
+        }
+        let releases = self.releases.as_ptr();
+        // SAFETY: no task is left that names it, and no handle of it but this.
+        unsafe { &mut *releases }.head.retire();
+        // SAFETY: initialised, dropped once.
+        unsafe { releases.drop_in_place() };
+        // SAFETY: `new` got the block with this layout.
+        unsafe { dealloc(releases.cast(), Layout::new::<Releases>()) };
+    }
+}
+
+/// Edits the links of a task.
+///
+/// # Safety
+/// The task is live and the caller is its owner, with no other borrow of its links.
+pub(crate) unsafe fn set(task: TaskPtr, edit: impl FnOnce(&mut Neighbours)) {
+    // SAFETY: the caller says that the task is live.
+    let trailer = unsafe { trailer(task) };
+    // SAFETY: the caller is the owner (rule 1).
+    trailer.links.with_mut(|links| edit(unsafe { &mut *links }));
+}

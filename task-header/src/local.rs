@@ -1,0 +1,371 @@
+//! Tasks of one thread: their futures need not be `Send`, and are polled and dropped where they were spawned.
+//!
+//! 1. A task is put into its owner's list when it is spawned, `LISTED` from the start, and stays in it until it is complete. So
+//!    it never becomes an orphan, and its owner's stack, which outlives what is in the list, is there for every `LocalNotified`.
+//! 2. A `LocalNotified` may be in any thread's hands, since any thread may wake. All that it can do there is to be queued, and to be sent
+//!    to its owner over the stack. Its drop aborts the task and sends it: the owner's run of it drops the future.
+//! 3. Only [`LocalOwned`] runs a task, after comparing the task's owner with itself. It can't leave its thread, so that a future is
+//!    touched by one thread alone.
+//! 4. The list is borrowed for a step at a time, in which no code of users runs; so a task may spawn, run others and cancel, from within its poll.
+use crate::{
+    Id, JoinHandle, WakeKind,
+    builder::Builder,
+    cell::{self, Kind, TaskPtr, details, header},
+    details::Details,
+    list::{Links, Releases, next_taken, set},
+    raw::{self, Keep, RunEnd},
+    state::{Duty, State},
+};
+use core::{
+    cell::{Cell, UnsafeCell},
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    panic::Location,
+    ptr::NonNull,
+    task::Waker,
+};
+
+/// Where the tasks of one thread go when they are to run.
+///
+/// As [`Schedule`](crate::Schedule), for tasks whose futures stay on their thread.
+pub trait ScheduleLocal: Send + Sync + Sized + 'static {
+    /// Queues a task. Runs wherever the task is woken, as a rule on another thread than the task's:
+    /// then the task has to get back, and [`LocalNotified::send`] is one way.
+    fn schedule(task: LocalNotified<Self>, why: WakeKind);
+}
+
+/// A task of one thread that was spawned or woken and waits for its run. One word.
+///
+/// It may be queued anywhere, but only its list can run it, on that list's thread. Dropping it cancels the task: there, too, when the owner
+/// next looks at what it was sent.
+///
+/// ```compile_fail,E0599
+/// fn run<S: task_header::ScheduleLocal>(task: task_header::LocalNotified<S>) {
+///     let _ = task.run();
+/// }
+/// ```
+pub struct LocalNotified<S: ScheduleLocal> {
+    task: TaskPtr,
+    scheduler: PhantomData<S>,
+}
+
+// SAFETY: it reaches the state word, the scheduler, which is `Send + Sync`, and the owner's stack; never the future.
+unsafe impl<S: ScheduleLocal> Send for LocalNotified<S> {}
+
+// SAFETY: a shared one reaches only the scheduler, which is `Sync`, and the details, which are too.
+unsafe impl<S: ScheduleLocal> Sync for LocalNotified<S> {}
+
+impl<S: ScheduleLocal> LocalNotified<S> {
+    /// # Safety
+    /// The caller holds the one `Notified` of a task of one thread with this scheduler.
+    pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
+        Self {
+            task,
+            scheduler: PhantomData,
+        }
+    }
+
+    fn into_raw(self) -> TaskPtr {
+        ManuallyDrop::new(self).task
+    }
+
+    pub(crate) fn owner(&self) -> NonNull<Releases> {
+        // SAFETY: a `Notified` is a reference.
+        let header = unsafe { header(self.task) };
+        // SAFETY: constant from the spawn on (rule 1).
+        let owner = header.owner.with(|owner| unsafe { *owner });
+        // SAFETY: a listed task's owner is not null.
+        unsafe { NonNull::new_unchecked(owner.cast_mut()) }
+    }
+
+    /// The scheduler that the task was spawned with.
+    pub fn scheduler(&self) -> &S {
+        // SAFETY: a `Notified` is a reference, and `S` its task's scheduler.
+        unsafe { cell::scheduler(self.task) }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> Id {
+        Id::of(self.task)
+    }
+
+    /// The name that its [`Builder`] gave it.
+    pub fn name(&self) -> Option<&str> {
+        // SAFETY: a `Notified` is a reference.
+        unsafe { details(self.task) }.name()
+    }
+
+    /// Where it was spawned, if its [`Builder`] was asked to keep that.
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: as above.
+        unsafe { details(self.task) }.location()
+    }
+
+    /// The data that its [`Builder`] was given, if it is an `M`.
+    pub fn metadata<M: 'static>(&self) -> Option<&M> {
+        // SAFETY: as above.
+        let metadata = unsafe { details(self.task) }.metadata();
+        metadata?.downcast_ref()
+    }
+
+    /// Sends the task to its list, whose owner is woken and finds it with [`LocalOwned::receive`]. One
+    /// read-modify-write, and the wake if it is the first since the owner looked.
+    pub fn send(self) {
+        let owner = self.owner();
+        // SAFETY: in that owner's list (rule 1), and this was the one `Notified`.
+        unsafe { Releases::push(owner, self.into_raw()) };
+    }
+}
+
+impl<S: ScheduleLocal> Drop for LocalNotified<S> {
+    fn drop(&mut self) {
+        // SAFETY: a `Notified` is a reference.
+        let duty = unsafe { header(self.task) }.state.abort();
+        debug_assert_eq!(duty, Duty::Nothing, "it is notified already");
+        // SAFETY: in that owner's list (rule 1), and this is the one `Notified`, which goes.
+        unsafe { Releases::push(self.owner(), self.task) };
+    }
+}
+
+impl<S: ScheduleLocal> fmt::Debug for LocalNotified<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LocalNotified").field(&self.id()).finish()
+    }
+}
+
+/// How a run on the task's thread ended.
+#[must_use = "a notified task that is dropped is cancelled"]
+#[derive(Debug)]
+pub enum LocalRan<S: ScheduleLocal> {
+    /// The future is done, by completion, panic or abort.
+    Complete,
+    /// The future waits for a wake.
+    Pending,
+    /// The future was woken during its poll: queue it again.
+    Notified(LocalNotified<S>),
+    /// Nothing was done: the task is another list's.
+    NotOwned(LocalNotified<S>),
+}
+
+/// The live tasks of one thread. It can't leave its thread, and all its tasks were spawned through it.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>(_: T) {}
+/// fn list<S: task_header::ScheduleLocal>(list: task_header::LocalOwned<S>) {
+///     send(list);
+/// }
+/// ```
+///
+/// Its drop cancels the tasks that are idle or on their way to it. One that is still queued elsewhere is never dropped, nor its cell freed:
+/// drop the queues before the list.
+pub struct LocalOwned<S> {
+    links: UnsafeCell<Links>,
+    /// What was taken from the stack and not given out yet, the oldest first.
+    received: Cell<Option<TaskPtr>>,
+    scheduler: PhantomData<fn() -> S>,
+    stays: PhantomData<*const ()>,
+}
+
+impl<S: ScheduleLocal> LocalOwned<S> {
+    /// An empty list. `owner` is woken when a task comes over the stack.
+    pub fn new(owner: Waker) -> Self {
+        Self {
+            links: UnsafeCell::new(Links::new(owner, true)),
+            received: Cell::new(None),
+            scheduler: PhantomData,
+            stays: PhantomData,
+        }
+    }
+
+    /// A new task, to be run or queued, and the handle to wait for it. One allocation, no read-modify-write.
+    pub fn spawn<F>(&self, future: F, scheduler: S) -> (LocalNotified<S>, JoinHandle<F::Output>)
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        Builder::new().spawn_local(self, future, scheduler)
+    }
+
+    /// A new task that nobody waits for.
+    pub fn spawn_detached<F>(&self, future: F, scheduler: S) -> LocalNotified<S>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        Builder::new().spawn_local_detached(self, future, scheduler)
+    }
+
+    pub(crate) fn adopt<F: Future, D: Details>(
+        &self,
+        future: F,
+        scheduler: S,
+        details: D,
+        joined: bool,
+    ) -> TaskPtr {
+        let state = State::new_listed(joined);
+        let owner = self.address().as_ptr().cast_const();
+        let task = cell::allocate::<F, Here<S>, D>(future, scheduler, details, state, owner);
+        // SAFETY: new, it names this list and is in none.
+        self.with_links(|links| unsafe { links.link_owned(task) });
+        task
+    }
+
+    /// Runs a task of this list once. Costs as [`Notified::run`](crate::Notified::run) does.
+    pub fn run(&self, task: LocalNotified<S>) -> LocalRan<S> {
+        if !self.owns(&task) {
+            return LocalRan::NotOwned(task);
+        }
+        let task = task.into_raw();
+        // SAFETY: this was the one `Notified`, of a task of this list and so of this thread.
+        match unsafe { raw::run(task, || self.keep()) } {
+            RunEnd::Complete => LocalRan::Complete,
+            RunEnd::Pending => LocalRan::Pending,
+            // SAFETY: the run gave the one `Notified` back.
+            RunEnd::Notified => LocalRan::Notified(unsafe { LocalNotified::from_raw(task) }),
+        }
+    }
+
+    /// Drops the future of a queued task of this list in place of running it.
+    ///
+    /// # Errors
+    /// Gives the task back if it is another list's.
+    pub fn cancel(&self, task: LocalNotified<S>) -> Result<(), LocalNotified<S>> {
+        if !self.owns(&task) {
+            return Err(task);
+        }
+        // SAFETY: this was the one `Notified`, of a task of this list and so of this thread; rule 4.
+        unsafe { raw::cancel(task.into_raw(), self.keep()) };
+        Ok(())
+    }
+
+    /// Whether the task is this list's.
+    pub fn owns(&self, task: &LocalNotified<S>) -> bool {
+        self.address() == task.owner()
+    }
+
+    /// The next task that was sent to this list, the oldest first; also those whose `LocalNotified` was dropped, which
+    /// end when they are run. A load if there is none, else one read-modify-write for all that are there.
+    pub fn receive(&self) -> Option<LocalNotified<S>> {
+        let task = self.receive_raw()?;
+        // SAFETY: it was sent in place of the one `Notified`.
+        Some(unsafe { LocalNotified::from_raw(task) })
+    }
+}
+
+impl<S> LocalOwned<S> {
+    /// Rule 4: `f` is a step that runs no code of users.
+    fn with_links<R>(&self, f: impl FnOnce(&mut Links) -> R) -> R {
+        // SAFETY: this thread's alone, and no step runs within another.
+        f(unsafe { &mut *self.links.get() })
+    }
+
+    /// This list, which is live while `self` is borrowed, and borrowed a step at a time (rule 4).
+    fn keep(&self) -> Keep {
+        // SAFETY: the cell's place is not at null.
+        Keep::In(unsafe { NonNull::new_unchecked(self.links.get()) })
+    }
+
+    pub(crate) fn address(&self) -> NonNull<Releases> {
+        self.with_links(|links| links.releases)
+    }
+
+    fn receive_raw(&self) -> Option<TaskPtr> {
+        loop {
+            while let Some(task) = self.received.take() {
+                // SAFETY: received, so its link is this list's.
+                self.received.set(unsafe { next_taken(task) });
+                // SAFETY: LISTED keeps it alive.
+                if !unsafe { header(task) }.state.is_complete() {
+                    return Some(task);
+                }
+                // Without `std` a panic ends a run without its list.
+                // SAFETY: complete, in this list, and off the stack.
+                let duty = self.with_links(|links| unsafe { links.release(task) });
+                if let Duty::Dealloc = duty {
+                    // SAFETY: no reference is left.
+                    unsafe { raw::dealloc(task) };
+                }
+            }
+            let mut newest = self.with_links(Links::take)?;
+            // SAFETY: just taken.
+            while let Some(older) = unsafe { next_taken(newest) } {
+                self.put_first(newest);
+                newest = older;
+            }
+            self.put_first(newest);
+        }
+    }
+
+    fn put_first(&self, task: TaskPtr) {
+        let first = self.received.replace(Some(task));
+        // SAFETY: LISTED keeps it alive.
+        let header = unsafe { header(task) };
+        // SAFETY: off the stack, or the caller has its `Notified`: the link is this list's.
+        header.queue_next.with_mut(|link| unsafe { *link = first });
+    }
+
+    /// Aborts every task of the list. The idle ones are received at once; the others end where they turn up.
+    /// One read-modify-write a task.
+    pub fn abort_all(&self) {
+        let mut next = self.with_links(|links| links.first());
+        while let Some(task) = next {
+            // No code of users runs in this loop, so that the list stays as it is.
+            // SAFETY: a listed task is live, and its links this thread's.
+            unsafe { set(task, |links| next = links.next) };
+            // SAFETY: LISTED keeps it alive.
+            if let Duty::Submit = unsafe { header(task) }.state.abort() {
+                self.put_first(task);
+            }
+        }
+    }
+
+    /// Tasks in the list: all that were spawned and are not done.
+    pub fn len(&self) -> usize {
+        self.with_links(|links| links.len())
+    }
+
+    /// Whether no task is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether [`receive`](Self::receive) would find something. A hint, of one load.
+    pub fn has_received(&self) -> bool {
+        let first = self.received.get();
+        first.is_some() || self.with_links(|links| links.has_releases())
+    }
+}
+
+impl<S> Drop for LocalOwned<S> {
+    fn drop(&mut self) {
+        self.abort_all();
+        while let Some(task) = self.receive_raw() {
+            // SAFETY: received in place of its `Notified`; a task of this list and so of this thread; rule 4.
+            unsafe { raw::cancel(task, self.keep()) };
+        }
+    }
+}
+
+impl<S> fmt::Debug for LocalOwned<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalOwned").finish_non_exhaustive()
+    }
+}
+
+/// Tasks of one thread.
+pub(crate) struct Here<S>(PhantomData<S>);
+
+impl<S: ScheduleLocal> Kind for Here<S> {
+    type Scheduler = S;
+
+    unsafe fn schedule(task: TaskPtr, why: WakeKind) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        let notified = unsafe { LocalNotified::from_raw(task) };
+        S::schedule(notified, why);
+    }
+}
+
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
