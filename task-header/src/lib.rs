@@ -8,9 +8,15 @@ mod builder;
 mod cell;
 mod details;
 mod error;
+#[cfg(feature = "std")]
+mod gate;
 mod join;
+#[cfg(feature = "std")]
+mod join_set;
 mod list;
 mod local;
+#[cfg(feature = "std")]
+mod local_set;
 mod notified;
 mod owned;
 mod panics;
@@ -26,7 +32,11 @@ pub use cell::Header;
 pub use details::{Located, Named, With};
 pub use error::JoinError;
 pub use join::{AbortHandle, JoinHandle};
+#[cfg(feature = "std")]
+pub use join_set::JoinSet;
 pub use local::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal};
+#[cfg(feature = "std")]
+pub use local_set::LocalSet;
 pub use notified::{Notified, Ran};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]

@@ -1,0 +1,268 @@
+//! Many join handles, whichever is done first.
+//!
+//! | field | who may touch it |
+//! |---|---|
+//! | `JoinSet::slots`, `JoinSet::batch` | the set, exclusively |
+//! | `Done::ready` | under its lock |
+//! | `Done::waker` | the set registers, whoever makes `ready` non-empty wakes |
+//!
+//! 1. A member's join waker names its slot, and is woken once at most: by the completion, which pushes the slot on `ready`. A member that was complete
+//!    when it came is pushed on `batch` in its stead. So every complete member is in one of the two, once, until it is handed out.
+//! 2. Who pushes on an empty `ready` wakes. The set takes all of `ready` at a time, and says `Pending` only after it has registered and then
+//!    found `ready` empty. So none is missed.
+//! 3. A slot that turns up without a complete member in it, is one of a handle that was let go: it is passed over.
+use crate::{JoinError, JoinHandle};
+use alloc::{collections::VecDeque, vec::Vec};
+use core::{
+    fmt,
+    future::{Future, poll_fn},
+    mem::{replace, swap, take},
+    task::{Context, Poll},
+};
+use sync_shim::sync::{Arc, Mutex};
+use waker_vtable::{WakeRef, WakerCell, from_arc};
+
+/// A set of tasks that are waited for together, in the order in which they get done.
+///
+/// It takes handles, so that it is for every executor's tasks: one's own `spawn_in(&mut JoinSet, ..)` is a line. Its drop aborts
+/// all that are in it; [`detach_all`](Self::detach_all) lets them go on.
+///
+/// ```
+/// use std::{pin::pin, task::{Context, Poll, Waker}};
+/// use task_header::{JoinSet, LocalSet};
+///
+/// let local = LocalSet::new();
+/// let sum = async {
+///     let mut set: JoinSet<u32> = (1..=3).map(|n| local.spawn(async move { n })).collect();
+///     let mut sum = 0;
+///     while let Some(output) = set.join_next().await {
+///         sum += output.unwrap();
+///     }
+///     sum
+/// };
+/// let mut sum = pin!(local.run_until(sum));
+/// # let mut cx = Context::from_waker(Waker::noop());
+/// # let Poll::Ready(sum) = (0..9).map(|_| sum.as_mut().poll(&mut cx)).find(Poll::is_ready).unwrap() else { panic!() };
+/// assert_eq!(sum, 6);
+/// ```
+pub struct JoinSet<T> {
+    slots: Vec<Slot<T>>,
+    /// The first of the empty slots, each of which names the next.
+    free: usize,
+    len: usize,
+    /// Slots that were taken from `ready`, and those that were complete when they came.
+    batch: VecDeque<usize>,
+    done: Arc<Done>,
+}
+
+enum Slot<T> {
+    Free { next: usize },
+    Member(JoinHandle<T>),
+}
+
+struct Done {
+    ready: Mutex<VecDeque<usize>>,
+    waker: WakerCell,
+}
+
+impl Done {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            ready: Mutex::new(VecDeque::new()),
+            waker: WakerCell::new(),
+        })
+    }
+}
+
+/// What a member's join waker wakes.
+struct Member {
+    slot: usize,
+    done: Arc<Done>,
+}
+
+impl WakeRef for Member {
+    fn wake(&self) {
+        let first = {
+            let mut ready = self.done.ready.lock();
+            ready.push_back(self.slot);
+            ready.len() == 1
+        };
+        if first {
+            self.done.waker.wake();
+        }
+    }
+}
+
+impl<T> JoinSet<T> {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: usize::MAX,
+            len: 0,
+            batch: VecDeque::new(),
+            done: Done::new(),
+        }
+    }
+
+    /// Adds a task. One allocation, and five read-modify-writes with what the completion pays. What the handle was polled with before is forgotten;
+    /// one that has given its output already is passed over.
+    pub fn insert(&mut self, mut handle: JoinHandle<T>) {
+        if handle.is_taken() {
+            return;
+        }
+        let slot = if self.free < self.slots.len() {
+            self.free
+        } else {
+            self.slots.push(Slot::Free { next: usize::MAX });
+            self.slots.len() - 1
+        };
+        let member = from_arc(Arc::new(Member {
+            slot,
+            done: self.done.clone(),
+        }));
+        if handle.watch(&member).is_err() {
+            self.batch.push_back(slot);
+        }
+        if let Slot::Free { next } = replace(&mut self.slots[slot], Slot::Member(handle)) {
+            self.free = next;
+        }
+        self.len += 1;
+    }
+
+    /// Tasks in the set, those that are done and were not handed out yet among them.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no task is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What came of a task that is done, if one is.
+    pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        loop {
+            while let Some(slot) = self.batch.pop_front() {
+                if let Some(output) = self.finish(slot) {
+                    return Some(output);
+                }
+            }
+            swap(&mut *self.done.ready.lock(), &mut self.batch);
+            if self.batch.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Rule 3.
+    fn finish(&mut self, slot: usize) -> Option<Result<T, JoinError>> {
+        let Slot::Member(handle) = &mut self.slots[slot] else {
+            return None;
+        };
+        let output = handle.try_take()?;
+        let next = replace(&mut self.free, slot);
+        self.slots[slot] = Slot::Free { next };
+        self.len -= 1;
+        Some(output)
+    }
+
+    /// Waits for the next task to be done: `None` when the set is empty.
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        if let Some(output) = self.try_join_next() {
+            return Poll::Ready(Some(output));
+        }
+        if self.is_empty() {
+            return Poll::Ready(None);
+        }
+        self.done.waker.register(cx.waker());
+        match self.try_join_next() {
+            Some(output) => Poll::Ready(Some(output)),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Waits for the next task to be done: `None` when the set is empty. Nothing is lost if this future is dropped.
+    pub fn join_next(&mut self) -> impl Future<Output = Option<Result<T, JoinError>>> {
+        poll_fn(|cx| self.poll_join_next(cx))
+    }
+
+    /// Waits for all tasks, in the order in which they get done. What came before an error is dropped, and the rest aborted.
+    ///
+    /// # Errors
+    /// The first task's that has one.
+    pub async fn join_all(mut self) -> Result<Vec<T>, JoinError> {
+        let mut outputs = Vec::with_capacity(self.len);
+        while let Some(output) = self.join_next().await {
+            outputs.push(output?);
+        }
+        Ok(outputs)
+    }
+
+    /// Aborts all tasks; they stay in the set until they are joined. One read-modify-write a task.
+    pub fn abort_all(&mut self) {
+        for slot in &self.slots {
+            if let Slot::Member(handle) = slot {
+                handle.abort();
+            }
+        }
+    }
+
+    /// Aborts all tasks and waits until they are gone. What came of them is dropped.
+    pub async fn shutdown(&mut self) {
+        self.abort_all();
+        while self.join_next().await.is_some() {}
+    }
+
+    /// Lets all tasks go on without the set, which is empty after that.
+    pub fn detach_all(&mut self) {
+        // A member that is done in this instant pushes its slot still: not on the list of later members.
+        self.done = Done::new();
+        self.batch.clear();
+        self.free = usize::MAX;
+        self.len = 0;
+        drop(take(&mut self.slots));
+    }
+}
+
+impl<T> Drop for JoinSet<T> {
+    fn drop(&mut self) {
+        self.abort_all();
+    }
+}
+
+impl<T> Default for JoinSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Extend<JoinHandle<T>> for JoinSet<T> {
+    fn extend<I: IntoIterator<Item = JoinHandle<T>>>(&mut self, handles: I) {
+        for handle in handles {
+            self.insert(handle);
+        }
+    }
+}
+
+impl<T> FromIterator<JoinHandle<T>> for JoinSet<T> {
+    fn from_iter<I: IntoIterator<Item = JoinHandle<T>>>(handles: I) -> Self {
+        let mut set = Self::new();
+        set.extend(handles);
+        set
+    }
+}
+
+impl<T> fmt::Debug for JoinSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinSet")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
+
+#[cfg(test)]
+mod models;

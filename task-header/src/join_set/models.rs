@@ -1,0 +1,72 @@
+//! A set and the threads in which its members complete.
+use crate::{JoinSet, Ran, Runnable, gate::Gate};
+use std::task::{Context, Poll};
+use sync_shim::{Model, model, thread};
+
+fn task(output: usize) -> (Runnable, crate::JoinHandle<usize>) {
+    crate::spawn(async move { output }, drop)
+}
+
+fn join_all(set: &mut JoinSet<usize>) -> usize {
+    let gate = Gate::new();
+    let waker = waker_vtable::from_arc(gate.clone());
+    let mut cx = Context::from_waker(&waker);
+    let mut sum = 0;
+    loop {
+        match set.poll_join_next(&mut cx) {
+            Poll::Ready(Some(output)) => sum += output.unwrap(),
+            Poll::Ready(None) => return sum,
+            Poll::Pending => gate.pass(),
+        }
+    }
+}
+
+/// A member completes while it is put in and waited for: it is handed out.
+///
+/// Bites: register after the second look in `poll_join_next` (it sleeps on); pass over the answer of `watch`.
+#[test]
+fn a_completion_against_insert_and_join_is_handed_out() {
+    Model::new().bound(3).branches(3_000).check(|| {
+        let (task, join) = task(1);
+        let running = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
+        let mut set = JoinSet::new();
+        set.insert(join);
+        assert_eq!(join_all(&mut set), 1);
+        running.join().unwrap();
+    });
+}
+
+/// Two members complete in two threads: one of them wakes, and both are handed out.
+///
+/// Bites: wake only when `ready` was not empty.
+#[test]
+fn two_completions_are_handed_out() {
+    Model::new().bound(2).branches(3_000).check(|| {
+        let mut set = JoinSet::new();
+        let others: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|n| {
+                let (task, join) = task(n);
+                set.insert(join);
+                thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)))
+            })
+            .collect();
+        assert_eq!(join_all(&mut set), 3);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// The set goes, aborting a member that completes.
+#[test]
+fn a_drop_against_a_completion_frees_once() {
+    model(|| {
+        let (task, join) = task(1);
+        let mut set = JoinSet::new();
+        set.insert(join);
+        let running = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
+        drop(set);
+        running.join().unwrap();
+    });
+}

@@ -1,0 +1,215 @@
+//! The set over tasks that a queue runs.
+use crate::{JoinSet, LocalSet, Runnable};
+use std::{
+    collections::VecDeque,
+    future::{Future, pending},
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread,
+};
+
+#[derive(Clone, Default)]
+struct Queue(Arc<Mutex<VecDeque<Runnable>>>);
+
+impl Queue {
+    fn spawn<F>(&self, future: F) -> crate::JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let queue = self.clone();
+        let (task, join) =
+            crate::spawn(future, move |task| queue.0.lock().unwrap().push_back(task));
+        task.schedule();
+        join
+    }
+
+    fn run_nth(&self, n: usize) {
+        let task = self.0.lock().unwrap().remove(n).unwrap();
+        let _ = task.run();
+    }
+
+    fn run_all(&self) {
+        loop {
+            let task = self.0.lock().unwrap().pop_front();
+            let Some(task) = task else { return };
+            let _ = task.run();
+        }
+    }
+}
+
+fn next<T>(set: &mut JoinSet<T>) -> Poll<Option<Result<T, crate::JoinError>>> {
+    pin!(set.join_next()).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn outputs_come_in_the_order_in_which_tasks_get_done() {
+    let queue = Queue::default();
+    let mut set: JoinSet<_> = (0..3).map(|n| queue.spawn(async move { n })).collect();
+    assert!(next(&mut set).is_pending());
+    queue.run_nth(2);
+    assert!(matches!(next(&mut set), Poll::Ready(Some(Ok(2)))));
+    queue.run_nth(0);
+    queue.run_nth(0);
+    assert_eq!(set.len(), 3 - 1);
+    assert!(matches!(set.try_join_next(), Some(Ok(0))));
+    assert!(matches!(set.try_join_next(), Some(Ok(1))));
+    assert!(matches!(next(&mut set), Poll::Ready(None)));
+}
+
+#[test]
+fn a_task_that_was_done_before_it_came_is_handed_out() {
+    let queue = Queue::default();
+    let join = queue.spawn(async { 1 });
+    queue.run_all();
+    let mut set = JoinSet::new();
+    set.insert(join);
+    assert!(matches!(next(&mut set), Poll::Ready(Some(Ok(1)))));
+}
+
+#[test]
+fn a_handle_that_has_given_its_output_is_no_member() {
+    let queue = Queue::default();
+    let mut join = queue.spawn(async { 1 });
+    queue.run_all();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pin!(&mut join).poll(&mut cx).is_ready());
+    let mut set = JoinSet::new();
+    set.insert(join);
+    assert!(set.is_empty());
+    assert!(matches!(next(&mut set), Poll::Ready(None)));
+}
+
+#[test]
+fn the_waiting_task_is_woken_once_for_a_burst() {
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    let waker = Waker::from(count.clone());
+    let mut cx = Context::from_waker(&waker);
+    let queue = Queue::default();
+    let mut set: JoinSet<_> = (0..5).map(|_| queue.spawn(async {})).collect();
+    assert!(set.poll_join_next(&mut cx).is_pending());
+    queue.run_all();
+    assert_eq!(count.0.load(Relaxed), 1);
+    for _ in 0..5 {
+        assert!(set.poll_join_next(&mut cx).is_ready());
+    }
+}
+
+#[test]
+fn a_dropped_set_aborts_and_a_detached_one_does_not() {
+    let queue = Queue::default();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let spawn = |queue: &Queue| {
+        let ran = ran.clone();
+        queue.spawn(async move {
+            ran.fetch_add(1, Relaxed);
+        })
+    };
+    let mut set = JoinSet::from_iter([spawn(&queue), spawn(&queue)]);
+    set.detach_all();
+    assert!(set.is_empty());
+    drop(set);
+    drop(JoinSet::from_iter([spawn(&queue)]));
+    queue.run_all();
+    assert_eq!(ran.load(Relaxed), 2);
+}
+
+#[test]
+fn what_was_detached_does_not_turn_up_again() {
+    let queue = Queue::default();
+    let mut set = JoinSet::from_iter([queue.spawn(async { 1 })]);
+    set.detach_all();
+    set.insert(queue.spawn(async { 2 }));
+    queue.run_all();
+    assert!(matches!(next(&mut set), Poll::Ready(Some(Ok(2)))));
+    assert!(matches!(next(&mut set), Poll::Ready(None)));
+}
+
+#[test]
+fn shutdown_waits_until_all_are_gone() {
+    let local = LocalSet::new();
+    let run = async {
+        let mut set: JoinSet<()> = (0..3).map(|_| local.spawn(pending())).collect();
+        set.shutdown().await;
+        assert!(set.is_empty());
+    };
+    let mut run = pin!(local.run_until(run));
+    let mut cx = Context::from_waker(Waker::noop());
+    while run.as_mut().poll(&mut cx).is_pending() {}
+    assert!(local.is_empty());
+}
+
+#[test]
+fn join_all_ends_with_the_first_error_and_aborts_the_rest() {
+    let queue = Queue::default();
+    let set: JoinSet<u8> = [true, false]
+        .map(|bad| {
+            queue.spawn(async move {
+                assert!(!bad, "on purpose");
+                1
+            })
+        })
+        .into_iter()
+        .collect();
+    queue.run_nth(0);
+    let all = pin!(set.join_all());
+    let Poll::Ready(Err(error)) = all.poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("no error")
+    };
+    assert!(error.is_panic());
+    queue.run_all();
+}
+
+#[test]
+fn slots_are_used_again() {
+    let queue = Queue::default();
+    let mut set = JoinSet::new();
+    for n in 0..100 {
+        set.insert(queue.spawn(async move { n }));
+        set.insert(queue.spawn(async move { n }));
+        queue.run_all();
+        assert!(matches!(set.try_join_next(), Some(Ok(m)) if m == n));
+        assert!(matches!(set.try_join_next(), Some(Ok(m)) if m == n));
+        assert!(set.try_join_next().is_none());
+    }
+    assert_eq!(set.slots.len(), 2);
+}
+
+#[test]
+fn every_member_is_handed_out_once_while_others_complete() {
+    let queue = Queue::default();
+    let mut set: JoinSet<usize> = (0..500).map(|n| queue.spawn(async move { n })).collect();
+    let running = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.run_all())
+    };
+    let mut seen = vec![0; 500];
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        match set.poll_join_next(&mut cx) {
+            Poll::Ready(Some(output)) => seen[output.unwrap()] += 1,
+            Poll::Ready(None) => break,
+            Poll::Pending => thread::park(),
+        }
+    }
+    running.join().unwrap();
+    assert!(seen.iter().all(|&times| times == 1));
+}
+
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,300 @@
+//! A queue and a list of tasks of one thread, as one future.
+//!
+//! | field | who may touch it |
+//! |---|---|
+//! | `owned`, `queue` | this thread |
+//! | `waker` | the polling thread registers, anyone wakes |
+//!
+//! 1. A task woken on this thread while the set polls goes to `queue`; any other goes over the list's stack, the first since the last look waking
+//!    `waker`. A task spawned while the set doesn't poll goes to `queue` and wakes `waker`.
+//! 2. The set says `Pending` only after it has registered its waker and then found `queue` and stack empty, or has woken itself. So whatever
+//!    comes after that look wakes it.
+//! 3. No code of users runs while `queue` is borrowed.
+//! 4. Its drop waits for the tasks that other threads have woken and not yet sent. Between the two nobody's code runs but this crate's.
+use crate::{
+    Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind,
+    details::Details, gate::Gate, list::Releases,
+};
+use alloc::collections::VecDeque;
+use core::{
+    cell::{Cell, RefCell},
+    fmt,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    ptr::{self, NonNull},
+    task::{Context, Poll, Waker},
+};
+use sync_shim::sync::Arc;
+use waker_vtable::{WakeRef, WakerCell, from_arc};
+
+/// Runs in a poll before others on the thread get their turn.
+const RUNS: usize = 61;
+
+sync_shim::thread_local! {
+    static POLLING: Cell<*const Polled> = const { Cell::new(ptr::null()) };
+}
+
+/// The set that this thread polls.
+struct Polled {
+    owner: NonNull<Releases>,
+    queue: *const RefCell<VecDeque<Task>>,
+}
+
+type Task = LocalNotified<InSet>;
+
+/// The scheduler of a set's tasks: who they belong to, their header says.
+struct InSet;
+
+impl ScheduleLocal for InSet {
+    fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+        let polled = POLLING.try_with(Cell::get).unwrap_or(ptr::null());
+        // SAFETY: set for as long as the poll borrows it.
+        if let Some(polled) = unsafe { polled.as_ref() }
+            && polled.owner == task.owner()
+        {
+            // SAFETY: as above.
+            let queue = unsafe { &*polled.queue };
+            queue.borrow_mut().push_back(task);
+        } else {
+            task.send();
+        }
+    }
+}
+
+struct Waiter(WakerCell);
+
+impl WakeRef for Waiter {
+    fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+/// Tasks of one thread, and the future that runs them.
+///
+/// Their futures need not be `Send`. They run while the set is polled: [`run_until`](Self::run_until) another future is done, or until all are
+/// done, which is when the set as a future is. The set polls in rounds of 61, so that others on the thread get their turn.
+/// Its drop cancels what is left, here and now; if another thread is about to wake one of them, it waits for that instant to pass.
+///
+/// ```
+/// use std::{cell::Cell, pin::pin, rc::Rc, task::{Context, Poll, Waker}};
+/// use task_header::LocalSet;
+///
+/// let set = LocalSet::new();
+/// let count = Rc::new(Cell::new(0));
+/// let tasks: Vec<_> = (0..3)
+///     .map(|n| {
+///         let count = count.clone();
+///         set.spawn(async move { count.set(count.get() + n) })
+///     })
+///     .collect();
+/// let all = set.run_until(async {
+///     for task in tasks {
+///         task.await.unwrap();
+///     }
+/// });
+/// # let mut all = pin!(all);
+/// # while all.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
+/// assert_eq!(count.get(), 3);
+/// ```
+///
+/// It stays on its thread:
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>(_: T) {}
+/// send(task_header::LocalSet::new());
+/// ```
+pub struct LocalSet {
+    /// Before the list, so that its tasks are sent there by its drop.
+    queue: RefCell<VecDeque<Task>>,
+    owned: LocalOwned<InSet>,
+    waiter: Arc<Waiter>,
+}
+
+impl LocalSet {
+    /// An empty set.
+    pub fn new() -> Self {
+        let waiter = Arc::new(Waiter(WakerCell::new()));
+        Self {
+            queue: RefCell::default(),
+            owned: LocalOwned::new(from_arc(waiter.clone())),
+            waiter,
+        }
+    }
+
+    /// Spawns a task that runs while the set is polled.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.spawn_as(Builder::new(), future)
+    }
+
+    /// Spawns a task that nobody waits for.
+    pub fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.accept(self.owned.spawn_detached(future, InSet));
+    }
+
+    /// Spawns what a builder was told of.
+    pub fn spawn_as<D, F>(&self, builder: Builder<D>, future: F) -> JoinHandle<F::Output>
+    where
+        D: Details,
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let (task, join) = builder.spawn_local(&self.owned, future, InSet);
+        self.accept(task);
+        join
+    }
+
+    fn accept(&self, task: Task) {
+        self.queue.borrow_mut().push_back(task);
+        if !self.is_polled() {
+            self.waiter.0.wake();
+        }
+    }
+
+    fn is_polled(&self) -> bool {
+        let polled = POLLING.with(Cell::get);
+        // SAFETY: set for as long as the poll borrows it.
+        let polled = unsafe { polled.as_ref() };
+        polled.is_some_and(|polled| polled.owner == self.owned.address())
+    }
+
+    /// Aborts all tasks. They are gone after the set's next polls, or with the set.
+    pub fn abort_all(&self) {
+        self.owned.abort_all();
+        if !self.is_polled() {
+            self.waiter.0.wake();
+        }
+    }
+
+    /// Tasks that are not done.
+    pub fn len(&self) -> usize {
+        self.owned.len()
+    }
+
+    /// Whether all tasks are done.
+    pub fn is_empty(&self) -> bool {
+        self.owned.is_empty()
+    }
+
+    /// Runs the tasks until `future` is done, and gives what came of it.
+    pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
+                return Poll::Ready(output);
+            }
+            // What the tasks do for the future wakes it, and so this.
+            let _ = self.poll_tasks(cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Runs up to 61 tasks that are ready; `Ready` when none is left at all. Wakes itself when more are ready.
+    ///
+    /// For those who drive the set by hand.
+    pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.polling(|| {
+            for _ in 0..RUNS {
+                let Some(task) = self.next(cx.waker()) else {
+                    return if self.is_empty() {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    };
+                };
+                if let LocalRan::Notified(again) = self.owned.run(task) {
+                    self.queue.borrow_mut().push_back(again);
+                }
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+
+    /// Rule 2.
+    fn next(&self, waker: &Waker) -> Option<Task> {
+        self.look().or_else(|| {
+            self.waiter.0.register(waker);
+            self.look()
+        })
+    }
+
+    /// What is ready, those that came from elsewhere behind those that are here.
+    fn look(&self) -> Option<Task> {
+        let next = self.queue.borrow_mut().pop_front();
+        next.or_else(|| self.owned.receive())
+    }
+
+    /// Wakes of this set's tasks in `f` go to the queue.
+    fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Leave(*const Polled);
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                POLLING.with(|polling| polling.set(self.0));
+            }
+        }
+        let polled = Polled {
+            owner: self.owned.address(),
+            queue: &raw const self.queue,
+        };
+        let _leave = Leave(POLLING.with(|polling| polling.replace(&raw const polled)));
+        f()
+    }
+}
+
+impl Default for LocalSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Future for LocalSet {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_tasks(cx)
+    }
+}
+
+impl Drop for LocalSet {
+    fn drop(&mut self) {
+        self.owned.abort_all();
+        let gate = Gate::new();
+        loop {
+            while let Some(task) = self.look() {
+                let cancelled = self.owned.cancel(task);
+                debug_assert!(cancelled.is_ok(), "only its own tasks get here");
+            }
+            if self.is_empty() {
+                return;
+            }
+            // Rule 4.
+            self.waiter.0.register(&from_arc(gate.clone()));
+            if !self.owned.has_received() {
+                gate.pass();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LocalSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSet")
+            .field("len", &self.len())
+            .finish()
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
+
+#[cfg(test)]
+mod models;

@@ -1,0 +1,254 @@
+//! The set on its thread, and wakes from others.
+use crate::LocalSet;
+use std::{
+    cell::{Cell, RefCell},
+    future::{Future, pending, poll_fn},
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[test]
+fn tasks_run_in_turn_until_the_future_is_done() {
+    let set = LocalSet::new();
+    let order = Rc::new(RefCell::new(Vec::new()));
+    for n in 0..3 {
+        let order = order.clone();
+        set.spawn_detached(async move {
+            for _ in 0..2 {
+                order.borrow_mut().push(n);
+                yield_now().await;
+            }
+        });
+    }
+    let last = set.spawn(async { 7 });
+    assert_eq!(block_on(set.run_until(last)).unwrap(), 7);
+    block_on(set);
+    assert_eq!(*order.borrow(), [0, 1, 2, 0, 1, 2]);
+}
+
+#[test]
+fn the_set_is_done_when_its_tasks_are() {
+    let set = Rc::new(LocalSet::new());
+    let count = Rc::new(Cell::new(0));
+    let (inner, counted) = (Rc::downgrade(&set), count.clone());
+    set.spawn_detached(async move {
+        for _ in 0..200 {
+            let count = counted.clone();
+            inner.upgrade().unwrap().spawn_detached(async move {
+                yield_now().await;
+                count.set(count.get() + 1);
+            });
+        }
+    });
+    block_on(poll_fn(|cx| set.poll_tasks(cx)));
+    assert_eq!(count.get(), 200);
+}
+
+#[test]
+fn a_task_spawns_another_into_the_set_that_runs_it() {
+    let set = Rc::new(LocalSet::new());
+    let inner = Rc::downgrade(&set);
+    let outer = set.spawn(async move {
+        let set = inner.upgrade().unwrap();
+        set.spawn(async { 3 }).await.unwrap()
+    });
+    assert_eq!(block_on(set.run_until(outer)).unwrap(), 3);
+}
+
+#[test]
+fn wakes_from_another_thread_reach_the_set() {
+    let set = LocalSet::new();
+    let (send, receive) = mpsc::channel::<(Waker, Arc<AtomicUsize>)>();
+    let waking = thread::spawn(move || {
+        for (waker, set) in receive {
+            set.store(1, Relaxed);
+            waker.wake();
+        }
+    });
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let send = send.clone();
+            let flag = Arc::new(AtomicUsize::new(0));
+            let mut sent = false;
+            let here = Rc::new(());
+            set.spawn(poll_fn(move |cx| {
+                let _here = &here;
+                if flag.load(Relaxed) == 1 {
+                    return Poll::Ready(());
+                }
+                if !std::mem::replace(&mut sent, true) {
+                    send.send((cx.waker().clone(), flag.clone())).unwrap();
+                }
+                Poll::Pending
+            }))
+        })
+        .collect();
+    drop(send);
+    block_on(set.run_until(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }));
+    drop(set);
+    waking.join().unwrap();
+}
+
+#[test]
+fn a_spawn_between_polls_wakes_the_set() {
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    let waker = Waker::from(count.clone());
+    let set = LocalSet::new();
+    set.spawn_detached(pending::<()>());
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    assert_eq!(count.0.load(Relaxed), 0);
+    let join = set.spawn(async {});
+    assert_eq!(count.0.load(Relaxed), 1);
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    assert!(join.is_finished());
+}
+
+#[test]
+fn a_round_has_an_end() {
+    let set = LocalSet::new();
+    let polls = Rc::new(Cell::new(0));
+    let counted = polls.clone();
+    set.spawn_detached(async move {
+        loop {
+            counted.set(counted.get() + 1);
+            yield_now().await;
+        }
+    });
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    );
+    assert_eq!(polls.get(), 61);
+}
+
+#[test]
+fn the_sets_drop_drops_every_future_here() {
+    let set = LocalSet::new();
+    let held = Rc::new(());
+    let (sender, receiver) = mpsc::channel::<Waker>();
+    for _ in 0..3 {
+        let held = held.clone();
+        let sender = sender.clone();
+        set.spawn_detached(poll_fn(move |cx| {
+            let _held = &held;
+            sender.send(cx.waker().clone()).unwrap();
+            Poll::<()>::Pending
+        }));
+    }
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    );
+    let unpolled = held.clone();
+    let join = set.spawn(async move { drop(unpolled) });
+    let wakers: Vec<_> = receiver.try_iter().collect();
+    let waking = thread::spawn(move || wakers.into_iter().for_each(Waker::wake));
+    drop(set);
+    assert_eq!(Rc::strong_count(&held), 1);
+    waking.join().unwrap();
+    assert!(matches!(block_on(join), Err(error) if error.is_cancelled()));
+}
+
+#[test]
+fn abort_all_leaves_the_set_empty_after_a_poll() {
+    let set = LocalSet::new();
+    let joins: Vec<_> = (0..3).map(|_| set.spawn(pending::<()>())).collect();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    set.abort_all();
+    assert!(set.poll_tasks(&mut cx).is_ready());
+    assert!(joins.iter().all(crate::JoinHandle::is_finished));
+}
+
+#[test]
+fn sets_nest() {
+    let outer = LocalSet::new();
+    let join = outer.spawn(async {
+        let inner = LocalSet::new();
+        let join = inner.spawn(async {
+            yield_now().await;
+            4
+        });
+        inner.run_until(join).await.unwrap()
+    });
+    assert_eq!(block_on(outer.run_until(join)).unwrap(), 4);
+}
+
+#[test]
+fn a_panic_stays_in_its_task() {
+    let set = LocalSet::new();
+    let bad = set.spawn(async { panic!("on purpose") });
+    let good = set.spawn(async { 1 });
+    let (bad, good) = block_on(set.run_until(async { (bad.await, good.await) }));
+    let bad: Result<(), _> = bad;
+    assert!(bad.unwrap_err().is_panic());
+    assert_eq!(good.unwrap(), 1);
+}
+
+#[test]
+fn a_handle_of_a_local_task_may_be_awaited_elsewhere() {
+    let set = LocalSet::new();
+    let here = Rc::new(9);
+    let join = set.spawn(async move {
+        yield_now().await;
+        *here
+    });
+    let waiting = thread::spawn(move || block_on(join));
+    let mut set = set;
+    block_on(Pin::new(&mut set));
+    assert_eq!(waiting.join().unwrap().unwrap(), 9);
+}
