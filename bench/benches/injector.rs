@@ -1,9 +1,14 @@
-//! The shared queue beside its peers, nanoseconds an item pushed and popped. `cargo bench -p bench --bench injector`.
+//! The shared queue beside its peers. `cargo bench -p bench --bench injector`.
 //!
-//! - *alone*: a push and a pop by one thread.
-//! - *p to c*: p threads push and c pop, as fast as they can, until all items are through; a consumer that finds nothing yields after a while.
-//! - *both*: two threads that each push one and pop one.
-//! - *batch of n*: a list of n, linked before, spliced; then taken out again, which is not timed.
+//! - *alone*: a push and a pop by one thread, nanoseconds a pair. By criterion.
+//! - *batch*: a list of so many, linked before, spliced into an empty queue; then taken out again, which is not timed. Nanoseconds a batch, by criterion.
+//! - *both*: two threads that each push one and pop one, nanoseconds a pair.
+//! - *p to c*: p threads push and c pop, as fast as they can, until all items are through, nanoseconds an item; *by 128*: 128 at a time, where a queue has a way to. Who
+//!   finds nothing, or no room, yields after a while.
+//!
+//! The contended rows (`-- contended` for them alone, `-- contended both` for one) take turns: in a round each queue takes the row once, a million items a sample, and the order
+//! rotates. Their table gives medians of the rounds, apart for those in which a cache line's round trip between the processors was short, before and after, and those in which it was long,
+//! for with that they double. `ROUNDS` says how many.
 //!
 //! Ours passes boxed nodes on, so that it allocates as little in the loop as the others do.
 use criterion::{BenchmarkId, Criterion};
@@ -11,19 +16,44 @@ use queue_global::{Boxed, Injector, List};
 use std::{
     collections::VecDeque,
     hint::{black_box, spin_loop},
-    sync::{Arc, Barrier, Mutex},
+    sync::{Barrier, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
+#[allow(dead_code, unused_imports, reason = "only the processors")]
+#[path = "../src/noise.rs"]
+mod noise;
+
 /// A queue for many producers and consumers.
-trait Shared: Send + Sync + 'static {
-    type Item: Send + 'static;
+trait Shared: Send + Sync {
+    type Item: Send;
     fn new() -> Self;
     fn item() -> Self::Item;
     /// Gives back what doesn't fit.
     fn push(&self, item: Self::Item) -> Result<(), Self::Item>;
     fn pop(&self) -> Option<Self::Item>;
+
+    /// Pushes all.
+    fn push_all(&self, items: impl ExactSizeIterator<Item = Self::Item>) {
+        for item in items {
+            self.push_patiently(item);
+        }
+    }
+
+    /// Pops up to `n`.
+    fn pop_some(&self, n: usize, got: &mut Vec<Self::Item>) {
+        got.extend((0..n).map_while(|_| self.pop()));
+    }
+
+    #[inline(always)]
+    fn push_patiently(&self, mut item: Self::Item) {
+        let mut patience = Patience(0);
+        while let Err(back) = self.push(item) {
+            item = back;
+            patience.wait();
+        }
+    }
 }
 
 impl Shared for Injector<Boxed<u64>> {
@@ -41,6 +71,12 @@ impl Shared for Injector<Boxed<u64>> {
     #[inline(always)]
     fn pop(&self) -> Option<Self::Item> {
         Injector::pop(self)
+    }
+    fn push_all(&self, items: impl ExactSizeIterator<Item = Self::Item>) {
+        assert!(self.push_batch(items.collect()).is_ok());
+    }
+    fn pop_some(&self, n: usize, got: &mut Vec<Self::Item>) {
+        got.extend(self.pop_n(n));
     }
 }
 
@@ -64,10 +100,18 @@ impl Shared for Locked {
     fn pop(&self) -> Option<Self::Item> {
         self.0.lock().pop_front()
     }
+    fn push_all(&self, items: impl ExactSizeIterator<Item = Self::Item>) {
+        let mut list = items.collect();
+        self.0.lock().append(&mut list);
+    }
+    fn pop_some(&self, n: usize, got: &mut Vec<Self::Item>) {
+        let list = self.0.lock().split_off_front(n);
+        got.extend(list);
+    }
 }
 
 macro_rules! of_numbers {
-    ($($queue:ty: $new:expr, |$push:ident, $item:ident| $pushed:expr, |$pop:ident| $popped:expr;)*) => {$(
+    ($($queue:ty: $new:expr, |$push:ident, $item:ident| $pushed:expr, |$pop:ident| $popped:expr $(, { $($more:tt)* })?;)*) => {$(
         impl Shared for $queue {
             type Item = u64;
             fn new() -> Self {
@@ -86,6 +130,7 @@ macro_rules! of_numbers {
                 let $pop = self;
                 $popped
             }
+            $($($more)*)?
         }
     )*};
 }
@@ -100,8 +145,28 @@ of_numbers! {
             crossbeam_deque::Steal::Empty => break None,
             crossbeam_deque::Steal::Retry => {}
         }
+    }, {
+        fn pop_some(&self, n: usize, got: &mut Vec<u64>) {
+            thread_local! {
+                static MINE: crossbeam_deque::Worker<u64> = crossbeam_deque::Worker::new_fifo();
+            }
+            MINE.with(|mine| {
+                let steal = self.steal_batch_with_limit_and_pop(mine, n);
+                got.extend(steal.success());
+                got.extend(std::iter::from_fn(|| mine.pop()));
+            });
+        }
     };
-    Mutex<VecDeque<u64>>: Self::new(VecDeque::new()), |q, item| { q.lock().unwrap().push_back(item); Ok(()) }, |q| q.lock().unwrap().pop_front();
+    Mutex<VecDeque<u64>>: Self::new(VecDeque::new()), |q, item| { q.lock().unwrap().push_back(item); Ok(()) }, |q| q.lock().unwrap().pop_front(), {
+        fn push_all(&self, items: impl ExactSizeIterator<Item = u64>) {
+            self.lock().unwrap().extend(items);
+        }
+        fn pop_some(&self, n: usize, got: &mut Vec<u64>) {
+            let mut queue = self.lock().unwrap();
+            let n = n.min(queue.len());
+            got.extend(queue.drain(..n));
+        }
+    };
 }
 
 fn alone<Q: Shared>(criterion: &mut Criterion, name: &str) {
@@ -131,89 +196,218 @@ impl Patience {
     }
 }
 
-/// Runs `threads` from one start to their end.
-fn race(threads: Vec<Box<dyn FnOnce() + Send>>) -> Duration {
-    let start = Arc::new(Barrier::new(threads.len() + 1));
-    let handles: Vec<_> = threads
-        .into_iter()
-        .map(|run| {
-            let start = start.clone();
-            thread::spawn(move || {
-                start.wait();
-                run();
+/// Runs threads, tied to the processors in turn, from one start to the end of all; gives back what they do, for it to be dropped after.
+///
+/// They read the clock themselves: a thread that only waits for the others gets to its clock late.
+fn race<R: Send>(threads: Vec<impl FnOnce() -> R + Send>) -> (Duration, Vec<R>) {
+    let start = Barrier::new(threads.len());
+    let processors = noise::processors();
+    thread::scope(|scope| {
+        let handles: Vec<_> = threads
+            .into_iter()
+            .enumerate()
+            .map(|(index, run)| {
+                let start = &start;
+                scope.spawn(move || {
+                    if let Some(processors) = processors {
+                        noise::pin(processors[index % 2]);
+                    }
+                    start.wait();
+                    let begun = Instant::now();
+                    let result = run();
+                    (begun, Instant::now(), result)
+                })
             })
-        })
-        .collect();
-    start.wait();
-    let begun = Instant::now();
-    handles
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
-    begun.elapsed()
+            .collect();
+        let ran = handles.into_iter().map(|thread| thread.join().unwrap());
+        let ran: Vec<_> = ran.collect();
+        let first = ran.iter().map(|ran| ran.0).min();
+        let last = ran.iter().map(|ran| ran.1).max();
+        let took = last.zip(first).map(|(last, first)| last - first);
+        let results = ran.into_iter().map(|ran| ran.2).collect();
+        (took.unwrap_or_default(), results)
+    })
 }
 
-fn through<Q: Shared>(criterion: &mut Criterion, name: &str, producers: usize, consumers: usize) {
-    let mut group = criterion.benchmark_group(format!("{producers} to {consumers}"));
-    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
-        bencher.iter_custom(|n| {
-            let each = (n.max(500_000) as usize).div_ceil(producers * consumers) * consumers;
-            let queue = Arc::new(Q::new());
-            let mut threads: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
-            for _ in 0..producers {
-                let queue = queue.clone();
-                // What is allocated is allocated before.
-                let items: Vec<_> = (0..each).map(|_| Q::item()).collect();
-                threads.push(Box::new(move || {
-                    for mut item in items {
-                        let mut patience = Patience(0);
-                        while let Err(back) = queue.push(item) {
-                            item = back;
-                            patience.wait();
-                        }
-                    }
-                }));
+/// A contended row.
+#[derive(Clone, Copy)]
+enum Row {
+    Both,
+    Through {
+        producers: usize,
+        consumers: usize,
+        batch: usize,
+    },
+}
+
+impl Row {
+    fn name(self) -> String {
+        match self {
+            Self::Both => "both".into(),
+            Self::Through {
+                producers,
+                consumers,
+                batch,
+            } => {
+                let by = if batch == 1 { "" } else { " by 128" };
+                format!("{producers} to {consumers}{by}")
             }
-            for _ in 0..consumers {
-                let queue = queue.clone();
-                let share = each * producers / consumers;
-                threads.push(Box::new(move || {
-                    let mut got = Vec::with_capacity(share);
-                    let mut patience = Patience(0);
-                    while got.len() < share {
-                        match queue.pop() {
-                            Some(item) => got.push(item),
-                            None => patience.wait(),
-                        }
-                    }
-                    // Freed after the race.
-                    std::mem::forget(got);
-                }));
+        }
+    }
+
+    /// Nanoseconds an item.
+    fn take<Q: Shared>(self, items: usize) -> f64 {
+        let took = match self {
+            Self::Both => both::<Q>(items),
+            Self::Through {
+                producers,
+                consumers,
+                batch,
+            } => through::<Q>(items, producers, consumers, batch),
+        };
+        took.as_secs_f64() * 1e9 / items as f64
+    }
+}
+
+fn both<Q: Shared>(items: usize) -> Duration {
+    let queue = Q::new();
+    let thread = || {
+        let mut mine = Some(Q::item());
+        for _ in 0..items / 2 {
+            let item = mine.take().unwrap_or_else(Q::item);
+            assert!(queue.push(item).is_ok());
+            mine = queue.pop();
+        }
+        mine
+    };
+    race(vec![thread, thread]).0
+}
+
+fn through<Q: Shared>(items: usize, producers: usize, consumers: usize, batch: usize) -> Duration {
+    let queue = &Q::new();
+    // What is allocated is allocated before, and freed after.
+    let stock = |share: usize| (0..share).map(|_| Q::item()).collect();
+    let mut threads = Vec::new();
+    for _ in 0..producers {
+        threads.push((items / producers, stock(items / producers)));
+    }
+    for _ in 0..consumers {
+        threads.push((items / consumers, Vec::with_capacity(items / consumers)));
+    }
+    let threads = threads.into_iter().enumerate();
+    let threads = threads.map(|(index, (share, mut items))| {
+        move || {
+            let mut patience = Patience(0);
+            if index < producers {
+                if batch == 1 {
+                    items.drain(..).for_each(|item| queue.push_patiently(item));
+                }
+                while !items.is_empty() {
+                    let from = items.len().saturating_sub(batch);
+                    queue.push_all(items.drain(from..));
+                }
             }
-            race(threads).mul_f64(n as f64 / (each * producers) as f64)
-        });
+            while index >= producers && items.len() < share {
+                let before = items.len();
+                if batch == 1 {
+                    items.extend(queue.pop());
+                } else {
+                    queue.pop_some(batch.min(share - before), &mut items);
+                }
+                if items.len() == before {
+                    patience.wait();
+                }
+            }
+            items
+        }
     });
+    race(threads.collect()).0
 }
 
-fn both<Q: Shared>(criterion: &mut Criterion, name: &str) {
-    let mut group = criterion.benchmark_group("both");
-    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
-        bencher.iter_custom(|n| {
-            let each = n.max(500_000).div_ceil(2);
-            let queue = Arc::new(Q::new());
-            let threads = (0..2).map(|_| {
-                let queue = queue.clone();
-                Box::new(move || {
-                    let mut mine = Some(Q::item());
-                    for _ in 0..each {
-                        let item = mine.take().unwrap_or_else(Q::item);
-                        assert!(queue.push(item).is_ok());
-                        mine = queue.pop();
-                    }
-                }) as Box<dyn FnOnce() + Send>
+fn median(samples: impl Iterator<Item = f64>) -> f64 {
+    let mut samples: Vec<f64> = samples.collect();
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Round trips below are between processors that are near to each other.
+const NEAR: f64 = 150.0;
+
+/// One round of a row: nanoseconds of each queue, and of a cache line's round trip before and after.
+struct Round {
+    queues: Vec<f64>,
+    trips: [f64; 2],
+}
+
+impl Round {
+    fn take(row: Row, first: usize, items: usize) -> Self {
+        let round_trip = || noise::round_trip().unwrap_or(f64::INFINITY);
+        let before = round_trip();
+        let mut queues = vec![0.0; QUEUES.len()];
+        for turn in 0..QUEUES.len() {
+            let queue = (first + turn) % QUEUES.len();
+            queues[queue] = QUEUES[queue].1(row, items);
+        }
+        Self {
+            queues,
+            trips: [before, round_trip()],
+        }
+    }
+
+    /// Whether the processors were near, or far; none if they moved meanwhile.
+    fn near(&self) -> Option<bool> {
+        let [before, after] = self.trips.map(|trip| trip < NEAR);
+        (before == after).then_some(before)
+    }
+}
+
+/// The contended rows whose names contain `only`, of all queues.
+fn contended(only: &str, rounds: usize, items: usize) {
+    let mut rows = vec![Row::Both];
+    for batch in [1, 128] {
+        for (producers, consumers) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
+            rows.push(Row::Through {
+                producers,
+                consumers,
+                batch,
             });
-            race(threads.collect()).mul_f64(n as f64 / (each * 2) as f64)
-        });
-    });
+        }
+    }
+    rows.retain(|row| row.name().contains(only));
+    let mut taken: Vec<_> = rows.iter().map(|_| Vec::new()).collect();
+    for first in 0..rounds {
+        for (row, taken) in rows.iter().zip(&mut taken) {
+            taken.push(Round::take(*row, first, items));
+        }
+    }
+    print!("{:<16}", "nanoseconds");
+    QUEUES.iter().for_each(|(name, _)| print!("{name:>19}"));
+    println!("{:>19}{:>8}", "(round trip)", "rounds");
+    for (row, taken) in rows.iter().zip(&taken) {
+        for near in [true, false] {
+            let rounds = || taken.iter().filter(|round| round.near() == Some(near));
+            let count = rounds().count();
+            if count == 0 {
+                continue;
+            }
+            print!("{:<16}", row.name());
+            for queue in 0..QUEUES.len() {
+                print!(
+                    "{:>19.1}",
+                    median(rounds().map(|round| round.queues[queue]))
+                );
+            }
+            let trips = rounds().flat_map(|round| round.trips);
+            println!("{:>19.1}{count:>8}", median(trips));
+        }
+        let moved = taken.iter().filter(|round| round.near().is_none()).count();
+        if moved > 0 {
+            println!(
+                "{:<16} {moved} rounds in which the processors moved count for nothing",
+                row.name()
+            );
+        }
+    }
 }
 
 fn batches(criterion: &mut Criterion) {
@@ -241,34 +435,52 @@ fn batches(criterion: &mut Criterion) {
     }
 }
 
-/// Runs a row over all queues, one after the other.
-macro_rules! row {
-    ($c:expr, $($what:tt)*) => {
-        row!(@ $c, "ours", Injector<Boxed<u64>>, $($what)*);
-        row!(@ $c, "ours, locked", Locked, $($what)*);
-        row!(@ $c, "ArrayQueue", crossbeam_queue::ArrayQueue<u64>, $($what)*);
-        row!(@ $c, "concurrent-queue", concurrent_queue::ConcurrentQueue<u64>, $($what)*);
-        row!(@ $c, "SegQueue", crossbeam_queue::SegQueue<u64>, $($what)*);
-        row!(@ $c, "crossbeam Injector", crossbeam_deque::Injector<u64>, $($what)*);
-        row!(@ $c, "Mutex<VecDeque>", Mutex<VecDeque<u64>>, $($what)*);
-    };
-    (@ $c:expr, $name:expr, $queue:ty, $what:ident $(, $arg:expr)*) => {
-        $what::<$queue>($c, $name $(, $arg)*);
+/// A name, and nanoseconds an item in a contended row of so many.
+type Queue = (&'static str, fn(Row, usize) -> f64);
+
+macro_rules! queues {
+    ($($name:literal: $queue:ty,)*) => {
+        const QUEUES: &[Queue] = &[$(($name, |row, items| row.take::<$queue>(items)),)*];
+
+        fn alone_all(criterion: &mut Criterion) {
+            $(alone::<$queue>(criterion, $name);)*
+        }
     };
 }
 
+queues! {
+    "ours": Injector<Boxed<u64>>,
+    "list under a lock": Locked,
+    "ArrayQueue": crossbeam_queue::ArrayQueue<u64>,
+    "concurrent-queue": concurrent_queue::ConcurrentQueue<u64>,
+    "SegQueue": crossbeam_queue::SegQueue<u64>,
+    "crossbeam Injector": crossbeam_deque::Injector<u64>,
+    "Mutex<VecDeque>": Mutex<VecDeque<u64>>,
+}
+
 fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let named: Vec<_> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    if named.is_empty() || *named[0] == "contended" {
+        // Without `--bench` this is a test that all rows run.
+        let measured = args.iter().any(|arg| arg == "--bench");
+        let rounds = std::env::var("ROUNDS").map_or(5, |n| n.parse().expect("ROUNDS is a number"));
+        let (rounds, items) = if measured {
+            (rounds, 1 << 20)
+        } else {
+            (1, 1 << 10)
+        };
+        contended(named.get(1).map_or("", |row| row), rounds, items);
+    }
+    if named.first().is_some_and(|row| *row == "contended") {
+        return;
+    }
     let mut criterion = Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_millis(50))
         .measurement_time(Duration::from_millis(200))
         .configure_from_args();
-    let c = &mut criterion;
-    row!(c, alone);
-    row!(c, both);
-    for (producers, consumers) in [(1, 1), (2, 1), (1, 2)] {
-        row!(c, through, producers, consumers);
-    }
-    batches(c);
+    alone_all(&mut criterion);
+    batches(&mut criterion);
     criterion.final_summary();
 }

@@ -170,7 +170,7 @@ impl Line {
 }
 
 #[cfg(target_os = "linux")]
-fn processors() -> Option<[usize; 2]> {
+pub(crate) fn processors() -> Option<[usize; 2]> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     let size = size_of::<libc::cpu_set_t>();
     // SAFETY: the pointer is to `size` bytes, which the call fills.
@@ -187,7 +187,7 @@ fn processors() -> Option<[usize; 2]> {
 
 /// Ties this thread to a processor.
 #[cfg(target_os = "linux")]
-fn pin(processor: usize) -> bool {
+pub(crate) fn pin(processor: usize) -> bool {
     // SAFETY: any bytes are a `cpu_set_t`; none set is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number was found in such a set.
@@ -198,12 +198,12 @@ fn pin(processor: usize) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn processors() -> Option<[usize; 2]> {
+pub(crate) fn processors() -> Option<[usize; 2]> {
     None
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pin(_: usize) -> bool {
+pub(crate) fn pin(_: usize) -> bool {
     false
 }
 
