@@ -214,7 +214,7 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
         self.with(|_| self.inner.stack.close())
     }
 
-    /// Whether the queue is closed. A load.
+    /// Whether the queue is closed. A load. Who finds it closed also sees what was done before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
         self.inner.stack.is_closed()
     }

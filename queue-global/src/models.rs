@@ -3,6 +3,7 @@ use crate::{Boxed, Closed, Injector, List};
 use sync_shim::{
     Model,
     atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence},
+    cell::UnsafeCell,
     model, model_must_fail,
     sync::Arc,
     thread,
@@ -97,6 +98,34 @@ fn no_item_hides_on_its_way_to_the_list() {
         assert!(!queue.is_empty());
         assert_eq!(other.join().unwrap(), Some(0));
         assert_eq!(drain(&queue), [1]);
+    });
+}
+
+/// Between a consumer's look at the only node and its exchange another takes the node, writes to it and pushes it again.
+///
+/// Bites: an exchange without Acquire (the first consumer reads what is being written).
+#[test]
+fn the_only_node_may_leave_and_return_within_a_pop() {
+    model(|| {
+        let queue = Arc::new(Injector::<Boxed<UnsafeCell<u32>>>::new());
+        queue
+            .push(Box::new(Boxed::new(UnsafeCell::new(0))))
+            .unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                if let Some(node) = queue.pop() {
+                    // SAFETY: a popped node is this thread's alone, or the model fails.
+                    node.value.with_mut(|value| unsafe { *value = 1 });
+                    queue.push(node).unwrap();
+                }
+            })
+        };
+        if let Some(node) = queue.pop() {
+            // SAFETY: as above.
+            node.value.with(|value| unsafe { *value });
+        }
+        other.join().unwrap();
     });
 }
 
@@ -215,6 +244,25 @@ fn a_push_against_close_queues_or_hands_back() {
         );
         queue.requeue(node(2));
         assert_eq!(drain(&queue), [2]);
+    });
+}
+
+/// Bites: `is_closed` with Relaxed.
+#[test]
+fn who_finds_the_queue_closed_sees_what_came_before() {
+    model(|| {
+        let shared = Arc::new((Queue::new(), AtomicUsize::new(0)));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.1.store(1, Relaxed);
+                shared.0.close();
+            })
+        };
+        if shared.0.is_closed() {
+            assert_eq!(shared.1.load(Relaxed), 1);
+        }
+        other.join().unwrap();
     });
 }
 

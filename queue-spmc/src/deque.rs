@@ -124,8 +124,8 @@ impl<T> Deque<T> {
 
     fn len(&self) -> usize {
         let head = self.load_head();
-        // Ordering: Acquire, so that what is counted can be taken.
-        usize::try_from(head.len(self.bottom.load(Acquire))).unwrap_or(0)
+        // Ordering: Relaxed, only counted.
+        usize::try_from(head.len(self.bottom.load(Relaxed))).unwrap_or(0)
     }
 
     /// Rule 2: how many items a thief that has just read `head` sees.

@@ -54,7 +54,7 @@ use sync_shim::{
     CachePadded,
     atomic::{
         AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        Ordering::{Acquire, Relaxed, Release},
         Retire,
     },
     cell::UnsafeCell,
@@ -129,10 +129,11 @@ impl Core {
 
     fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
         // Ordering: Release ends this thread's copies before the owner's next look, and carries
-        // the `tail` that the claim rests on; Acquire as in `load_head`.
+        // the `tail` that the claim rests on. What is replaced was read with Acquire before. What is found instead takes the place of a look: Acquire
+        // as in `load_head`, as an owner that gives items back then writes the slots of earlier copies.
         match self
             .head
-            .compare_exchange(from.pack(), to.pack(), AcqRel, Acquire)
+            .compare_exchange(from.pack(), to.pack(), Release, Acquire)
         {
             Ok(_) => Ok(()),
             Err(now) => Err(Head::unpack(now)),
@@ -142,8 +143,8 @@ impl Core {
     /// Items that anyone may take; a hint for everybody but the owner.
     fn len(&self) -> u32 {
         let head = self.load_head();
-        // Ordering: Acquire, so that what is counted can be taken.
-        self.tail.load(Acquire).wrapping_sub(head.real)
+        // Ordering: Relaxed, only counted: the look at `head` keeps it from being older than `real`.
+        self.tail.load(Relaxed).wrapping_sub(head.real)
     }
 
     #[inline(always)]

@@ -293,6 +293,36 @@ fn full_claimed_items_come_back_between_those_that_were_stolen_and_one_that_is_p
     });
 }
 
+/// The owner learns from a failed exchange, with no other look, that the thief has copied the item before the claimed ones, and writes its slot again.
+/// Bounded: without a bound it takes a minute.
+///
+/// Bites: the failure of the exchange with Relaxed.
+#[test]
+fn claimed_items_come_back_into_a_slot_that_a_thief_has_copied() {
+    Model::new().bound(3).check(|| {
+        let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
+        worker.extend(0..4);
+        let stealer = worker.stealer();
+        let asked = Arc::new(AtomicU32::new(0));
+        let thief = {
+            let asked = asked.clone();
+            thread::spawn(move || {
+                let got = steal_one_by_one(&stealer, 3);
+                // Ordering: Relaxed; it orders nothing, but that the owner looks after this is explored.
+                asked.fetch_add(1, Relaxed);
+                got
+            })
+        };
+        let mut got = Vec::from_iter(worker.pop());
+        // Ordering: as above.
+        asked.fetch_add(1, Relaxed);
+        worker.extend([]);
+        got.extend(thief.join().unwrap());
+        got.extend(worker.drain());
+        assert_each_once(got, 4);
+    });
+}
+
 /// Bites: a pop that doesn't look at `wanted`.
 #[test]
 fn claimed_items_come_back_at_the_next_pop() {
