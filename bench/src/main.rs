@@ -8,6 +8,10 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 mod noise;
 mod rt;
 mod workload;
@@ -61,12 +65,19 @@ struct Listing {
 struct Runtime {
     name: &'static str,
     package: &'static str,
+    /// Whether it is a rival in rows for two processors.
+    parallel: bool,
 }
 
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
     what: &'static str,
+    kind: &'static str,
+    unit: &'static str,
+    aim: f64,
+    /// Runtimes that don't have it.
+    without: Vec<&'static str>,
 }
 
 fn main() -> ExitCode {
@@ -101,10 +112,19 @@ fn list(json: bool) -> Result<String, String> {
     let runtimes = rt::ALL.iter().map(|entry| Runtime {
         name: entry.name,
         package: entry.package,
+        parallel: entry.parallel,
     });
     let rows = workload::rows::<Ours>().into_iter().map(|row| Row {
         name: row.name,
         what: row.what,
+        kind: row.kind,
+        unit: row.unit,
+        aim: row.aim,
+        without: rt::ALL
+            .iter()
+            .filter(|entry| !row.suits(entry.lacks))
+            .map(|entry| entry.name)
+            .collect(),
     });
     let listing = Listing {
         runtimes: runtimes.collect(),
@@ -131,7 +151,7 @@ fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Resul
         .ok_or_else(|| format!("no runtime {rt}; `bench list` names them"))?;
     let sample = (entry.sample)(row, workers, Duration::from_millis(millis))
         .map_err(|error| format!("{rt} doesn't start: {error}"))?
-        .ok_or_else(|| format!("no row {row}; `bench list` names them"))?;
+        .ok_or_else(|| format!("no row {row} on {rt}; `bench list` names them"))?;
     if json {
         serde_json::to_string(&sample).map_err(|error| error.to_string())
     } else {

@@ -24,7 +24,6 @@ pub(crate) struct Window {
 
 /// What was used in a [`Window`].
 pub(crate) struct Spent {
-    pub(crate) wall: Duration,
     pub(crate) cpu: Duration,
     /// The part of the machine that others had.
     pub(crate) others: Option<f64>,
@@ -48,7 +47,7 @@ impl Window {
             let others = (after - before).saturating_sub(cpu);
             others.as_secs_f64() / (wall.as_secs_f64() * processors as f64)
         });
-        Spent { wall, cpu, others }
+        Spent { cpu, others }
     }
 }
 
@@ -81,6 +80,15 @@ fn cpu_time() -> Duration {
     let usage = unsafe { usage.assume_init() };
     let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1_000);
     time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+/// Bytes of memory that this process has, not only asked for.
+pub(crate) fn resident() -> Option<u64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    // SAFETY: it has no premises.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some(pages * u64::try_from(page).ok()?)
 }
 
 /// How long to pass the line.
@@ -227,7 +235,6 @@ mod tests {
             spin_loop();
         }
         let spent = window.close();
-        assert!(spent.wall >= Duration::from_millis(30));
         assert!(spent.cpu > Duration::ZERO);
     }
 

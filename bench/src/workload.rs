@@ -1,7 +1,7 @@
 //! The workloads, over any runtime, and how one is measured. To add one: a function, and an entry in [`rows`].
 use crate::{
-    noise::{self, Window},
-    rt::Rt,
+    noise::{self, Spent, Window},
+    rt::{Ask, Rt},
 };
 use serde::Serialize;
 use std::{
@@ -11,92 +11,275 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod coop;
+mod latency;
+mod load;
+mod memory;
 mod spawn;
 mod wake;
 
-/// A workload. One run of it is some operations, and ends when so many have called [`Done::one`].
+/// A workload.
 pub(crate) struct Row<R> {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    operations: usize,
-    parties: usize,
-    run: fn(&R, Done),
+    /// What it is about: rows of a kind share a chart.
+    pub(crate) kind: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) asks: &'static [Ask],
+    /// How many times tokio's figure ours shall be at most.
+    pub(crate) aim: f64,
+    /// Its workers, if it isn't for as many as asked.
+    workers: Option<usize>,
+    measure: Measure<R>,
 }
+
+/// Measures for at least so long, on a runtime with so many workers; none if the machine doesn't tell.
+type Measure<R> = Box<dyn Fn(&R, usize, Duration) -> Option<Measured>>;
+
+impl<R> Row<R> {
+    /// Whether a runtime that lacks so much has it.
+    pub(crate) fn suits(&self, lacks: &[Ask]) -> bool {
+        self.asks.iter().all(|ask| !lacks.contains(ask))
+    }
+}
+
+impl<R: Rt> Row<R> {
+    fn new(
+        kind: &'static str,
+        name: &'static str,
+        what: &'static str,
+        asks: &'static [Ask],
+        measure: impl Fn(&R, usize, Duration) -> Option<Measured> + 'static,
+    ) -> Self {
+        Self {
+            name,
+            what,
+            kind,
+            unit: "ns",
+            asks,
+            aim: 0.9,
+            workers: None,
+            measure: Box::new(measure),
+        }
+    }
+}
+
+/// Where ours shall be ahead of tokio by more than on every row.
+const AIMS: &[(&str, f64)] = &[
+    ("spawn_many_remote", 0.25),
+    ("spawn_many_remote_join", 0.33),
+    ("spawn_many_local", 0.17),
+    ("chained_spawn", 0.55),
+    ("spawn_join", 0.70),
+    ("yield_many", 0.45),
+    ("yield_one", 0.08),
+    ("wake_one", 0.20),
+    ("ping_pong", 0.48),
+    ("ping_pong_tokio", 0.55),
+    ("idle_wake", 0.32),
+    ("spawn_blocking", 0.80),
+    ("idle_task", 0.30),
+    ("coop", 1.0),
+];
 
 /// All of them, by the names that the field has for them.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
-    vec![
-        Row {
-            name: "spawn_many_remote",
-            what: "10,000 tasks spawned from outside",
-            operations: spawn::MANY,
-            parties: spawn::MANY,
-            run: spawn::many_remote,
-        },
-        Row {
-            name: "spawn_many_remote_join",
-            what: "10,000 tasks spawned from outside, every handle awaited there",
-            operations: spawn::MANY,
-            parties: 1,
-            run: spawn::many_remote_join,
-        },
-        Row {
-            name: "spawn_many_local",
-            what: "10,000 tasks spawned from a task",
-            operations: spawn::MANY,
-            parties: spawn::MANY,
-            run: spawn::many_local,
-        },
-        Row {
-            name: "chained_spawn",
-            what: "a task that spawns one that spawns one, 1,000 deep",
-            operations: spawn::DEPTH,
-            parties: 1,
-            run: spawn::chained,
-        },
-        Row {
-            name: "spawn_join",
-            what: "a task that spawns one and awaits it, 1,000 times",
-            operations: spawn::JOINS,
-            parties: 1,
-            run: spawn::join,
-        },
-        Row {
-            name: "yield_many",
-            what: "200 tasks that yield 1,000 times each",
-            operations: wake::YIELDERS * wake::YIELDS,
-            parties: wake::YIELDERS,
-            run: wake::yield_many,
-        },
-        Row {
-            name: "yield_one",
-            what: "one task that yields 10,000 times",
-            operations: wake::ALONE,
-            parties: 1,
-            run: wake::yield_one,
-        },
-        Row {
-            name: "wake_one",
-            what: "one task that wakes itself 10,000 times",
-            operations: wake::ALONE,
-            parties: 1,
-            run: wake::wake_one,
-        },
-        Row {
-            name: "ping_pong",
-            what: "1,000 pairs that exchange a message each way, over futures' oneshots",
-            operations: wake::PAIRS,
-            parties: wake::PAIRS,
-            run: wake::ping_pong::<R, wake::Futures>,
-        },
-        Row {
-            name: "ping_pong_tokio",
-            what: "the same over tokio's oneshots",
-            operations: wake::PAIRS,
-            parties: wake::PAIRS,
-            run: wake::ping_pong::<R, wake::Tokio>,
-        },
-    ]
+    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Stop};
+    let mut rows = vec![
+        Row::new(
+            "spawn",
+            "spawn_many_remote",
+            "10,000 tasks spawned from outside",
+            &[],
+            repeat(spawn::MANY, spawn::MANY, spawn::many_remote),
+        ),
+        Row::new(
+            "spawn",
+            "spawn_many_remote_join",
+            "10,000 tasks spawned from outside, every handle awaited there",
+            &[Join],
+            repeat(spawn::MANY, 1, spawn::many_remote_join),
+        ),
+        Row::new(
+            "spawn",
+            "spawn_busy_remote",
+            "10,000 tasks spawned from outside while every worker is busy with tasks that yield",
+            &[Background, Fair],
+            repeat(
+                spawn::MANY,
+                spawn::MANY + spawn::BUSY,
+                spawn::many_busy_remote,
+            ),
+        ),
+        Row::new(
+            "spawn",
+            "spawn_many_local",
+            "10,000 tasks spawned from a task",
+            &[Inside],
+            repeat(spawn::MANY, spawn::MANY, spawn::many_local),
+        ),
+        Row::new(
+            "spawn",
+            "chained_spawn",
+            "a task that spawns one that spawns one, 1,000 deep",
+            &[Inside],
+            repeat(spawn::DEPTH, 1, spawn::chained),
+        ),
+        Row::new(
+            "spawn",
+            "spawn_join",
+            "a task that spawns one and awaits it, 1,000 times",
+            &[Inside, Join],
+            repeat(spawn::JOINS, 1, spawn::join),
+        ),
+        Row::new(
+            "spawn",
+            "fork_join",
+            "a binary tree of tasks, 16 deep, each awaiting both that it spawned",
+            &[Inside, Join],
+            repeat(spawn::TREE, 1, spawn::fork_join),
+        ),
+        Row::new(
+            "wake",
+            "yield_many",
+            "200 tasks that yield 1,000 times each",
+            &[],
+            repeat(
+                wake::YIELDERS * wake::YIELDS,
+                wake::YIELDERS,
+                wake::yield_many,
+            ),
+        ),
+        Row::new(
+            "wake",
+            "yield_one",
+            "one task that yields 10,000 times",
+            &[],
+            repeat(wake::ALONE, 1, wake::yield_one),
+        ),
+        Row::new(
+            "wake",
+            "wake_one",
+            "one task that wakes itself 10,000 times",
+            &[],
+            repeat(wake::ALONE, 1, wake::wake_one),
+        ),
+        Row::new(
+            "wake",
+            "ping_pong",
+            "1,000 pairs that exchange a message each way, over futures' oneshots",
+            &[Inside],
+            repeat(
+                wake::PAIRS,
+                wake::PAIRS,
+                wake::ping_pong::<R, wake::Futures>,
+            ),
+        ),
+        Row::new(
+            "wake",
+            "ping_pong_tokio",
+            "the same over tokio's oneshots",
+            &[Inside],
+            repeat(wake::PAIRS, wake::PAIRS, wake::ping_pong::<R, wake::Tokio>),
+        ),
+        Row::new(
+            "wake",
+            "ring_100",
+            "100 tasks in a ring pass one message on, 100 times round",
+            &[],
+            repeat(100 * 100, 100, wake::ring::<R, 100, 1, 100>),
+        ),
+        Row::new(
+            "wake",
+            "ring_1000",
+            "1,000 tasks in a ring pass 100 messages on, each once round",
+            &[],
+            repeat(1_000 * 100, 1_000, wake::ring::<R, 1_000, 100, 1>),
+        ),
+        Row::new(
+            "wake",
+            "wake_storm",
+            "1,000 tasks meet; the last to come wakes all others, 20 times",
+            &[],
+            repeat(
+                wake::CROWD * wake::STORMS,
+                wake::CROWD,
+                wake::storm::<R, false>,
+            ),
+        ),
+        Row::new(
+            "wake",
+            "wake_storm_remote",
+            "1,000 tasks wait; an outside thread wakes all, 20 times",
+            &[Background],
+            repeat(
+                wake::CROWD * wake::STORMS,
+                wake::CROWD,
+                wake::storm::<R, true>,
+            ),
+        ),
+        Row::new(
+            "load",
+            "skew",
+            "a task spawns 512 of 1 to 64 microseconds' work; efficiency is of all workers",
+            &[Inside],
+            load::skew(),
+        ),
+        Row::new(
+            "load",
+            "bursty",
+            "64 tasks of 2 microseconds' work from outside, after a pause; efficiency is of all workers",
+            &[],
+            load::bursty(),
+        ),
+        Row::new(
+            "latency",
+            "idle_wake",
+            "from an outside thread's wake to the poll, the runtime being idle: median and p99",
+            &[Background],
+            latency::idle_wake,
+        ),
+        Row::new(
+            "latency",
+            "spawn_blocking",
+            "a task hands work to a thread for it and awaits it, 100 times",
+            &[Blocking],
+            repeat(latency::ROUND_TRIPS, 1, latency::blocking),
+        ),
+        Row::new(
+            "latency",
+            "new_drop",
+            "start a runtime, run a task on it, drop it",
+            &[Stop],
+            repeat(1, 1, latency::new_drop),
+        ),
+        Row::new(
+            "latency",
+            "coop",
+            "one worker, from a ticker's wake beside an always-ready task to its poll: median and p99; efficiency is \
+             the other's pace, to that without budget and ticker",
+            &[Background, Budget],
+            coop::coop,
+        ),
+        Row::new(
+            "memory",
+            "idle_task",
+            "resident bytes a task, of a million that wait, each a future of 16 bytes that holds its waker, handles dropped",
+            &[Background],
+            memory::idle,
+        ),
+    ];
+    for row in &mut rows {
+        match row.name {
+            "coop" => row.workers = Some(1),
+            "idle_task" => row.unit = "bytes",
+            _ => {}
+        }
+        if let Some((_, aim)) = AIMS.iter().find(|(name, _)| *name == row.name) {
+            row.aim = *aim;
+        }
+    }
+    rows
 }
 
 /// Tells the measuring thread when the last party is done. One word to capture, and nothing to count but the
@@ -140,6 +323,86 @@ impl Done {
     }
 }
 
+/// Figures of a row.
+pub(crate) struct Measured {
+    operations: u64,
+    /// An operation's, in the row's unit.
+    value: f64,
+    p99: Option<f64>,
+    efficiency: Option<f64>,
+    spent: Spent,
+}
+
+/// One run after the other: `operations` each, over when `parties` have called [`Done::one`].
+fn repeat<R: Rt>(
+    operations: usize,
+    parties: usize,
+    run: fn(&R, Done),
+) -> impl Fn(&R, usize, Duration) -> Option<Measured> {
+    move |runtime, _, at_least| {
+        let runs = runs(runtime, at_least, Duration::ZERO, parties, run);
+        Some(runs.each(operations))
+    }
+}
+
+/// What a number of runs took.
+struct Runs {
+    count: u64,
+    wall: Duration,
+    spent: Spent,
+}
+
+impl Runs {
+    /// For an operation, of so many in a run.
+    fn each(self, operations: usize) -> Measured {
+        let operations = self.count * operations as u64;
+        Measured {
+            operations,
+            value: self.wall.as_nanos() as f64 / operations as f64,
+            p99: None,
+            efficiency: None,
+            spent: self.spent,
+        }
+    }
+}
+
+/// Runs for at least so long, after a warm-up of a quarter of it, with a pause before each run that counts for nothing but processor time.
+fn runs<R: Rt>(
+    runtime: &R,
+    at_least: Duration,
+    pause: Duration,
+    parties: usize,
+    run: fn(&R, Done),
+) -> Runs {
+    let done = Done::new();
+    let run_for = |limit: Duration| {
+        let (begun, mut count, mut wall) = (Instant::now(), 0, Duration::ZERO);
+        loop {
+            if !pause.is_zero() {
+                thread::sleep(pause);
+            }
+            let run_begun = Instant::now();
+            done.expect(parties);
+            run(runtime, done);
+            runtime.drive();
+            done.wait();
+            wall += run_begun.elapsed();
+            count += 1;
+            if begun.elapsed() >= limit {
+                return (count, wall);
+            }
+        }
+    };
+    run_for(at_least / 4);
+    let window = Window::open();
+    let (count, wall) = run_for(at_least);
+    Runs {
+        count,
+        wall,
+        spent: window.close(),
+    }
+}
+
 /// What was measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sample {
@@ -147,8 +410,12 @@ pub(crate) struct Sample {
     row: &'static str,
     workers: usize,
     operations: u64,
-    /// Wall time an operation.
-    wall_ns: f64,
+    /// Wall time an operation, or what else the row's unit says.
+    value: f64,
+    /// The value that one in a hundred exceeds, where single operations are timed.
+    p99: Option<f64>,
+    /// What part of the possible pace, where that is known.
+    efficiency: Option<f64>,
     /// Processor time an operation, user and system, of all threads.
     cpu_ns: f64,
     /// A cache line's round trip between two processors before; none if it can't be measured.
@@ -159,63 +426,78 @@ pub(crate) struct Sample {
     others: Option<f64>,
 }
 
-/// Measures `row` for at least so long, after a warm-up of a quarter of it; `None` if there is no such row.
+/// Measures `row` for at least so long; `None` if there is no such row, or this runtime or machine doesn't have it.
 pub(crate) fn sample<R: Rt>(
     row: &str,
     workers: usize,
     at_least: Duration,
 ) -> io::Result<Option<Sample>> {
-    let Some(row) = rows::<R>().into_iter().find(|known| known.name == row) else {
+    let mut rows = rows::<R>().into_iter();
+    let Some(row) = rows.find(|known| known.name == row && known.suits(R::LACKS)) else {
         return Ok(None);
     };
+    let workers = row.workers.unwrap_or(workers);
     let round_trip_before_ns = noise::round_trip();
     let runtime = R::start(workers)?;
-    let done = Done::new();
-    let run_for = |limit: Duration| {
-        let (begun, mut runs) = (Instant::now(), 0);
-        loop {
-            done.expect(row.parties);
-            (row.run)(&runtime, done);
-            done.wait();
-            runs += 1;
-            if begun.elapsed() >= limit {
-                return runs;
-            }
-        }
+    let Some(measured) = (row.measure)(&runtime, workers, at_least) else {
+        return Ok(None);
     };
-    run_for(at_least / 4);
-    let window = Window::open();
-    let runs: u64 = run_for(at_least);
-    let spent = window.close();
-    let operations = runs * row.operations as u64;
     Ok(Some(Sample {
         rt: R::NAME,
         row: row.name,
         workers,
-        operations,
-        wall_ns: spent.wall.as_nanos() as f64 / operations as f64,
-        cpu_ns: spent.cpu.as_nanos() as f64 / operations as f64,
+        operations: measured.operations,
+        value: measured.value,
+        p99: measured.p99,
+        efficiency: measured.efficiency,
+        cpu_ns: measured.spent.cpu.as_nanos() as f64 / measured.operations as f64,
         round_trip_before_ns,
         round_trip_after_ns: noise::round_trip(),
-        others: spent.others,
+        others: measured.spent.others,
     }))
+}
+
+/// The median and the value that one in a hundred exceeds.
+fn percentiles(mut values: Vec<u64>) -> Option<(f64, f64)> {
+    values.sort_unstable();
+    let at =
+        |part: usize| values.get((values.len() * part / 100).min(values.len().checked_sub(1)?));
+    Some((*at(50)? as f64, *at(99)? as f64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::ALL;
+    use crate::rt::{ALL, Ours};
 
     #[test]
-    fn every_row_ends_on_every_runtime() {
-        for row in rows::<crate::rt::Ours>() {
+    fn every_row_ends_on_every_runtime_that_has_it() {
+        // One that doesn't end would otherwise be waited for.
+        crate::kill_after(300);
+        for row in rows::<Ours>() {
             for runtime in ALL {
-                let sample = (runtime.sample)(row.name, 2, Duration::ZERO)
-                    .expect("it starts")
-                    .expect("every runtime has every row");
-                assert_eq!(sample.operations, row.operations as u64, "{sample:?}");
-                assert!(sample.wall_ns > 0.0, "{sample:?}");
+                let sample = (runtime.sample)(row.name, 2, Duration::ZERO).expect("it starts");
+                if !row.suits(runtime.lacks) {
+                    assert!(sample.is_none(), "{} lacks {}", runtime.name, row.name);
+                    continue;
+                }
+                let sample = sample.expect("it has the row");
+                assert!(sample.operations > 0, "{sample:?}");
+                assert!(sample.value > 0.0, "{sample:?}");
             }
+        }
+    }
+
+    #[test]
+    fn ours_has_every_row() {
+        assert!(rows::<Ours>().iter().all(|row| row.suits(ALL[0].lacks)));
+    }
+
+    #[test]
+    fn every_aim_is_a_row_s() {
+        let rows = rows::<Ours>();
+        for (name, _) in AIMS {
+            assert!(rows.iter().any(|row| row.name == *name), "{name}");
         }
     }
 
@@ -223,5 +505,12 @@ mod tests {
     fn an_unknown_row_is_none() {
         let sample = (ALL[0].sample)("nothing", 2, Duration::ZERO);
         assert!(sample.expect("nothing starts").is_none());
+    }
+
+    #[test]
+    fn percentiles_are_of_the_sorted_values() {
+        assert_eq!(percentiles((0..200).rev().collect()), Some((100.0, 198.0)));
+        assert_eq!(percentiles(vec![7]), Some((7.0, 7.0)));
+        assert_eq!(percentiles(vec![]), None);
     }
 }

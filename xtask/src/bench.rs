@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+mod plot;
 mod table;
 
 /// Options of `cargo xtask bench`.
@@ -47,6 +48,15 @@ pub(crate) struct Options {
     /// Writes the machine, the versions, every sample and the table to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draws the tables as bar charts, SVG, into a directory.
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+    /// Measures nothing, and takes the tables from files that --json wrote on one machine.
+    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with_all = ["quick", "rows", "peers", "list"])]
+    from: Vec<PathBuf>,
+    /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
+    #[arg(long)]
+    jemalloc: bool,
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     list: bool,
@@ -55,7 +65,7 @@ pub(crate) struct Options {
     instructions: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 enum Placement {
     Near,
@@ -76,19 +86,35 @@ struct Listing {
 struct Runtime {
     name: String,
     package: String,
+    parallel: bool,
 }
 
 #[derive(Clone, Deserialize)]
 struct Row {
     name: String,
     what: String,
+    kind: String,
+    unit: String,
+    /// How many times tokio's figure ours shall be at most.
+    aim: f64,
+    /// Runtimes that don't have it.
+    without: Vec<String>,
+}
+
+impl Row {
+    /// Whether it is about time, which others and the processors' places disturb.
+    fn is_timed(&self) -> bool {
+        self.unit == "ns"
+    }
 }
 
 /// What `bench sample` says.
 #[derive(Clone, Deserialize, Serialize)]
 struct Sample {
     operations: u64,
-    wall_ns: f64,
+    value: f64,
+    p99: Option<f64>,
+    efficiency: Option<f64>,
     cpu_ns: f64,
     round_trip_before_ns: Option<f64>,
     round_trip_after_ns: Option<f64>,
@@ -96,7 +122,7 @@ struct Sample {
 }
 
 /// What became of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     Kept,
@@ -106,7 +132,7 @@ enum Verdict {
     Misplaced,
 }
 
-#[derive(Serialize)]
+#[derive(Deserialize, Serialize)]
 struct Taken {
     row: String,
     rt: String,
@@ -150,7 +176,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.instructions {
         return crate::instructions::run(&root);
     }
-    let bench = build(&root)?;
+    if !options.from.is_empty() {
+        return show(&saved(&options.from)?, options);
+    }
+    let bench = build(&root, options.jemalloc)?;
     let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
         .context("reading what `bench list` says")?;
     if options.list {
@@ -185,51 +214,112 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     };
     let mut tables = Vec::new();
     for row in &rows {
-        let taken = session.take(row, &runtimes)?;
-        let table = table::Table::of(row, &runtimes, &taken);
+        let having: Vec<_> = runtimes
+            .iter()
+            .filter(|rt| !row.without.contains(&rt.name))
+            .cloned()
+            .collect();
+        let taken = session.take(row, &having)?;
+        let table = table::Table::of(row, &having, &taken);
         print(&table.text());
         tables.push(table);
         session.taken.extend(taken);
     }
-    print(&table::closing(&tables, &session.taken));
-    if let Some(file) = &options.json {
-        let report = Report {
-            machine: &machine,
-            tables: &tables,
-            samples: &session.taken,
-        };
-        let json = serde_json::to_string_pretty(&report)?;
-        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    let complete = session.failures == 0 && tables.iter().all(table::Table::is_complete);
+    let report = Report {
+        machine,
+        tables,
+        samples: session.taken,
+    };
+    print(&table::closing(&report.tables, &report.samples));
+    report.keep(options)?;
+    Ok(complete)
+}
+
+/// A saved report, as if it had just been measured.
+fn show(report: &Report, options: &Options) -> Result<bool> {
+    print(&report.machine.line());
+    for table in &report.tables {
+        print(&table.text());
     }
-    Ok(session.failures == 0 && tables.iter().all(table::Table::is_complete))
+    print(&table::closing(&report.tables, &report.samples));
+    report.keep(options)?;
+    Ok(report.tables.iter().all(table::Table::is_complete))
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    machine: &'a Machine,
-    tables: &'a [table::Table],
-    samples: &'a [Taken],
+/// What was measured in several goes, as one report.
+fn saved(files: &[PathBuf]) -> Result<Report> {
+    let mut reports = files.iter().map(|file| {
+        let json = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+        serde_json::from_slice::<Report>(&json)
+            .with_context(|| format!("{} was not written by --json", file.display()))
+    });
+    let mut report = reports.next().context("no file")??;
+    for more in reports {
+        let more = more?;
+        ensure!(
+            more.machine == report.machine,
+            "the files are of different machines, versions or options"
+        );
+        for table in &more.tables {
+            ensure!(
+                report.tables.iter().all(|known| known.row != table.row),
+                "{} is in two files",
+                table.row
+            );
+        }
+        report.tables.extend(more.tables);
+        report.samples.extend(more.samples);
+    }
+    Ok(report)
 }
 
-fn build(root: &Path) -> Result<PathBuf> {
+#[derive(Deserialize, Serialize)]
+struct Report {
+    machine: Machine,
+    tables: Vec<table::Table>,
+    samples: Vec<Taken>,
+}
+
+impl Report {
+    /// Writes what the options ask for.
+    fn keep(&self, options: &Options) -> Result<()> {
+        if let Some(file) = &options.json {
+            let json = serde_json::to_string_pretty(self)?;
+            std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+        }
+        if let Some(dir) = &options.plot {
+            for file in plot::draw(&self.machine, &self.tables, dir)? {
+                print(&format!("{}\n", file.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn build(root: &Path, jemalloc: bool) -> Result<PathBuf> {
     let mut build = cargo();
     build
         .current_dir(root)
         .args(["build", "--profile", "bench", "--target-dir", "target"])
         .args(["--package", "bench", "--bin", "bench"]);
+    if jemalloc {
+        build.args(["--features", "jemalloc"]);
+    }
     ensure!(build.status()?.success(), "bench doesn't build");
     let name = format!("bench{}", std::env::consts::EXE_SUFFIX);
     Ok(root.join("target/release").join(name))
 }
 
 /// Where and with what it was measured: a figure without it says little.
-#[derive(Serialize)]
+#[derive(PartialEq, Deserialize, Serialize)]
 struct Machine {
     processor: String,
     processors: usize,
     workers: u16,
     rounds: usize,
     placement: Placement,
+    allocator: String,
     versions: Vec<(String, String)>,
 }
 
@@ -250,6 +340,12 @@ impl Machine {
             workers: options.workers,
             rounds: options.rounds(),
             placement: options.placement,
+            allocator: if options.jemalloc {
+                "jemalloc"
+            } else {
+                "the system's"
+            }
+            .to_owned(),
             versions: runtimes.iter().map(version).collect(),
         }
     }
@@ -261,10 +357,11 @@ impl Machine {
             .map(|(name, version)| format!("{name} {version}"))
             .collect();
         format!(
-            "{}, processors: {}, workers: {}, rounds: {}; {}\n",
+            "{}, processors: {}, workers: {}, allocator: {}, rounds: {}; {}\n",
             self.processor,
             self.processors,
             self.workers,
+            self.allocator,
             self.rounds,
             versions.join(", ")
         )
@@ -339,7 +436,7 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Ok(sample) => {
-                    let verdict = if self.options.quick {
+                    let verdict = if self.options.quick || !row.is_timed() {
                         Verdict::Kept
                     } else {
                         sample.verdict(self.options.placement, self.options.disturbance)
@@ -451,7 +548,9 @@ mod tests {
     fn sample(before: Option<f64>, after: Option<f64>, others: Option<f64>) -> Sample {
         Sample {
             operations: 1,
-            wall_ns: 1.0,
+            value: 1.0,
+            p99: None,
+            efficiency: None,
             cpu_ns: 1.0,
             round_trip_before_ns: before,
             round_trip_after_ns: after,

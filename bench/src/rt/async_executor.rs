@@ -1,6 +1,6 @@
 //! async-executor's two executors, each with as many threads as asked for. They run as long as the process,
 //! which is one sample's.
-use super::Rt;
+use super::{Ask, Rt};
 use async_executor::{Executor, StaticExecutor};
 use futures_lite::future;
 use std::{future::Future, io, thread};
@@ -21,6 +21,7 @@ macro_rules! runtime {
         impl Rt for $runtime {
             const NAME: &'static str = $name;
             const PACKAGE: &'static str = "async-executor";
+            const LACKS: &'static [Ask] = &[Ask::Blocking, Ask::Budget, Ask::Stop];
 
             fn start(workers: usize) -> io::Result<Self> {
                 for _ in 0..workers {

@@ -1,6 +1,10 @@
 //! Ours.
 use super::Rt;
-use std::{future::Future, io};
+use std::{
+    future::Future,
+    io,
+    task::{Context, Poll, ready},
+};
 
 pub(crate) struct Selvedge(selvedge::Runtime);
 
@@ -37,5 +41,17 @@ impl Rt for Selvedge {
 
     fn yield_now() -> impl Future<Output = ()> + Send {
         selvedge::yield_now()
+    }
+
+    fn blocking<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = selvedge::spawn_blocking(work);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn proceed(cx: &mut Context<'_>) -> Poll<()> {
+        ready!(coop_budget::poll_proceed(cx)).made_progress();
+        Poll::Ready(())
     }
 }

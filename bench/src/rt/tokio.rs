@@ -1,6 +1,10 @@
 //! tokio's multi-thread runtime, without its drivers.
 use super::Rt;
-use std::{future::Future, io};
+use std::{
+    future::Future,
+    io,
+    task::{Context, Poll, ready},
+};
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) struct MultiThread(Runtime);
@@ -42,4 +46,21 @@ impl Rt for MultiThread {
     fn yield_now() -> impl Future<Output = ()> + Send {
         tokio::task::yield_now()
     }
+
+    fn blocking<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = tokio::task::spawn_blocking(work);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn proceed(cx: &mut Context<'_>) -> Poll<()> {
+        proceed(cx)
+    }
+}
+
+/// Takes one operation of the budget, which both kinds of runtime have.
+pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
+    ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
+    Poll::Ready(())
 }

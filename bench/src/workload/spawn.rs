@@ -1,6 +1,14 @@
 //! Workloads that make tasks.
 use super::Done;
 use crate::rt::Rt;
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
 /// Tasks in the `many` rows.
 pub(super) const MANY: usize = 10_000;
@@ -60,6 +68,57 @@ pub(super) fn join<R: Rt>(runtime: &R, done: Done) {
         for i in 0..JOINS {
             assert_eq!(R::join(async move { i }).await, i);
         }
+        done.one();
+    });
+}
+
+/// Tasks that keep the workers busy meanwhile: enough that none runs out of them.
+pub(super) const BUSY: usize = 8;
+
+/// Tasks spawned by a thread that is no worker, while others yield until all of them have run.
+pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {
+    let left = Arc::new(AtomicUsize::new(MANY));
+    for _ in 0..BUSY {
+        let left = left.clone();
+        runtime.spawn_outside(async move {
+            // Ordering: only the number matters.
+            while left.load(Relaxed) > 0 {
+                R::yield_now().await;
+            }
+            done.one();
+        });
+    }
+    for _ in 0..MANY {
+        let left = left.clone();
+        runtime.spawn_outside(async move {
+            // Ordering: only the number matters.
+            left.fetch_sub(1, Relaxed);
+            done.one();
+        });
+    }
+}
+
+/// Tasks below the root of the tree.
+pub(super) const TREE: usize = (1 << (LEVELS + 1)) - 2;
+
+const LEVELS: usize = 16;
+
+/// A task that spawns two, which spawn two each, and awaits both.
+pub(super) fn fork_join<R: Rt>(runtime: &R, done: Done) {
+    /// Leaves below. Boxed, since it is part of itself.
+    fn fork<R: Rt>(levels: usize) -> Pin<Box<dyn Future<Output = usize> + Send>> {
+        Box::pin(async move {
+            if levels == 0 {
+                return 1;
+            }
+            let left = R::join(fork::<R>(levels - 1));
+            let right = R::join(fork::<R>(levels - 1));
+            left.await + right.await
+        })
+    }
+    runtime.spawn_outside(async move {
+        let leaves = fork::<R>(LEVELS).await;
+        assert_eq!(leaves, 1 << LEVELS, "every leaf was counted once");
         done.one();
     });
 }

@@ -1,9 +1,18 @@
 //! Workloads that wake tasks.
 use super::Done;
 use crate::rt::Rt;
+use futures::task::AtomicWaker;
 use std::{
     future::{Future, poll_fn},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
     task::Poll,
+    thread::{self, Thread},
 };
 
 /// Tasks of `yield_many`.
@@ -120,4 +129,152 @@ pub(super) fn ping_pong<R: Rt, C: Oneshot>(runtime: &R, done: Done) {
             });
         }
     });
+}
+
+/// A place in a ring: messages that lie there, and who waits for them.
+#[derive(Default)]
+struct Place {
+    messages: AtomicUsize,
+    waker: AtomicWaker,
+}
+
+impl Place {
+    fn put(&self) {
+        // Ordering: Release, the exchange in `take`.
+        self.messages.fetch_add(1, Release);
+        self.waker.wake();
+    }
+
+    async fn take(&self) {
+        poll_fn(|cx| {
+            if self.try_take() {
+                return Poll::Ready(());
+            }
+            self.waker.register(cx.waker());
+            if self.try_take() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    fn try_take(&self) -> bool {
+        // Ordering: only this task takes, so that what it saw stays.
+        if self.messages.load(Relaxed) == 0 {
+            return false;
+        }
+        // Ordering: Acquire, the addition in `put`.
+        self.messages.fetch_sub(1, Acquire);
+        true
+    }
+}
+
+/// Tasks in a ring. So many messages, spread evenly, go so many times round.
+pub(super) fn ring<R: Rt, const TASKS: usize, const MESSAGES: usize, const ROUNDS: usize>(
+    runtime: &R,
+    done: Done,
+) {
+    let ring: Arc<[Place]> = (0..TASKS).map(|_| Place::default()).collect();
+    for at in 0..TASKS {
+        let ring = ring.clone();
+        runtime.spawn_outside(async move {
+            if at % (TASKS / MESSAGES) == 0 {
+                ring[at].put();
+            }
+            for _ in 0..MESSAGES * ROUNDS {
+                ring[at].take().await;
+                ring[(at + 1) % TASKS].put();
+            }
+            done.one();
+        });
+    }
+}
+
+/// Tasks that are woken at once.
+pub(super) const CROWD: usize = 1_000;
+
+/// How often they are.
+pub(super) const STORMS: usize = 20;
+
+/// Where the crowd meets.
+struct Square {
+    arrived: AtomicUsize,
+    storm: AtomicUsize,
+    wakers: Vec<AtomicWaker>,
+    /// Who is told that all have arrived, if it isn't the last of them that wakes the others.
+    outside: Option<Thread>,
+}
+
+impl Square {
+    /// Wakes all that wait for the storm of this number.
+    fn wake(&self, storm: usize) {
+        // Ordering: Release, the loads in `wait`.
+        self.storm.store(storm, Release);
+        self.wakers.iter().for_each(AtomicWaker::wake);
+    }
+
+    /// Arrives; whether this was the last.
+    fn arrive(&self) -> bool {
+        // Ordering: AcqRel, the arrivals before: the last wakes all, or has them woken.
+        let last = self.arrived.fetch_add(1, AcqRel) + 1 == CROWD;
+        if last {
+            // Ordering: nobody arrives again before the storm, which is published by `wake`.
+            self.arrived.store(0, Relaxed);
+        }
+        last
+    }
+
+    async fn wait(&self, who: usize, storm: usize) {
+        poll_fn(|cx| {
+            self.wakers[who].register(cx.waker());
+            // Ordering: Acquire, the store in `wake`.
+            if self.storm.load(Acquire) >= storm {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+/// A crowd that meets again and again, woken by the last to come or by an outside thread.
+pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
+    let square = Arc::new(Square {
+        arrived: AtomicUsize::new(0),
+        storm: AtomicUsize::new(0),
+        wakers: (0..CROWD).map(|_| AtomicWaker::new()).collect(),
+        outside: OUTSIDE.then(thread::current),
+    });
+    let all_arrived = Arc::new(AtomicUsize::new(0));
+    for who in 0..CROWD {
+        let (square, all_arrived) = (square.clone(), all_arrived.clone());
+        runtime.spawn_outside(async move {
+            for storm in 1..=STORMS {
+                if square.arrive() {
+                    match &square.outside {
+                        None => square.wake(storm),
+                        Some(outside) => {
+                            // Ordering: Release, the load below.
+                            all_arrived.store(storm, Release);
+                            outside.unpark();
+                        }
+                    }
+                }
+                square.wait(who, storm).await;
+            }
+            done.one();
+        });
+    }
+    if OUTSIDE {
+        for storm in 1..=STORMS {
+            // Ordering: Acquire, the store above.
+            while all_arrived.load(Acquire) < storm {
+                thread::park();
+            }
+            square.wake(storm);
+        }
+    }
 }

@@ -1,30 +1,39 @@
 //! From samples to the table: medians, spreads, and the ratios within rounds.
-use super::{Row, Runtime, Taken, Verdict};
-use serde::Serialize;
+use super::{Row, Runtime, Sample, Taken, Verdict};
+use serde::{Deserialize, Serialize};
 
 /// The runtime that every row is a multiple of.
-const YARDSTICK: &str = "tokio";
+pub(super) const YARDSTICK: &str = "tokio";
 
 /// One row's figures.
-#[derive(Serialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Table {
-    row: String,
-    what: String,
-    /// The peer with the smallest median, if any was measured.
-    best_peer: Option<String>,
+    pub(super) row: String,
+    pub(super) what: String,
+    pub(super) kind: String,
+    pub(super) unit: String,
+    /// How many times the yardstick's figure ours shall be at most.
+    pub(super) aim: f64,
+    /// The parallel peer with the smallest median, if any was measured.
+    pub(super) best_peer: Option<String>,
     /// Ours first.
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
 }
 
 /// A runtime's figures in a row; none where no sample was kept.
-#[derive(Serialize)]
-struct Line {
-    rt: String,
-    wall_ns: Option<f64>,
+#[derive(Deserialize, Serialize)]
+pub(super) struct Line {
+    pub(super) rt: String,
+    pub(super) parallel: bool,
+    pub(super) value: Option<f64>,
     /// The largest sample less the smallest, as a part of the median.
     spread: Option<f64>,
+    p99: Option<f64>,
+    pub(super) efficiency: Option<f64>,
     cpu_ns: Option<f64>,
-    to_tokio: Option<f64>,
+    pub(super) to_tokio: Option<f64>,
+    cpu_to_tokio: Option<f64>,
+    p99_to_tokio: Option<f64>,
     to_best_peer: Option<f64>,
     kept: usize,
     rounds: usize,
@@ -32,29 +41,39 @@ struct Line {
 }
 
 impl Table {
+    /// Of the runtimes that have the row.
     pub(super) fn of(row: &Row, runtimes: &[Runtime], taken: &[Taken]) -> Self {
-        let wall = |rt: &str| median(kept(taken, rt).map(|taken| taken.sample.wall_ns));
+        let value = |rt: &str| median(figures(taken, rt, |sample| Some(sample.value)));
         let best_peer = runtimes[1..]
             .iter()
-            .filter_map(|rt| Some((wall(&rt.name)?, rt)))
+            .filter(|rt| rt.parallel)
+            .filter_map(|rt| Some((value(&rt.name)?, rt)))
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, rt)| rt.name.clone());
         let rounds = taken.iter().map(|taken| taken.round + 1).max().unwrap_or(0);
         let line = |rt: &Runtime| {
-            let walls = || kept(taken, &rt.name).map(|taken| taken.sample.wall_ns);
-            let wall_ns = wall(&rt.name);
+            let rt_name = rt.name.as_str();
+            let values = || figures(taken, rt_name, |sample| Some(sample.value));
             let extent =
-                walls().fold(f64::NEG_INFINITY, f64::max) - walls().fold(f64::INFINITY, f64::min);
+                values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
+            let to = |other: &str, figure: fn(&Sample) -> Option<f64>| {
+                ratio(taken, rt_name, other, figure)
+            };
             Line {
                 rt: rt.name.clone(),
-                wall_ns,
-                spread: wall_ns.map(|median| extent / median),
-                cpu_ns: median(kept(taken, &rt.name).map(|taken| taken.sample.cpu_ns)),
-                to_tokio: ratio(taken, &rt.name, YARDSTICK),
+                parallel: rt.parallel,
+                value: value(rt_name),
+                spread: value(rt_name).map(|median| extent / median),
+                p99: median(figures(taken, rt_name, |sample| sample.p99)),
+                efficiency: median(figures(taken, rt_name, |sample| sample.efficiency)),
+                cpu_ns: median(figures(taken, rt_name, |sample| Some(sample.cpu_ns))),
+                to_tokio: to(YARDSTICK, |sample| Some(sample.value)),
+                cpu_to_tokio: to(YARDSTICK, |sample| Some(sample.cpu_ns)),
+                p99_to_tokio: to(YARDSTICK, |sample| sample.p99),
                 to_best_peer: best_peer
                     .as_ref()
-                    .and_then(|best| ratio(taken, &rt.name, best)),
-                kept: walls().count(),
+                    .and_then(|best| to(best, |sample| Some(sample.value))),
+                kept: values().count(),
                 rounds,
                 taken: taken.iter().filter(|taken| taken.rt == rt.name).count(),
             }
@@ -62,6 +81,9 @@ impl Table {
         Self {
             row: row.name.clone(),
             what: row.what.clone(),
+            kind: row.kind.clone(),
+            unit: row.unit.clone(),
+            aim: row.aim,
             lines: runtimes.iter().map(line).collect(),
             best_peer,
         }
@@ -69,44 +91,73 @@ impl Table {
 
     /// Whether every runtime has a figure.
     pub(super) fn is_complete(&self) -> bool {
-        self.lines.iter().all(|line| line.wall_ns.is_some())
+        self.lines.iter().all(|line| line.value.is_some())
     }
 
     pub(super) fn text(&self) -> String {
         let mut text = format!("\n{}: {}\n", self.row, self.what);
-        text.push_str(&format!(
-            "  {:<23}{:>10}{:>9}{:>12}{:>10}{:>13}  {}\n",
-            "", "ns/op", "spread", "cpu ns/op", "x tokio", "x best peer", "samples"
-        ));
+        let has = |figure: fn(&Line) -> Option<f64>| self.lines.iter().any(|l| figure(l).is_some());
+        let (p99, efficiency) = (has(|line| line.p99), has(|line| line.efficiency));
+        let mut columns = vec![format!("{}/op", self.unit), "spread".into()];
+        columns.extend(p99.then(|| "p99".into()));
+        columns.extend(efficiency.then(|| "efficiency".into()));
+        columns.extend(["cpu ns/op", "x tokio", "cpu x tokio", "x best peer"].map(String::from));
+        let row = |name: &str, columns: &[String], rest: &str| {
+            let columns: String = columns.iter().map(|text| format!("{text:>13}")).collect();
+            format!("  {name:<23}{columns}  {rest}\n")
+        };
+        text.push_str(&row("", &columns, "samples"));
         for line in &self.lines {
-            let best = self.best_peer.as_ref() == Some(&line.rt);
-            text.push_str(&format!(
-                "  {:<23}{:>10}{:>9}{:>12}{:>10}{:>13}  {} kept of {}{}\n",
-                line.rt,
-                figure(line.wall_ns, 1),
-                line.spread
-                    .map_or("-".into(), |spread| format!("{:.0} %", 100.0 * spread)),
-                figure(line.cpu_ns, 1),
-                figure(line.to_tokio, 2),
-                figure(line.to_best_peer, 2),
-                line.kept,
-                line.taken,
-                if best { ", the best peer" } else { "" },
-            ));
+            let percent = |part: Option<f64>| {
+                part.map_or("-".into(), |part| format!("{:.0} %", 100.0 * part))
+            };
+            let mut columns = vec![figure(line.value, 1), percent(line.spread)];
+            columns.extend(p99.then(|| figure(line.p99, 0)));
+            columns.extend(efficiency.then(|| percent(line.efficiency)));
+            columns.push(figure(line.cpu_ns, 1));
+            for ratio in [line.to_tokio, line.cpu_to_tokio, line.to_best_peer] {
+                columns.push(figure(ratio, 2));
+            }
+            let best = match (&self.best_peer, line.parallel) {
+                (Some(best), _) if *best == line.rt => ", the best peer",
+                (_, false) => ", not parallel",
+                _ => "",
+            };
+            let samples = format!("{} kept of {}{best}", line.kept, line.taken);
+            text.push_str(&row(&line.rt, &columns, &samples));
         }
         text
+    }
+
+    /// Ours, the yardstick's multiple, and whether that is as aimed at.
+    fn ours(&self) -> Option<(f64, bool)> {
+        let ratio = self.lines.first()?.to_tokio?;
+        Some((ratio, ratio <= self.aim))
     }
 }
 
 /// What is to be said of all rows.
 pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
     let mut text = "\n".to_owned();
-    let ours = || tables.iter().filter_map(|table| table.lines.first());
+    // A budget is worth what it costs: that row has no race to win. Nor are bytes times.
+    let timed = || {
+        tables
+            .iter()
+            .filter(|table| table.unit == "ns" && table.row != "coop")
+    };
+    let ours = || timed().filter_map(|table| table.lines.first());
     for (ratios, to) in [
-        (ours().filter_map(|line| line.to_tokio).collect(), YARDSTICK),
+        (
+            ours().filter_map(|line| line.to_tokio).collect(),
+            "tokio's time",
+        ),
+        (
+            ours().filter_map(|line| line.cpu_to_tokio).collect(),
+            "tokio's processor time",
+        ),
         (
             ours().filter_map(|line| line.to_best_peer).collect(),
-            "the row's best peer",
+            "the row's best parallel peer's time",
         ),
     ] {
         let ratios: Vec<f64> = ratios;
@@ -116,6 +167,31 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
                 "ours is {mean:.2} x {to}, the geometric mean of {rows} {}\n",
                 if rows == 1 { "row" } else { "rows" }
             ));
+        }
+    }
+    for table in tables {
+        let Some(line) = table.lines.first() else {
+            continue;
+        };
+        let mut behind = Vec::new();
+        if let Some((ratio, false)) = table.ours() {
+            behind.push(format!("{ratio:.2} x tokio, the aim is {}", table.aim));
+        }
+        for (ratio, of) in [
+            (line.cpu_to_tokio, "processor time"),
+            (line.p99_to_tokio, "p99"),
+        ] {
+            if let Some(ratio) = ratio.filter(|ratio| *ratio > 1.0 && table.unit == "ns") {
+                behind.push(format!("{of} {ratio:.2} x tokio's"));
+            }
+        }
+        if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer)
+            && ratio > 1.0
+        {
+            behind.push(format!("{ratio:.2} x {best}"));
+        }
+        if !behind.is_empty() {
+            text.push_str(&format!("behind in {}: {}\n", table.row, behind.join("; ")));
         }
     }
     let count = |verdict| {
@@ -147,17 +223,31 @@ fn figure(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".into(), |value| format!("{value:.digits$}"))
 }
 
-fn kept<'a>(taken: &'a [Taken], rt: &str) -> impl Iterator<Item = &'a Taken> {
+fn kept<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> {
     taken
         .iter()
         .filter(move |taken| taken.verdict == Verdict::Kept && taken.rt == rt)
 }
 
+/// A figure of all samples kept, where they have it.
+fn figures<'a>(
+    taken: &'a [Taken],
+    rt: &'a str,
+    figure: impl Fn(&Sample) -> Option<f64> + 'a,
+) -> impl Iterator<Item = f64> + 'a {
+    kept(taken, rt).filter_map(move |taken| figure(&taken.sample))
+}
+
 /// The median of the ratios in those rounds that have a sample of both.
-fn ratio(taken: &[Taken], rt: &str, to: &str) -> Option<f64> {
+fn ratio(
+    taken: &[Taken],
+    rt: &str,
+    to: &str,
+    figure: impl Fn(&Sample) -> Option<f64>,
+) -> Option<f64> {
     median(kept(taken, rt).filter_map(|this| {
         let that = kept(taken, to).find(|that| that.round == this.round)?;
-        Some(this.sample.wall_ns / that.sample.wall_ns)
+        Some(figure(&this.sample)? / figure(&that.sample)?)
     }))
 }
 
@@ -179,14 +269,15 @@ fn geometric_mean(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Sample;
     use super::*;
 
-    fn taken(rt: &str, round: usize, wall_ns: f64, verdict: Verdict) -> Taken {
+    fn taken(rt: &str, round: usize, value: f64, verdict: Verdict) -> Taken {
         let sample = Sample {
             operations: 1,
-            wall_ns,
-            cpu_ns: 2.0 * wall_ns,
+            value,
+            p99: Some(10.0 * value),
+            efficiency: None,
+            cpu_ns: 2.0 * value,
             round_trip_before_ns: None,
             round_trip_after_ns: None,
             others: None,
@@ -205,10 +296,15 @@ mod tests {
         let row = Row {
             name: "row".into(),
             what: "what".into(),
+            kind: "kind".into(),
+            unit: "ns".into(),
+            aim: 0.25,
+            without: vec![],
         };
-        let runtimes = ["ours", "tokio", "smol"].map(|name| Runtime {
+        let runtimes = ["ours", "tokio", "smol", "alone"].map(|name| Runtime {
             name: name.into(),
             package: name.into(),
+            parallel: name != "alone",
         });
         Table::of(&row, &runtimes, taken)
     }
@@ -230,7 +326,7 @@ mod tests {
             taken("ours", 2, 30.0, Verdict::Kept),
             taken("tokio", 2, 120.0, Verdict::Kept),
         ]);
-        assert_eq!(table.lines[0].wall_ns, Some(30.0));
+        assert_eq!(table.lines[0].value, Some(30.0));
         assert_eq!(table.lines[0].spread, Some(1.0));
         assert_eq!(table.lines[0].to_tokio, Some(0.25));
         assert_eq!(table.lines[1].to_tokio, Some(1.0));
@@ -247,20 +343,35 @@ mod tests {
         assert_eq!(table.best_peer.as_deref(), Some("tokio"));
         assert_eq!(table.lines[0].to_best_peer, Some(0.5));
         assert_eq!((table.lines[0].kept, table.lines[0].taken), (1, 2));
-        assert_eq!(table.lines[2].wall_ns, None);
+        assert_eq!(table.lines[2].value, None);
         assert!(!table.is_complete());
-        assert!(closing(&[table], &[]).contains("1 of 3 figures"));
+        assert!(closing(&[table], &[]).contains("2 of 4 figures"));
     }
 
     #[test]
-    fn the_best_peer_is_never_ours() {
+    fn the_best_peer_is_never_ours_nor_one_that_uses_one_processor() {
         let table = table(&[
             taken("ours", 0, 1.0, Verdict::Kept),
             taken("tokio", 0, 20.0, Verdict::Kept),
             taken("smol", 0, 10.0, Verdict::Kept),
+            taken("alone", 0, 2.0, Verdict::Kept),
         ]);
         assert_eq!(table.best_peer.as_deref(), Some("smol"));
         assert_eq!(table.lines[0].to_best_peer, Some(0.1));
+    }
+
+    #[test]
+    fn what_is_behind_is_said() {
+        let samples = |ours| {
+            [
+                taken("ours", 0, ours, Verdict::Kept),
+                taken("tokio", 0, 100.0, Verdict::Kept),
+            ]
+        };
+        let closing = |ours| super::closing(&[table(&samples(ours))], &[]);
+        assert!(!closing(25.0).contains("behind"));
+        assert!(closing(26.0).contains("behind in row: 0.26 x tokio, the aim is 0.25"));
+        assert!(closing(110.0).contains("processor time 1.10 x tokio's; p99 1.10 x tokio's"));
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! futures' `ThreadPool`: one queue under a lock for all. Tasks reach it through a static, which stands for the clone of the pool that its users hand around.
+use super::{Ask, Rt};
+use futures::{
+    executor::{ThreadPool, ThreadPoolBuilder},
+    task::SpawnExt,
+};
+use std::{future::Future, io, sync::OnceLock};
+
+static POOL: OnceLock<ThreadPool> = OnceLock::new();
+
+pub(crate) struct Pool;
+
+fn pool() -> &'static ThreadPool {
+    POOL.get().expect("it was started")
+}
+
+fn join<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> impl Future<Output = T> + Send {
+    let task = pool().spawn_with_handle(future);
+    task.expect("a pool takes every task")
+}
+
+impl Rt for Pool {
+    const NAME: &'static str = "futures-threadpool";
+    const PACKAGE: &'static str = "futures-executor";
+    /// A task that wakes itself is polled again at once, whoever waits, so that a yield costs little and gives nothing.
+    /// Its threads outlive its drop.
+    const LACKS: &'static [Ask] = &[Ask::Fair, Ask::Blocking, Ask::Budget, Ask::Stop];
+
+    fn start(workers: usize) -> io::Result<Self> {
+        let pool = ThreadPoolBuilder::new().pool_size(workers).create()?;
+        // A process starts one; tests that start more share the first.
+        POOL.get_or_init(|| pool);
+        Ok(Self)
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        pool().spawn_ok(future);
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        join(future)
+    }
+
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+        pool().spawn_ok(future);
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        join(future)
+    }
+
+    /// futures has none of its own.
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        futures_lite::future::yield_now()
+    }
+}

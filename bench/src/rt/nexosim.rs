@@ -1,0 +1,56 @@
+//! NeXosim's executor, by its feature for benchmarks: tasks are spawned from outside before a run, which ends when none can go on. It keeps
+//! to one worker as long as that keeps up, so that most rows show what one processor costs without help.
+use super::{Ask, Rt, lacking};
+use nexosim::dev_hooks::Executor;
+use std::{cell::RefCell, future::Future, io};
+
+pub(crate) struct NeXosim(RefCell<Executor>);
+
+impl Rt for NeXosim {
+    const NAME: &'static str = "nexosim";
+    const PACKAGE: &'static str = "nexosim";
+    const PARALLEL: bool = false;
+    const LACKS: &'static [Ask] = &[
+        Ask::Inside,
+        Ask::Join,
+        Ask::Background,
+        Ask::Blocking,
+        Ask::Budget,
+    ];
+
+    fn start(workers: usize) -> io::Result<Self> {
+        Ok(Self(RefCell::new(Executor::new(workers))))
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.borrow().spawn_and_forget(future);
+    }
+
+    fn drive(&self) {
+        self.0.borrow_mut().run();
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        drop(future);
+        lacking()
+    }
+
+    fn spawn(_: impl Future<Output = ()> + Send + 'static) {
+        unreachable!("a row that asks for it leaves the runtime out")
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        drop(future);
+        lacking()
+    }
+
+    /// It has none of its own.
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        futures_lite::future::yield_now()
+    }
+}

@@ -1,0 +1,56 @@
+//! smol: async-executor's executor, driven by threads that also drive smol's reactor. They run as long as the process, which is one sample's.
+use super::{Ask, Rt};
+use smol::Executor;
+use std::{
+    future::{Future, pending},
+    io, thread,
+};
+
+static EXECUTOR: Executor<'static> = Executor::new();
+
+pub(crate) struct Smol;
+
+impl Rt for Smol {
+    const NAME: &'static str = "smol";
+    const PACKAGE: &'static str = "smol";
+    const LACKS: &'static [Ask] = &[Ask::Budget, Ask::Stop];
+
+    fn start(workers: usize) -> io::Result<Self> {
+        for _ in 0..workers {
+            let run = || smol::block_on(EXECUTOR.run(pending()));
+            thread::Builder::new().spawn::<_, ()>(run)?;
+        }
+        Ok(Self)
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        EXECUTOR.spawn(future).detach();
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        EXECUTOR.spawn(future)
+    }
+
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+        EXECUTOR.spawn(future).detach();
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        EXECUTOR.spawn(future)
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        smol::future::yield_now()
+    }
+
+    fn blocking<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        smol::unblock(work)
+    }
+}

@@ -1,0 +1,83 @@
+//! tokio's current-thread runtime, on a thread of its own, so that it runs beside the measuring one.
+use super::{Rt, tokio::proceed};
+use std::{future::Future, io, thread};
+use tokio::{
+    runtime::{Builder, Handle},
+    sync::oneshot,
+};
+
+pub(crate) struct CurrentThread {
+    handle: Handle,
+    /// Ends the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Rt for CurrentThread {
+    const NAME: &'static str = "tokio-current-thread";
+    const PACKAGE: &'static str = "tokio";
+    const PARALLEL: bool = false;
+
+    /// One thread, whatever is asked for.
+    fn start(_: usize) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().spawn(move || {
+            // An error is that the sender is gone, which is the end as well.
+            let _ = runtime.block_on(stopped);
+        })?;
+        Ok(Self {
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(future));
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = self.handle.spawn(future);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+        drop(tokio::spawn(future));
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = tokio::spawn(future);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::task::yield_now()
+    }
+
+    fn blocking<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = tokio::task::spawn_blocking(work);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn proceed(cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        proceed(cx)
+    }
+}
+
+impl Drop for CurrentThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("no task panics in it");
+        }
+    }
+}

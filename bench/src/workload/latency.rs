@@ -1,0 +1,144 @@
+//! Workloads of which the time of one operation matters, not their number.
+use super::{Done, Measured, percentiles};
+use crate::{noise::Window, rt::Rt};
+use futures::task::AtomicWaker;
+use std::{
+    future::poll_fn,
+    hint::black_box,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    task::Poll,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Something that an outside thread rings and a task answers. Times are nanoseconds since its making.
+pub(super) struct Bell {
+    made: Instant,
+    /// When it was rung last; 0 is never, `END` the end.
+    rung: AtomicU64,
+    /// What it took until the task was polled; 0 is not yet.
+    took: AtomicU64,
+    waker: AtomicWaker,
+}
+
+const END: u64 = u64::MAX;
+
+impl Bell {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            made: Instant::now(),
+            rung: AtomicU64::new(0),
+            took: AtomicU64::new(0),
+            waker: AtomicWaker::new(),
+        })
+    }
+
+    fn now(&self) -> u64 {
+        self.made.elapsed().as_nanos() as u64
+    }
+
+    /// The task: answers until the end.
+    pub(super) async fn answer(&self) {
+        let mut last = 0;
+        poll_fn(|cx| {
+            self.waker.register(cx.waker());
+            // Ordering: Acquire, the store in `ring`.
+            match self.rung.load(Acquire) {
+                END => return Poll::Ready(()),
+                rung if rung != last => {
+                    last = rung;
+                    // Ordering: Release, the exchange in `ring`.
+                    self.took.store((self.now() - rung).max(1), Release);
+                }
+                _ => {}
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Rings again and again for so long, each time after a pause, and gives what the answers took. One that isn't there after the pause is waited for.
+    pub(super) fn ring(&self, at_least: Duration, pause: Duration) -> Vec<u64> {
+        let (begun, mut answers) = (Instant::now(), Vec::new());
+        loop {
+            thread::sleep(pause);
+            // Ordering: Release, the load in `answer`.
+            self.rung.store(self.now(), Release);
+            self.waker.wake();
+            loop {
+                thread::sleep(pause);
+                // Ordering: Acquire, the store in `answer`.
+                match self.took.swap(0, Acquire) {
+                    0 => {}
+                    took => break answers.push(took),
+                }
+            }
+            if begun.elapsed() >= at_least {
+                return answers;
+            }
+        }
+    }
+
+    pub(super) fn end(&self) {
+        // Ordering: Relaxed, nothing is handed over; the wake-up comes after.
+        self.rung.store(END, Relaxed);
+        self.waker.wake();
+    }
+}
+
+/// Between two wakes, and so the time for which the runtime has been idle.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// An outside thread wakes the one task of an idle runtime.
+pub(super) fn idle_wake<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
+    let bell = Bell::new();
+    let done = Done::new();
+    done.expect(1);
+    let task = bell.clone();
+    runtime.spawn_outside(async move {
+        task.answer().await;
+        done.one();
+    });
+    bell.ring(at_least / 4, PAUSE);
+    let window = Window::open();
+    let answers = bell.ring(at_least, PAUSE);
+    let spent = window.close();
+    bell.end();
+    done.wait();
+    let operations = answers.len() as u64;
+    let (median, p99) = percentiles(answers)?;
+    Some(Measured {
+        operations,
+        value: median,
+        p99: Some(p99),
+        efficiency: None,
+        spent,
+    })
+}
+
+/// Pieces of work that block.
+pub(super) const ROUND_TRIPS: usize = 100;
+
+/// A task that hands work to a thread for it, and awaits that.
+pub(super) fn blocking<R: Rt>(runtime: &R, done: Done) {
+    runtime.spawn_outside(async move {
+        for i in 0..ROUND_TRIPS {
+            assert_eq!(R::blocking(move || black_box(i)).await, i);
+        }
+        done.one();
+    });
+}
+
+/// A runtime of two workers for one task.
+pub(super) fn new_drop<R: Rt>(_: &R, done: Done) {
+    let runtime = R::start(2).expect("it starts");
+    runtime.spawn_outside(async move { done.one() });
+    runtime.drive();
+    done.wait();
+}

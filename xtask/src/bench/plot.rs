@@ -1,0 +1,323 @@
+//! The tables as bar charts: one of all rows as multiples of the yardstick, and one a kind with all runtimes' figures.
+use super::{
+    Machine,
+    table::{Line, Table, YARDSTICK},
+};
+use anyhow::{Context, Result, anyhow};
+use plotters::{
+    coord::Shift,
+    prelude::*,
+    style::text_anchor::{HPos, Pos, VPos},
+};
+use std::path::{Path, PathBuf};
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+const OURS: RGBColor = RGBColor(0xC2, 0x41, 0x0C);
+const TOKIO: RGBColor = RGBColor(0x47, 0x55, 0x69);
+const PEER: RGBColor = RGBColor(0x94, 0xA3, 0xB8);
+/// One that doesn't use both processors.
+const ALONE: RGBColor = RGBColor(0xDD, 0xE3, 0xEA);
+const INK: RGBColor = RGBColor(0x1E, 0x29, 0x3B);
+const FAINT: RGBColor = RGBColor(0xE2, 0xE8, 0xF0);
+
+/// Draws all into `dir`, and names the files.
+pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let mut kinds: Vec<&str> = Vec::new();
+    for table in tables {
+        if !kinds.contains(&table.kind.as_str()) {
+            kinds.push(&table.kind);
+        }
+    }
+    let mut files = vec![dir.join("overview.svg")];
+    overview(machine, tables, &files[0])
+        .map_err(|error| anyhow!("{}: {error}", files[0].display()))?;
+    for kind in kinds {
+        let of_kind: Vec<&Table> = tables.iter().filter(|table| table.kind == kind).collect();
+        let file = dir.join(format!("{kind}.svg"));
+        panels(machine, kind, &of_kind, &file)
+            .map_err(|error| anyhow!("{}: {error}", file.display()))?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// Where, how large and in what colour.
+struct Ink {
+    size: i32,
+    colour: RGBColor,
+    to: HPos,
+}
+
+const PLAIN: Ink = Ink {
+    size: 13,
+    colour: INK,
+    to: HPos::Left,
+};
+
+/// Text whose middle is at this height.
+fn text(area: &Area<'_>, at: (i32, i32), ink: &Ink, words: &str) -> Drawn {
+    let style = ("sans-serif", ink.size)
+        .into_font()
+        .color(&ink.colour)
+        .pos(Pos::new(ink.to, VPos::Center));
+    area.draw(&Text::new(words, at, style))?;
+    Ok(())
+}
+
+fn bar(area: &Area<'_>, from: (i32, i32), width: i32, height: i32, colour: RGBColor) -> Drawn {
+    let corners = [from, (from.0 + width.max(1), from.1 + height)];
+    area.draw(&Rectangle::new(corners, colour.filled()))?;
+    Ok(())
+}
+
+fn line(area: &Area<'_>, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> Drawn {
+    area.draw(&PathElement::new([from, to], colour.stroke_width(1)))?;
+    Ok(())
+}
+
+/// The machine and the versions, in lines of bounded length.
+fn footer(area: &Area<'_>, machine: &Machine, mut y: i32, width: usize) -> Drawn {
+    for words in wrap(machine.line().trim(), width) {
+        let ink = Ink {
+            size: 11,
+            colour: TOKIO,
+            ..PLAIN
+        };
+        text(area, (16, y), &ink, &words)?;
+        y += 15;
+    }
+    Ok(())
+}
+
+/// Breaks a text between words.
+fn wrap(words: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in words.split_whitespace() {
+        let last = lines.last_mut().expect("there is a first");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.len() + 1 + word.len() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// A figure in three digits or so.
+fn short(value: f64) -> String {
+    match value {
+        v if v >= 10_000.0 => format!("{:.0}k", v / 1_000.0),
+        v if v >= 1_000.0 => format!("{:.1}k", v / 1_000.0),
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// Every row: ours and the best parallel peer beside the yardstick, which is 1.
+fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
+    const LEFT: i32 = 210;
+    const ONE: i32 = 480;
+    /// The end of the scale; what is longer is cut.
+    const END: f64 = 1.25;
+    const ROW: i32 = 38;
+    const TOP: i32 = 96;
+    let rows: Vec<(&Table, f64, Option<&Line>)> = tables
+        .iter()
+        .filter_map(|table| {
+            let best = table.best_peer.as_deref()?;
+            let best = table.lines.iter().find(|line| line.rt == best);
+            let best = best.filter(|line| line.rt != YARDSTICK);
+            Some((table, table.lines.first()?.to_tokio?, best))
+        })
+        .collect();
+    let bottom = TOP + ROW * rows.len() as i32;
+    let size = (LEFT as u32 + 700, bottom as u32 + 70);
+    let area = SVGBackend::new(file, size).into_drawing_area();
+    area.fill(&WHITE)?;
+    let title = Ink { size: 19, ..PLAIN };
+    text(
+        &area,
+        (16, 26),
+        &title,
+        "Time an operation, as a multiple of tokio's: shorter is better",
+    )?;
+    for (x, colour, words) in [
+        (16, OURS, "selvedge"),
+        (
+            116,
+            PEER,
+            "the row's best parallel peer, where that isn't tokio",
+        ),
+    ] {
+        bar(&area, (x, 48), 12, 12, colour)?;
+        text(&area, (x + 18, 55), &PLAIN, words)?;
+    }
+    let at = |ratio: f64| LEFT + (ratio.min(END) * f64::from(ONE)) as i32;
+    for quarter in 0..=5 {
+        let ratio = f64::from(quarter) / 4.0;
+        let colour = if quarter == 4 { TOKIO } else { FAINT };
+        line(&area, (at(ratio), TOP - 8), (at(ratio), bottom), colour)?;
+        let ink = Ink {
+            size: 11,
+            colour: TOKIO,
+            to: HPos::Center,
+        };
+        let words = if quarter == 4 {
+            "tokio".into()
+        } else {
+            format!("{ratio}")
+        };
+        text(&area, (at(ratio), TOP - 16), &ink, &words)?;
+    }
+    for (index, (table, ours, best)) in rows.iter().enumerate() {
+        let y = TOP + ROW * index as i32;
+        let name = Ink {
+            to: HPos::Right,
+            ..PLAIN
+        };
+        let unit = if table.unit == "ns" { "" } else { ", bytes" };
+        text(
+            &area,
+            (LEFT - 8, y + 14),
+            &name,
+            &format!("{}{unit}", table.row),
+        )?;
+        let bars = [
+            Some((*ours, OURS, String::new())),
+            best.and_then(|best| Some((best.to_tokio?, PEER, format!(" {}", best.rt)))),
+        ];
+        for (turn, (ratio, colour, who)) in bars.into_iter().flatten().enumerate() {
+            let y = y + 13 * turn as i32;
+            bar(&area, (LEFT, y), at(ratio) - LEFT, 11, colour)?;
+            let ink = Ink { size: 11, ..PLAIN };
+            text(
+                &area,
+                (at(ratio) + 5, y + 6),
+                &ink,
+                &format!("{ratio:.2}{who}"),
+            )?;
+        }
+    }
+    footer(&area, machine, bottom + 18, 150)?;
+    area.present()?;
+    Ok(())
+}
+
+/// The rows of a kind, each with all runtimes' figures, in two columns.
+fn panels(machine: &Machine, kind: &str, tables: &[&Table], file: &Path) -> Drawn {
+    const WIDTH: i32 = 520;
+    const LEFT: i32 = 170;
+    const BAR: i32 = 18;
+    const TOP: i32 = 70;
+    let height = |table: &Table| 64 + BAR * table.lines.len() as i32;
+    let rows: Vec<_> = tables.chunks(2).collect();
+    let heights: Vec<i32> = rows
+        .iter()
+        .map(|row| row.iter().map(|table| height(table)).max().unwrap_or(0))
+        .collect();
+    let bottom = TOP + heights.iter().sum::<i32>();
+    let columns = tables.len().min(2) as i32;
+    let size = (WIDTH as u32 * columns as u32 + 20, bottom as u32 + 80);
+    let area = SVGBackend::new(file, size).into_drawing_area();
+    area.fill(&WHITE)?;
+    let title = Ink { size: 19, ..PLAIN };
+    text(
+        &area,
+        (16, 24),
+        &title,
+        &format!("{kind}: shorter is better"),
+    )?;
+    for (x, colour, words) in [
+        (16, OURS, "selvedge"),
+        (110, TOKIO, "tokio"),
+        (180, PEER, "peers"),
+        (250, ALONE, "on one thread"),
+    ] {
+        bar(&area, (x, 42), 12, 12, colour)?;
+        text(&area, (x + 18, 49), &PLAIN, words)?;
+    }
+    let mut top = TOP;
+    for (row, height) in rows.iter().zip(heights) {
+        for (column, table) in row.iter().enumerate() {
+            panel(&area, table, (WIDTH * column as i32, top), WIDTH, LEFT, BAR)?;
+        }
+        top += height;
+    }
+    footer(&area, machine, bottom + 14, 75 * columns as usize)?;
+    area.present()?;
+    Ok(())
+}
+
+fn panel(
+    area: &Area<'_>,
+    table: &Table,
+    (x, y): (i32, i32),
+    width: i32,
+    left: i32,
+    height: i32,
+) -> Drawn {
+    let heading = Ink { size: 14, ..PLAIN };
+    let unit = match table.unit.as_str() {
+        "ns" => "nanoseconds an operation",
+        unit => unit,
+    };
+    text(
+        area,
+        (x + 16, y + 14),
+        &heading,
+        &format!("{}, {unit}", table.row),
+    )?;
+    let longest = table.lines.iter().filter_map(|line| line.value);
+    let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    for (index, line) in table.lines.iter().enumerate() {
+        let y = y + 28 + height * index as i32;
+        let name = Ink {
+            size: 12,
+            to: HPos::Right,
+            ..PLAIN
+        };
+        text(area, (x + left - 8, y + 7), &name, &line.rt)?;
+        let colour = match line.rt.as_str() {
+            _ if index == 0 => OURS,
+            YARDSTICK => TOKIO,
+            _ if line.parallel => PEER,
+            _ => ALONE,
+        };
+        let space = f64::from(width - left - 110);
+        let long = (line.value.unwrap_or(0.0) / longest * space) as i32;
+        bar(area, (x + left, y), long, height - 4, colour)?;
+        let mut words = line.value.map_or("not measured".into(), short);
+        if let Some(efficiency) = line.efficiency {
+            words.push_str(&format!(" ({:.0} %)", 100.0 * efficiency));
+        }
+        let ink = Ink { size: 12, ..PLAIN };
+        text(area, (x + left + long + 6, y + 7), &ink, &words)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_about_three_digits() {
+        let all = [0.123, 1.0, 12.345, 123.45, 1234.5, 23456.0];
+        let all = all.map(short);
+        assert_eq!(all, ["0.12", "1.00", "12.3", "123", "1.2k", "23k"]);
+    }
+
+    #[test]
+    fn text_is_broken_between_words_only() {
+        assert_eq!(wrap("ab cd efghij", 5), ["ab cd", "efghij"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+}
