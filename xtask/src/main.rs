@@ -1,5 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask loom`, `cargo xtask bench`,
-//! `cargo xtask soak`.
+//! The project's own commands: see its README.
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -7,6 +6,7 @@ mod bench;
 mod instructions;
 mod loom;
 mod orderings;
+mod sanitize;
 mod soak;
 mod test;
 mod workspace;
@@ -27,6 +27,8 @@ enum Command {
     Loom(loom::Options),
     /// Weakens each ordering, and asks whether a model notices.
     Orderings(orderings::Options),
+    /// Runs the tests under sanitizers and valgrind.
+    Sanitize(sanitize::Options),
     /// Measures the runtimes side by side.
     Bench(bench::Options),
     /// Runs the tests on real threads for long, and counts every item.
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
         Command::Orderings(options) => orderings::run(&options),
+        Command::Sanitize(options) => sanitize::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Soak(options) => soak::run(&options),
     };

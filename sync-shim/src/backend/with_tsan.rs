@@ -1,6 +1,7 @@
 //! std, for ThreadSanitizer, which doesn't know fences: here a fence is a read-modify-write of one global.
-//! That is stronger than a fence, so a race that only a fence lets happen stays unseen.
-pub use super::with_std::{alloc, cell, hint, sync, thread};
+//! That is stronger than a fence, so a race that only a fence lets happen stays unseen. Nor does it see what std's own locks do, as std comes
+//! compiled: here they are parking_lot's, which are compiled along.
+pub use super::with_std::{alloc, cell, hint, thread};
 
 pub mod atomic {
     pub use super::super::with_std::atomic::{
@@ -14,5 +15,70 @@ pub mod atomic {
     pub fn fence(_order: Ordering) {
         // Ordering: AcqRel, with all others in the one modification order of the word.
         FENCE.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+pub mod sync {
+    pub use parking_lot::MutexGuard;
+    pub use std::sync::Arc;
+
+    /// parking_lot's mutex.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T: ?Sized>(parking_lot::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// Wraps `value`.
+        pub const fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        /// Takes the value out.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> Mutex<T> {
+        /// Locks, waiting for it.
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock()
+        }
+    }
+
+    /// parking_lot's condition variable.
+    #[derive(Debug, Default)]
+    pub struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        /// A new one.
+        pub const fn new() -> Self {
+            Self(parking_lot::Condvar::new())
+        }
+
+        /// Waits for a notification.
+        pub fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(&mut guard);
+            guard
+        }
+
+        /// Waits for a notification or for `limit`; true when the time ran out.
+        pub fn wait_timeout<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            limit: core::time::Duration,
+        ) -> (MutexGuard<'a, T>, bool) {
+            let out = self.0.wait_for(&mut guard, limit);
+            (guard, out.timed_out())
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes all waiters.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
     }
 }

@@ -1,0 +1,56 @@
+//! Does one thing wrong, by name: what a sanitizer is to report before its silence counts.
+use std::{hint::black_box, thread};
+use sync_shim::{cell::UnsafeCell, sync::Arc};
+
+struct Racy(UnsafeCell<u64>);
+
+// SAFETY: not sound, on purpose.
+unsafe impl Sync for Racy {}
+
+/// Two threads write without order.
+fn race() {
+    let word = Arc::new(Racy(UnsafeCell::new(0)));
+    let write = |word: &Racy| {
+        for _ in 0..1_000 {
+            // SAFETY: not sound, on purpose.
+            word.0.with_mut(|word| unsafe { *word += 1 });
+            thread::yield_now();
+        }
+    };
+    let other = {
+        let word = word.clone();
+        thread::spawn(move || write(&word))
+    };
+    write(&word);
+    other.join().unwrap();
+}
+
+/// A block that nobody frees or knows.
+#[inline(never)]
+fn leak() {
+    std::mem::forget(black_box(Box::new([1u64; 100])));
+}
+
+/// A read of what was freed.
+fn use_after_free() {
+    let block = Box::into_raw(Box::new(1u64));
+    // SAFETY: the box's.
+    drop(unsafe { Box::from_raw(block) });
+    // SAFETY: not sound, on purpose.
+    let value = unsafe { black_box(block).read() };
+    assert_ne!(black_box(value), 2);
+}
+
+fn main() {
+    let what = std::env::args().nth(1).unwrap_or_default();
+    match what.as_str() {
+        "race" => race(),
+        "leak" => leak(),
+        "use-after-free" => use_after_free(),
+        "nothing" => {}
+        _ => {
+            eprintln!("usage: probe race|leak|use-after-free|nothing");
+            std::process::exit(2);
+        }
+    }
+}

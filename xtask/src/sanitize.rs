@@ -1,0 +1,323 @@
+//! `cargo xtask sanitize`: the tests under AddressSanitizer, ThreadSanitizer, LeakSanitizer, and valgrind's memcheck.
+//!
+//! First each tool is shown a program that does wrong (`sync-shim/examples/probe.rs`): one that reports nothing there would
+//! report nothing elsewhere either.
+//!
+//! The sanitizers need a nightly toolchain, but not std's source: std stays as it was compiled, so ThreadSanitizer doesn't see what std orders
+//! inside. Under it, hence, the shim's locks are parking_lot's and its fences exchanges; only what goes by the shim runs, that is
+//! the models and the tests named `threads`, without those that rest on a library's fences; what std's compiled code copies counts for nothing;
+//! and the two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
+use crate::{
+    test::succeeds,
+    workspace::{self, cargo},
+};
+use anyhow::{Context, Result, ensure};
+use std::{
+    fmt, fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+/// Options of `cargo xtask sanitize`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// What to run.
+    #[arg(value_enum, required_unless_present = "all")]
+    tools: Vec<Tool>,
+    /// All of them.
+    #[arg(long)]
+    all: bool,
+    /// Only these crates.
+    #[arg(long = "crate", value_name = "PACKAGE")]
+    crates: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Tool {
+    /// Memory errors and leaks.
+    Address,
+    /// Data races.
+    Thread,
+    /// Leaks.
+    Leak,
+    /// Memory errors and leaks of the parts, by valgrind.
+    Valgrind,
+}
+
+/// What is not installed, and how it is.
+#[derive(Debug)]
+enum Missing {
+    Nightly,
+    Valgrind,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nightly => {
+                "the sanitizers need a nightly toolchain: `rustup toolchain install nightly`"
+            }
+            Self::Valgrind => {
+                "valgrind is not installed: it is a package of that name (`apt-get install valgrind`)"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Missing {}
+
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// `Arc` frees after a fence, which ThreadSanitizer doesn't know.
+const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
+
+/// Tests that rest on crossbeam-epoch, which orders by fences.
+const NOT_UNDER_THREAD: &str = "in_a_deque";
+
+/// A test of what is documented to leak.
+const LEAKS: &str = "a_list_that_is_dropped_with_tasks_leaves_them_whole";
+
+/// A wrong program, and what is to be said of it.
+type Probe = (&'static str, &'static str);
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Thread => "thread",
+            Self::Leak => "leak",
+            Self::Valgrind => "valgrind",
+        }
+    }
+
+    fn missing(self) -> Option<Missing> {
+        let runs = |command: &mut Command| {
+            let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+            quiet.status().is_ok_and(|status| status.success())
+        };
+        match self {
+            Self::Valgrind => {
+                (!runs(Command::new("valgrind").arg("--version"))).then_some(Missing::Valgrind)
+            }
+            _ => (!runs(&mut nightly("rustc", &["--version"]))).then_some(Missing::Nightly),
+        }
+    }
+
+    fn probes(self) -> &'static [Probe] {
+        match self {
+            Self::Address => &[
+                ("use-after-free", "AddressSanitizer: heap-use-after-free"),
+                ("leak", "LeakSanitizer: detected memory leaks"),
+            ],
+            Self::Thread => &[("race", "ThreadSanitizer: data race")],
+            Self::Leak => &[("leak", "LeakSanitizer: detected memory leaks")],
+            Self::Valgrind => &[
+                ("use-after-free", "Invalid read"),
+                ("leak", "definitely lost"),
+            ],
+        }
+    }
+
+    fn flags(self) -> &'static str {
+        match self {
+            Self::Address => "-Zsanitizer=address",
+            Self::Thread => {
+                "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg selvedge_tsan"
+            }
+            Self::Leak => "-Zsanitizer=leak",
+            Self::Valgrind => "",
+        }
+    }
+
+    /// cargo with what makes its programs this tool's.
+    fn cargo(self, root: &Path, command: &str) -> Command {
+        let mut cargo = match self {
+            Self::Valgrind => {
+                let mut cargo = cargo();
+                cargo.arg(command).arg("--config");
+                cargo.arg(format!("target.'cfg(all())'.runner = {:?}", VALGRIND));
+                cargo
+            }
+            _ => nightly("cargo", &[command, "--target", TRIPLE]),
+        };
+        if self == Self::Thread {
+            cargo.arg("--release");
+        }
+        let target = root.join("target/sanitize").join(self.name());
+        cargo
+            .current_dir(root)
+            .arg("--target-dir")
+            .arg(&target)
+            .env("RUSTFLAGS", self.flags())
+            .env("TSAN_OPTIONS", self.thread_options(&target));
+        if self == Self::Valgrind {
+            // It is thirty times slower.
+            cargo
+                .env("PROPTEST_CASES", "8")
+                .env("SELVEDGE_ITEMS", "3000");
+        }
+        cargo
+    }
+
+    fn thread_options(self, target: &Path) -> String {
+        format!(
+            "ignore_interceptors_accesses=1 suppressions={}",
+            target.join("suppressions").display()
+        )
+    }
+}
+
+const VALGRIND: [&str; 6] = [
+    "valgrind",
+    "--quiet",
+    "--error-exitcode=9",
+    "--leak-check=full",
+    "--show-leak-kinds=definite",
+    "--errors-for-leak-kinds=definite",
+];
+
+fn nightly(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", program]).args(arguments);
+    for name in ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTC", "CARGO_TARGET_DIR"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs the tools; false when one reported something, or a test failed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let tools = if options.all {
+        vec![Tool::Address, Tool::Leak, Tool::Thread, Tool::Valgrind]
+    } else {
+        options.tools.clone()
+    };
+    for tool in &tools {
+        if let Some(missing) = tool.missing() {
+            return Err(missing.into());
+        }
+    }
+    let (packages, root) = workspace::load()?;
+    let all: Vec<_> = packages
+        .iter()
+        .filter(|package| package.is_modelled())
+        .collect();
+    for name in &options.crates {
+        ensure!(
+            all.iter().any(|package| package.name == *name),
+            "no crate {name} to check"
+        );
+    }
+    let chosen: Vec<_> = all
+        .into_iter()
+        .filter(|package| options.crates.is_empty() || options.crates.contains(&package.name))
+        .collect();
+    for tool in tools {
+        let begun = Instant::now();
+        let passed = check(tool, &root, &chosen)?;
+        let word = if passed { "0 reports" } else { "FAILED" };
+        println!(
+            "sanitize {}: {word}, {:.0} s",
+            tool.name(),
+            begun.elapsed().as_secs_f64()
+        );
+        if !passed {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn check(tool: Tool, root: &Path, packages: &[&workspace::Package]) -> Result<bool> {
+    let target = root.join("target/sanitize").join(tool.name());
+    fs::create_dir_all(&target).with_context(|| format!("making {}", target.display()))?;
+    if tool == Tool::Thread {
+        fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
+        println!("sanitize thread: suppressed are\n{THREAD_SUPPRESSIONS}");
+    }
+    probe(tool, root)?;
+    // The executor's own is not among the parts, and too slow there.
+    let names: Vec<_> = packages
+        .iter()
+        .filter(|package| tool != Tool::Valgrind || package.name != "selvedge")
+        .flat_map(|package| ["--package", package.name.as_str()])
+        .collect();
+    if names.contains(&"selvedge") {
+        // Its tests run them, and look for them next to themselves.
+        let mut build = tool.cargo(root, "build");
+        build.args(["--quiet", "--examples", "--package", "selvedge"]);
+        ensure!(build.status()?.success(), "the examples don't build");
+    }
+    let test = |arguments: &[&str]| {
+        let mut test = tool.cargo(root, "test");
+        test.args(["--quiet", "--all-features", "--no-fail-fast"])
+            .args(&names)
+            .args(arguments);
+        succeeds(&mut test)
+    };
+    if tool != Tool::Thread {
+        println!(
+            "sanitize {}: left out, as it leaks on purpose: {LEAKS}",
+            tool.name()
+        );
+        return test(&["--lib", "--tests", "--", "--skip", LEAKS]);
+    }
+    println!("sanitize thread: left out, as it rests on a library's fences: {NOT_UNDER_THREAD}\n");
+    let models = test(&["--lib", "--", "--test-threads=1", "models::"])?;
+    let threaded = packages.iter().any(|package| package.has_test("threads"));
+    let skipped = ["--", "--test-threads=1", "--skip", NOT_UNDER_THREAD];
+    let threads = [&["--test", "threads"][..], &skipped].concat();
+    Ok(models && (!threaded || test(&threads)?))
+}
+
+/// Shows the tool what it must report.
+fn probe(tool: Tool, root: &Path) -> Result<()> {
+    let run = |what: &str| {
+        let mut run = tool.cargo(root, "run");
+        run.args([
+            "--quiet",
+            "--package",
+            "sync-shim",
+            "--example",
+            "probe",
+            what,
+        ]);
+        run.output().context("the probe")
+    };
+    let clean = run("nothing")?;
+    ensure!(
+        clean.status.success(),
+        "{} complains about nothing:\n{}",
+        tool.name(),
+        String::from_utf8_lossy(&clean.stderr)
+    );
+    for (what, report) in tool.probes() {
+        let output = run(what)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            !output.status.success() && said.contains(report),
+            "{} does not see a {what}, so its silence means nothing:\n{said}",
+            tool.name()
+        );
+        println!("sanitize {}: sees a {what}", tool.name());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_says_how_it_is_installed() {
+        assert!(Missing::Nightly.to_string().contains("rustup toolchain"));
+        assert!(Missing::Valgrind.to_string().contains("apt-get install"));
+    }
+
+    #[test]
+    fn nothing_but_the_fence_in_arc_is_suppressed() {
+        let all: Vec<_> = THREAD_SUPPRESSIONS.lines().collect();
+        assert_eq!(all, ["race:alloc::sync::Arc", "race:drop_slow"]);
+    }
+}
