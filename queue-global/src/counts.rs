@@ -51,18 +51,31 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(cost(|| queue.push(node())), (0, 1));
     assert_eq!(cost(|| queue.pop()), (0, 1), "the only one");
     assert_eq!(cost(|| queue.requeue(node())), (0, 1));
-    assert_eq!(cost(|| queue.requeue(node())), (0, 1));
+    assert_eq!(cost(|| queue.pop_n(3).len()), (0, 1), "the only one");
+    assert_eq!(cost(|| queue.push_batch(three())), (0, 1));
+    assert_eq!(cost(|| queue.requeue_batch(three())), (0, 1));
+    assert_eq!(cost(|| queue.push(node())), (0, 1));
     assert_eq!(cost(|| queue.pop()), (1, 1), "takes the others over");
     assert_eq!(cost(|| queue.pop()), (1, 0), "from the list");
-    assert_eq!(cost(|| queue.push_batch(three())), (1, 0));
-    assert_eq!(cost(|| queue.requeue_batch(three())), (1, 0));
-    assert_eq!(cost(|| queue.push(node())), (0, 1));
-    assert_eq!(cost(|| queue.pop_n(6)), (1, 0));
-    queue.requeue_batch(three());
-    queue.requeue(node());
-    assert_eq!(cost(|| queue.pop_n(9)), (1, 1), "takes the others over");
+    assert_eq!(cost(|| queue.pop_n(4).len()), (1, 0), "from the list");
+    assert_eq!(cost(|| queue.pop()), (1, 1), "the last of the list");
+    queue.push_batch(three()).unwrap();
+    assert_eq!(cost(|| queue.pop_n(9).len()), (1, 2), "takes over, and all");
+    queue.push_batch(three()).unwrap();
+    queue.pop();
+    queue.push(node()).unwrap();
+    assert_eq!(
+        cost(|| queue.pop_n(9).len()),
+        (1, 1),
+        "takes one over, and all"
+    );
     assert_eq!(cost(|| (queue.len(), queue.is_empty())), (0, 0));
     assert_eq!(cost(|| queue.is_closed()), (0, 0));
     assert_eq!(cost(|| queue.close()), (1, 1));
     assert_eq!(cost(|| queue.push(node()).is_err()), (0, 0), "refused");
+    assert_eq!(
+        cost(|| queue.push_batch(three()).is_err()),
+        (0, 0),
+        "refused"
+    );
 }

@@ -2,27 +2,21 @@
 //!
 //! | field | written |
 //! |---|---|
-//! | `stack` | by all, without the lock; taken whole under it |
+//! | `top`, in `stack` | by all, by read-modify-writes; [what it says](crate::top) |
 //! | `list` | under the lock |
-//! | `listed` | under the lock: what the list holds, and BUSY while items move into it; read without |
+//! | `listed` | under the lock: the list's length, as a hint for who has no lock |
 //!
-//! 1. Nothing that a user wrote runs under the lock: handles are linked before and dropped after. A batch costs one splice in it, after what the stack holds
-//!    has been moved to the list: each item is moved once.
+//! 1. Nothing that a user wrote runs under the lock but the link's `next` and `set_next`: handles are taken apart before and put together after.
 //! 2. Items in the list are older than those in the stack. A consumer takes from the list, and only when that is empty from the stack: the only node, with one exchange and
-//!    no lock, or all, in order, to the list.
-//! 3. Whoever moves items sets BUSY before it takes the stack, and `listed` to the list's length at the end. So who looks at the stack first and then at `listed` finds
-//!    what is in the queue in one of them: an item leaves the stack after BUSY was set.
-//! 4. Thus the only node may be taken when `listed` was 0 after the look: what was moved before its push is gone from the list. (A node that is popped and pushed
-//!    again within the look and the exchange can overtake others that were pushed in that time; it is not lost.)
+//!    no lock, or all, in order, to the list. Each item is moved once.
+//! 3. The queue, the list and then the stack, is a FIFO as a whole, and `top` says at every time whether it is empty. A push is done with its exchange. A pop that leaves something is
+//!    done under the lock, while `top` is MORE or LISTED; one that leaves nothing, with the exchange that makes `top` EMPTY. So "empty" is what was at the time of the look.
+//! 4. Who takes from the list, and may leave it empty, tells `top` before the lock is free. So under a free lock the list is empty unless `top` is MORE or LISTED.
 //! 5. Who has pushed and then fenced (`SeqCst`), and who announces and fences before [`is_empty`](Injector::is_empty), can't both miss: the one sees the
 //!    announcement or the other the item.
-//! 6. An item given to `push` is in the stack or handed back, whatever `close` does meanwhile: both go by one word. Batches, which go to the list, and `close` go by the lock.
-use crate::{
-    Linked, List,
-    lock::Lock,
-    submit::{Look, Stack},
-};
-use core::fmt;
+//! 6. What is given to `push` or `push_batch` is in the stack or handed back, whatever `close` does meanwhile: all three go by one word.
+use crate::{Linked, List, link, lock::Lock, submit::Stack, top::Holds};
+use core::{fmt, ptr::NonNull};
 use lock_api::RawMutex;
 use sync_shim::{
     CachePadded,
@@ -31,7 +25,7 @@ use sync_shim::{
 
 /// The queue that a scheduler's workers share: for what is spawned outside, and what overflows.
 ///
-/// A push is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
+/// A push, of one or of many, is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
 /// allocated.
 ///
 /// A node is aligned to 4 bytes at least, or it doesn't compile.
@@ -42,7 +36,7 @@ pub struct Injector<T: Linked, L: RawMutex = crate::DefaultLock> {
 
 /// The queue that a scheduler's workers share: for what is spawned outside, and what overflows.
 ///
-/// A push is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
+/// A push, of one or of many, is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
 /// allocated.
 ///
 /// A node is aligned to 4 bytes at least, or it doesn't compile.
@@ -53,12 +47,14 @@ pub struct Injector<T: Linked, L: RawMutex> {
 
 struct Inner<T: Linked, L> {
     stack: CachePadded<Stack<T>>,
-    list: CachePadded<Lock<L, List<T>>>,
-    listed: CachePadded<AtomicUsize>,
+    taken: CachePadded<Taken<T, L>>,
 }
 
-/// In `listed`: items are on their way from the stack.
-const BUSY: usize = 1 << (usize::BITS - 1);
+/// What consumers touch and pushers don't.
+struct Taken<T: Linked, L> {
+    list: Lock<L, List<T>>,
+    listed: AtomicUsize,
+}
 
 // SAFETY: handles go in at one thread and come out at another, one at a time under the lock.
 unsafe impl<T: Linked, L: RawMutex + Send> Send for Injector<T, L> where T::Handle: Send {}
@@ -75,143 +71,164 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     pub fn new() -> Self {
         let inner = Inner {
             stack: CachePadded::new(Stack::new()),
-            list: CachePadded::new(Lock::new(List::new())),
-            listed: CachePadded::new(AtomicUsize::new(0)),
+            taken: CachePadded::new(Taken {
+                list: Lock::new(List::new()),
+                listed: AtomicUsize::new(0),
+            }),
         };
         Self { inner }
-    }
-
-    /// Runs `f` on the list, under the lock.
-    fn with<R>(&self, f: impl FnOnce(&mut List<T>) -> R) -> R {
-        self.inner.list.with(|list| {
-            let result = f(list);
-            // Ordering: Relaxed, the lock orders the list. Who looked at the stack after BUSY was announced reads this or a later one.
-            self.inner.listed.store(list.len(), Relaxed);
-            result
-        })
-    }
-
-    /// Moves what the stack holds behind the list. Under the lock.
-    fn take_over(&self, list: &mut List<T>) {
-        if matches!(self.inner.stack.look(), Look::Empty) {
-            return;
-        }
-        // Ordering: Relaxed, released by the swap that takes the stack (rule 3).
-        self.inner.listed.store(list.len() | BUSY, Relaxed);
-        list.append(&mut self.inner.stack.take());
-    }
-
-    /// Rule 3: the stack first. Then what the list holds, with BUSY.
-    #[inline]
-    fn look(&self) -> (Look<T>, usize) {
-        let stack = self.inner.stack.look();
-        // Ordering: Relaxed, after the Acquire of the look: it reads the BUSY of who took the stack then, or what came after.
-        (stack, self.inner.listed.load(Relaxed))
     }
 
     /// Puts an item at the back. One read-modify-write.
     ///
     /// # Errors
     /// Hands it back when the queue is closed.
+    ///
+    /// # Panics
+    /// In debug builds, when the node is in a list already.
     #[inline]
     pub fn push(&self, handle: T::Handle) -> Result<(), Closed<T::Handle>> {
-        let pushed = self.inner.stack.push(into_node::<T>(handle), false);
-        // SAFETY: given back, so its handle is not in the queue.
-        pushed.map_err(|node| Closed(unsafe { T::from_ptr(node) }))
+        let node = link::enter::<T>(handle);
+        // SAFETY: a chain of one, of which the handle was the owner.
+        if unsafe { self.inner.stack.push(node, node, false) } {
+            return Ok(());
+        }
+        // SAFETY: refused, so it is not in the queue.
+        Err(Closed(unsafe { link::leave(node) }))
     }
 
-    /// Puts a list at the back: one splice under the lock, however long it is.
+    /// Puts a list at the back, in one piece. One read-modify-write, however long it is.
     ///
     /// # Errors
     /// Hands it back when the queue is closed.
-    pub fn push_batch(&self, mut batch: List<T>) -> Result<(), Closed<List<T>>> {
-        let closed = self.with(|list| {
-            let closed = self.inner.stack.is_closed();
-            if !closed {
-                self.take_over(list);
-                list.append(&mut batch);
-            }
-            closed
-        });
-        if closed { Err(Closed(batch)) } else { Ok(()) }
+    pub fn push_batch(&self, batch: List<T>) -> Result<(), Closed<List<T>>> {
+        let len = batch.len();
+        let Some((first, last)) = batch.into_ends() else {
+            return match self.is_closed() {
+                true => Err(Closed(List::new())),
+                false => Ok(()),
+            };
+        };
+        // SAFETY: the list was the owner.
+        if unsafe { self.inner.stack.push(first, last, false) } {
+            return Ok(());
+        }
+        // SAFETY: refused, so they are not in the queue.
+        unsafe { link::end(last, 0) };
+        // SAFETY: as they were in the list.
+        Err(Closed(unsafe { List::from_parts((first, last), len) }))
     }
 
     /// Puts an item at the back, closed or not: for one that was accepted before, as a task that was
     /// spawned in time and is woken.
+    ///
+    /// # Panics
+    /// In debug builds, when the node is in a list already.
     #[inline]
     pub fn requeue(&self, handle: T::Handle) {
-        let pushed = self.inner.stack.push(into_node::<T>(handle), true);
-        debug_assert!(pushed.is_ok());
+        let node = link::enter::<T>(handle);
+        // SAFETY: a chain of one, of which the handle was the owner.
+        let pushed = unsafe { self.inner.stack.push(node, node, true) };
+        debug_assert!(pushed);
     }
 
-    /// [`requeue`](Self::requeue) for a list: one splice under the lock.
-    pub fn requeue_batch(&self, mut batch: List<T>) {
-        self.with(|list| {
-            self.take_over(list);
-            list.append(&mut batch);
-        });
+    /// [`requeue`](Self::requeue) for a list, in one piece. One read-modify-write, however long it is.
+    pub fn requeue_batch(&self, batch: List<T>) {
+        if let Some((first, last)) = batch.into_ends() {
+            // SAFETY: the list was the owner.
+            let pushed = unsafe { self.inner.stack.push(first, last, true) };
+            debug_assert!(pushed);
+        }
     }
 
-    /// Takes the oldest item. One read-modify-write if it is the only one and was pushed alone, else under the lock. Two loads if there seems
-    /// to be none.
+    /// The only item, or whether there are more. Without the lock.
     #[inline]
-    pub fn pop(&self) -> Option<T::Handle> {
+    fn take_only(&self) -> Found<T> {
+        // Ordering: Relaxed, a hint. It spares pushers the look at the word that they write.
+        if self.inner.taken.listed.load(Relaxed) > 0 {
+            return Found::More;
+        }
         loop {
-            match self.look() {
-                (Look::Empty, 0) => return None,
-                (Look::One(only), 0) => {
-                    if let Some(node) = self.inner.stack.take_only(only) {
-                        // SAFETY: out of the stack, and its link is `None` as that of the oldest.
-                        return Some(unsafe { T::from_ptr(node) });
+            let top = self.inner.stack.look();
+            match top.holds() {
+                Holds::Empty => return Found::Nothing,
+                Holds::More(_) | Holds::Listed => return Found::More,
+                Holds::One(node) => {
+                    if let Some(node) = self.inner.stack.take_only(top, node) {
+                        return Found::Only(node);
                     }
                 }
-                _ => return self.pop_listed(),
             }
         }
     }
 
-    fn pop_listed(&self) -> Option<T::Handle> {
-        self.with(|list| {
-            if list.is_empty() {
-                self.take_over(list);
+    /// Runs `f` on the list, with `n` items in it if the queue has so many; under the lock. Leaves `n` fewer.
+    fn with<R>(&self, n: usize, f: impl FnOnce(&mut List<T>) -> R) -> R {
+        self.inner.taken.list.with(|list| {
+            if list.len() < n {
+                // SAFETY: under the lock. If it is one, it goes with the list's, which are fewer than `n`.
+                list.append(&mut unsafe { self.inner.stack.take() });
             }
-            list.pop_front()
+            let result = f(list);
+            if list.is_empty() {
+                self.inner.stack.list_is_empty();
+            }
+            // Ordering: Relaxed, a hint.
+            self.inner.taken.listed.store(list.len(), Relaxed);
+            result
         })
     }
 
-    /// Takes up to `n` of the oldest items. Two loads if there seems to be none; under the lock it
+    /// Takes the oldest item. One read-modify-write if it is the only one, else under the lock. Two loads if there is none.
+    #[inline]
+    pub fn pop(&self) -> Option<T::Handle> {
+        let node = match self.take_only() {
+            Found::Nothing => return None,
+            Found::Only(node) => node,
+            Found::More => self.with(1, List::pop_node)?,
+        };
+        // SAFETY: out of the queue, into which `enter` put it.
+        Some(unsafe { link::leave(node) })
+    }
+
+    /// Takes up to `n` of the oldest items. Costs what [`pop`](Self::pop) does; under the lock it
     /// walks what it takes, and once what was pushed since the last time.
     pub fn pop_n(&self, n: usize) -> List<T> {
-        if self.is_empty() {
+        if n == 0 {
             return List::new();
         }
-        self.with(|list| {
-            if list.len() < n {
-                self.take_over(list);
-            }
-            list.split_off_front(n)
-        })
-    }
-
-    /// Items in the queue, without the lock. Those that were pushed one by one and that no consumer has looked at yet count as one.
-    ///
-    /// As of some time no earlier than the last operation that this thread made or knows of by synchronisation; with a `SeqCst` fence
-    /// before it, no earlier than any operation that was followed by a `SeqCst` fence before this one.
-    pub fn len(&self) -> usize {
-        match self.look() {
-            (Look::Empty, listed) if listed & BUSY == 0 => listed,
-            (_, listed) => (listed & !BUSY) + 1,
+        match self.take_only() {
+            Found::Nothing => List::new(),
+            // SAFETY: the only node, a chain of one.
+            Found::Only(node) => unsafe { List::from_parts((node, node), 1) },
+            Found::More => self.with(n, |list| list.split_off_front(n)),
         }
     }
 
-    /// Whether the queue is empty, as of the time that [`len`](Self::len) says. No item hides from it.
+    /// Items in the queue, without the lock: a hint, but 0 if and only if [`is_empty`](Self::is_empty). Those that no consumer has moved to the list yet count as one, and
+    /// twice while they move.
+    pub fn len(&self) -> usize {
+        // Ordering: Relaxed, a hint.
+        let listed = || self.inner.taken.listed.load(Relaxed);
+        match self.inner.stack.look().holds() {
+            Holds::Empty => 0,
+            Holds::One(_) => 1,
+            Holds::Listed => listed().max(1),
+            Holds::More(_) => listed() + 1,
+        }
+    }
+
+    /// Whether the queue is empty, without the lock; exactly, as are a [`pop`](Self::pop) and a [`pop_n`](Self::pop_n) that find nothing.
+    ///
+    /// It was at some time no earlier than the last operation that this thread made or knows of by synchronisation; with a `SeqCst` fence
+    /// before it, no earlier than any operation that was followed by a `SeqCst` fence before this one.
     pub fn is_empty(&self) -> bool {
-        matches!(self.look(), (Look::Empty, 0))
+        self.inner.stack.look().holds() == Holds::Empty
     }
 
     /// Closes the queue to pushes. What is in it stays. False when it was closed already.
     pub fn close(&self) -> bool {
-        self.with(|_| self.inner.stack.close())
+        self.with(0, |_| self.inner.stack.close())
     }
 
     /// Whether the queue is closed. A load. Who finds it closed also sees what was done before [`close`](Self::close).
@@ -220,26 +237,19 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     }
 }
 
-/// Takes a handle apart.
-///
-/// # Panics
-/// In debug builds, when the node's link is not clear: it is in a list already.
-#[inline]
-fn into_node<T: Linked>(handle: T::Handle) -> core::ptr::NonNull<T> {
-    let node = T::into_ptr(handle);
-    if cfg!(debug_assertions) {
-        // SAFETY: the handle was the node's owner.
-        let next = unsafe { T::next(node) };
-        assert!(next.is_none(), "the node is in a list already");
-    }
-    node
+/// What a consumer finds without the lock.
+enum Found<T> {
+    Nothing,
+    Only(NonNull<T>),
+    More,
 }
 
 impl<T: Linked, L> Drop for Inner<T, L> {
     fn drop(&mut self) {
-        drop(self.stack.take());
+        // SAFETY: nobody else is left to hold the lock; the list is dropped next.
+        drop(unsafe { self.stack.take() });
         self.stack.retire();
-        self.listed.retire();
+        self.taken.listed.retire();
     }
 }
 

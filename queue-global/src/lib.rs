@@ -6,17 +6,19 @@ extern crate alloc;
 
 mod boxed;
 mod injector;
+mod link;
 mod linked;
 mod list;
 mod lock;
 #[cfg(feature = "queue-spmc")]
 mod overflow;
 mod submit;
+mod top;
 
 pub use boxed::Boxed;
 pub use injector::{Closed, Injector};
 pub use linked::Linked;
-pub use list::List;
+pub use list::{IntoIter, Iter, List};
 #[cfg(feature = "std")]
 pub use lock::DefaultLock;
 

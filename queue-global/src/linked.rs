@@ -5,12 +5,12 @@ use core::ptr::NonNull;
 ///
 /// # Safety
 ///
-/// - A handle owns its node: between `into_ptr` and `from_ptr` nobody else gets a handle of it, and it
-///   neither moves nor is freed.
+/// - `into_ptr` gives a pointer to a live, aligned `Self`. The handle owns that node: until `from_ptr` nobody else gets a handle of it, it
+///   neither moves nor is freed, and no `&mut` to it is made but in these functions. So who has the pointer may make a shared reference of it.
 /// - `from_ptr(into_ptr(h))` is `h`.
-/// - `next` gives what `set_next` wrote last. Nothing else writes the link while the node is in a list, and the
-///   link is `None` whenever a handle is given to a list.
-/// - None of the functions panics or calls back into a list.
+/// - `next` gives what `set_next` wrote last, bit for bit: a link isn't always the address of a node, it may hold a mark, or a mark alone. Nothing else writes
+///   it while the node is in a list, and it is `None` whenever a handle is given to a list.
+/// - None of the functions panics or calls back into a list or an injector.
 pub unsafe trait Linked {
     /// What users push and pop: an owning pointer to a node. `Send` if nodes may change threads.
     type Handle;

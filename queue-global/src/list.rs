@@ -1,16 +1,15 @@
 //! A singly linked list of nodes that others own, without a lock of its own.
 //!
-//! 1. `head` is the oldest node and `tail` the newest; both are `None` together, with `len` 0.
-//! 2. The list owns its nodes: their links lead from `head` to `tail`, whose link is `None`.
+//! 1. `ends` are the oldest node and the newest, `None` if `len` is 0.
+//! 2. The list owns its nodes: their links lead from the oldest to the newest, whose link is [an end](crate::link).
 //! 3. A node leaves with its link cleared, as it came.
-use crate::Linked;
-use core::{fmt, marker::PhantomData, ptr::NonNull};
+use crate::{Linked, link};
+use core::{fmt, iter::FusedIterator, marker::PhantomData, mem, ptr::NonNull};
 
 /// A FIFO of nodes. Nothing is ever allocated; every operation but the drop is O(1), or O(n) in the
 /// nodes it names.
 pub struct List<T: Linked> {
-    head: Option<NonNull<T>>,
-    tail: Option<NonNull<T>>,
+    ends: Option<(NonNull<T>, NonNull<T>)>,
     len: usize,
     owns: PhantomData<T::Handle>,
 }
@@ -18,33 +17,32 @@ pub struct List<T: Linked> {
 // SAFETY: the list owns handles.
 unsafe impl<T: Linked> Send for List<T> where T::Handle: Send {}
 
-// SAFETY: a shared list gives out lengths alone.
-unsafe impl<T: Linked> Sync for List<T> {}
+// SAFETY: a shared list gives out lengths and shared nodes.
+unsafe impl<T: Linked + Sync> Sync for List<T> {}
 
 impl<T: Linked> List<T> {
     /// An empty list.
     pub const fn new() -> Self {
         Self {
-            head: None,
-            tail: None,
+            ends: None,
             len: 0,
             owns: PhantomData,
         }
     }
 
     /// # Safety
-    /// `head` leads over `len` links to `tail`, whose link is `None`, and the caller owns the nodes.
-    pub(crate) unsafe fn from_parts(
-        head: Option<NonNull<T>>,
-        tail: Option<NonNull<T>>,
-        len: usize,
-    ) -> Self {
+    /// The first node leads over `len` links to the last, whose link is an end, and the caller owns the nodes.
+    pub(crate) unsafe fn from_parts(ends: (NonNull<T>, NonNull<T>), len: usize) -> Self {
         Self {
-            head,
-            tail,
+            ends: Some(ends),
             len,
             owns: PhantomData,
         }
+    }
+
+    /// The oldest and the newest node, which are the caller's now, with those between them.
+    pub(crate) fn into_ends(self) -> Option<(NonNull<T>, NonNull<T>)> {
+        mem::ManuallyDrop::new(self).ends
     }
 
     /// Nodes in the list.
@@ -60,73 +58,80 @@ impl<T: Linked> List<T> {
     /// Puts a node at the back.
     ///
     /// # Panics
-    /// In debug builds, when the node's link is not clear: it is in a list already.
+    /// In debug builds, when the node is in a list already.
     pub fn push_back(&mut self, handle: T::Handle) {
-        let node = T::into_ptr(handle);
-        if cfg!(debug_assertions) {
-            // SAFETY: the handle was the node's owner.
-            let next = unsafe { T::next(node) };
-            assert!(next.is_none(), "the node is in a list already");
-        }
-        match self.tail.replace(node) {
-            // SAFETY: rule 2.
-            Some(last) => unsafe { T::set_next(last, Some(node)) },
-            None => self.head = Some(node),
-        }
-        self.len += 1;
+        let node = link::enter::<T>(handle);
+        // SAFETY: the handle was the node's owner.
+        unsafe { link::end(node, 0) };
+        // SAFETY: a list of one.
+        self.append(&mut unsafe { Self::from_parts((node, node), 1) });
     }
 
     /// Takes the oldest node.
     pub fn pop_front(&mut self) -> Option<T::Handle> {
-        let node = self.head?;
-        // SAFETY: rule 2.
-        self.head = unsafe { T::next(node) };
-        if self.head.is_none() {
-            self.tail = None;
-        }
+        // SAFETY: out of the list, into which `enter` put it.
+        self.pop_node().map(|node| unsafe { link::leave(node) })
+    }
+
+    /// Takes the oldest node, with its link as it was.
+    pub(crate) fn pop_node(&mut self) -> Option<NonNull<T>> {
+        let (node, last) = self.ends?;
         self.len -= 1;
-        // SAFETY: rule 2; it is not in the list any more.
-        unsafe { T::set_next(node, None) };
-        // SAFETY: `push_back` took the handle apart.
-        Some(unsafe { T::from_ptr(node) })
+        // SAFETY: rule 2.
+        self.ends = match unsafe { link::read(node) } {
+            link::Link::Node(next) => Some((next, last)),
+            link::Link::End(_) => None,
+        };
+        Some(node)
     }
 
     /// Moves all of `other` to the back.
     pub fn append(&mut self, other: &mut Self) {
-        let other = core::mem::take(other);
-        let Some(first) = other.head else { return };
-        match self.tail {
-            // SAFETY: rule 2.
-            Some(last) => unsafe { T::set_next(last, Some(first)) },
-            None => self.head = Some(first),
-        }
-        self.tail = other.tail;
+        let other = mem::ManuallyDrop::new(mem::take(other));
+        let Some((first, last)) = other.ends else {
+            return;
+        };
+        let head = match self.ends {
+            Some((head, tail)) => {
+                // SAFETY: rule 2.
+                unsafe { T::set_next(tail, Some(first)) };
+                head
+            }
+            None => first,
+        };
+        self.ends = Some((head, last));
         self.len += other.len;
-        core::mem::forget(other);
     }
 
     /// Takes the `n` oldest nodes, or all if there are fewer. Walks them.
     pub fn split_off_front(&mut self, n: usize) -> Self {
         if n >= self.len {
-            return core::mem::take(self);
+            return mem::take(self);
         }
-        let mut front = Self::new();
-        let Some(head) = self.head else { return front };
-        if n == 0 {
-            return front;
+        let (Some((head, tail)), 1..) = (self.ends, n) else {
+            return Self::new();
+        };
+        let mut walk = self.iter();
+        let mut at = head;
+        for _ in 0..n {
+            at = walk.next_node().unwrap_or(at);
         }
-        let mut last = head;
-        for _ in 1..n {
-            // SAFETY: rule 2; there are more than `n` nodes.
-            last = unsafe { T::next(last) }.unwrap_or(last);
-        }
+        let next = walk.at.unwrap_or(tail);
         // SAFETY: rule 2.
-        self.head = unsafe { T::next(last) };
+        unsafe { link::end(at, 0) };
+        self.ends = Some((next, tail));
         self.len -= n;
-        // SAFETY: rule 2.
-        unsafe { T::set_next(last, None) };
-        (front.head, front.tail, front.len) = (Some(head), Some(last), n);
-        front
+        // SAFETY: the first `n` nodes, which are this list's no more.
+        unsafe { Self::from_parts((head, at), n) }
+    }
+
+    /// The nodes, oldest first.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter {
+            at: self.ends.map(|(head, _)| head),
+            left: self.len,
+            list: PhantomData,
+        }
     }
 }
 
@@ -170,8 +175,73 @@ impl<T: Linked> FromIterator<T::Handle> for List<T> {
     }
 }
 
-/// The oldest first.
-#[derive(Debug)]
+/// The nodes of a [`List`] and what is in them, oldest first.
+pub struct Iter<'a, T: Linked> {
+    at: Option<NonNull<T>>,
+    left: usize,
+    list: PhantomData<&'a List<T>>,
+}
+
+// SAFETY: it gives out what a shared list does.
+unsafe impl<T: Linked + Sync> Send for Iter<'_, T> {}
+
+// SAFETY: as above.
+unsafe impl<T: Linked + Sync> Sync for Iter<'_, T> {}
+
+impl<T: Linked> Iter<'_, T> {
+    fn next_node(&mut self) -> Option<NonNull<T>> {
+        let node = self.at?;
+        self.left -= 1;
+        // SAFETY: rule 2.
+        self.at = match unsafe { link::read(node) } {
+            link::Link::Node(next) => Some(next),
+            link::Link::End(_) => None,
+        };
+        Some(node)
+    }
+}
+
+impl<'a, T: Linked> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        // SAFETY: the list owns the node, and is borrowed; the contract lets an owner share it.
+        self.next_node().map(|node| unsafe { node.as_ref() })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: Linked> ExactSizeIterator for Iter<'_, T> {}
+
+impl<T: Linked> FusedIterator for Iter<'_, T> {}
+
+impl<T: Linked> Clone for Iter<'_, T> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<T: Linked> fmt::Debug for Iter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter")
+            .field("len", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: Linked> IntoIterator for &'a List<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+/// The handles of a [`List`], oldest first.
 pub struct IntoIter<T: Linked>(List<T>);
 
 impl<T: Linked> Iterator for IntoIter<T> {
@@ -187,6 +257,16 @@ impl<T: Linked> Iterator for IntoIter<T> {
 }
 
 impl<T: Linked> ExactSizeIterator for IntoIter<T> {}
+
+impl<T: Linked> FusedIterator for IntoIter<T> {}
+
+impl<T: Linked> fmt::Debug for IntoIter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoIter")
+            .field("len", &self.0.len)
+            .finish_non_exhaustive()
+    }
+}
 
 impl<T: Linked> IntoIterator for List<T> {
     type Item = T::Handle;

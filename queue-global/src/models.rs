@@ -64,7 +64,7 @@ fn a_batch_against_a_pop_and_a_pop_n() {
 
 /// The only node is taken without the lock, beside pushes on top of it.
 ///
-/// Bites: a second push that keeps the bit ONE (the first node is lost with the second, or the second with the first).
+/// Bites: a second push that keeps the mark of ONE (the first node is lost with the second, or the second with the first).
 #[test]
 fn taking_the_only_node_against_pushes() {
     model(|| {
@@ -83,7 +83,7 @@ fn taking_the_only_node_against_pushes() {
 
 /// Two items, of which the other thread takes one: there is always one left to see, also while they move to the list.
 ///
-/// Bites: a move without BUSY; a look at `listed` before the stack.
+/// Bites: a stack that is taken to EMPTY.
 #[test]
 fn no_item_hides_on_its_way_to_the_list() {
     model(|| {
@@ -98,6 +98,58 @@ fn no_item_hides_on_its_way_to_the_list() {
         assert!(!queue.is_empty());
         assert_eq!(other.join().unwrap(), Some(0));
         assert_eq!(drain(&queue), [1]);
+    });
+}
+
+/// The other thread pushes one to a list of one and takes the older: no look misses both, nor does a pop.
+///
+/// Bites: emptiness told by two words, the stack's and then the list's.
+#[test]
+fn a_queue_that_is_never_empty_never_looks_empty() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue
+            .push_batch([0, 1].map(node).into_iter().collect())
+            .unwrap();
+        assert_eq!(queue.pop().unwrap().value, 0);
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                queue.push(node(2)).unwrap();
+                queue.pop().map(|node| node.value)
+            })
+        };
+        assert!(!queue.is_empty());
+        assert_ne!(queue.len(), 0);
+        let mine = queue.pop().map(|node| node.value);
+        let others = other.join().unwrap();
+        assert!(mine.is_some() && others.is_some());
+        assert_eq!(mine.max(others), Some(2));
+        assert!(drain(&queue).is_empty());
+    });
+}
+
+/// The last of the list is taken beside a push.
+///
+/// Bites: a queue that is told to be empty by a store (the pushed item is lost), or before the last item is taken (the last is overtaken).
+#[test]
+fn the_last_of_the_list_against_a_push() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue
+            .push_batch([0, 1].map(node).into_iter().collect())
+            .unwrap();
+        assert_eq!(queue.pop().unwrap().value, 0);
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(|node| node.value))
+        };
+        queue.push(node(2)).unwrap();
+        let mine = queue.pop().map(|node| node.value);
+        let mut both = [mine, other.join().unwrap()];
+        both.sort_unstable();
+        assert_eq!(both, [Some(1), Some(2)]);
+        assert!(queue.is_empty());
     });
 }
 
@@ -129,9 +181,48 @@ fn the_only_node_may_leave_and_return_within_a_pop() {
     });
 }
 
+/// Between a consumer's look at the only node and its exchange the node leaves, and returns behind a younger one.
+///
+/// Bites: a node that counts as the only one whenever the stack was empty, whatever is in the list (it overtakes that).
+#[test]
+fn a_node_that_returns_overtakes_nothing() {
+    model(|| {
+        let queue = Arc::new(Injector::<Boxed<AtomicUsize>>::new());
+        let node = || Box::new(Boxed::new(AtomicUsize::new(0)));
+        queue.push(node()).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let node = queue.pop()?;
+                Some(node.value.load(Relaxed))
+            })
+        };
+        if let Some(first) = queue.pop() {
+            for n in [1, 2] {
+                let node = node();
+                node.value.store(n, Relaxed);
+                queue.push(node).unwrap();
+            }
+            let mine = queue.pop().map(|node| node.value.load(Relaxed));
+            // The first again, at its old address: for the other it may be what it saw.
+            first.value.store(3, Relaxed);
+            queue.push(first).unwrap();
+            let others = other.join().unwrap();
+            let rest: Vec<_> = std::iter::from_fn(|| queue.pop())
+                .map(|node| node.value.load(Relaxed))
+                .collect();
+            assert_eq!(
+                mine.is_some() as usize + others.is_some() as usize + rest.len(),
+                3
+            );
+            assert!(others != Some(3) || rest.is_empty(), "3 overtook {rest:?}");
+        }
+    });
+}
+
 /// Two items are older than the one that is pushed while another consumer moves them, and it takes one of the two.
 ///
-/// Bites: the only node taken whatever `listed` says, or by a look at `listed` before that at the stack.
+/// Bites: a push to LISTED that makes ONE.
 #[test]
 fn the_only_node_does_not_overtake_those_that_move() {
     model(|| {
@@ -149,6 +240,44 @@ fn the_only_node_does_not_overtake_those_that_move() {
         got.extend(drain(&queue).into_iter().map(Some));
         got.sort_unstable();
         assert_eq!(got, [Some(0), Some(1), Some(2)]);
+    });
+}
+
+/// One item, ever, against what moves it: its length is 1 or 0.
+///
+/// Bites: a length that adds what is in the stack to what is in the list, from two looks.
+#[test]
+fn a_pop_n_against_len() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop_n(3).len())
+        };
+        let len = queue.len();
+        assert!(len <= 1, "counted twice");
+        assert_eq!(other.join().unwrap(), 1);
+        assert_eq!(queue.len(), 0);
+    });
+}
+
+/// Of three items two are taken in one piece, by the other thread: the length is never 0, and 1 in the end.
+///
+/// Bites: a length of what is in the list alone.
+#[test]
+fn a_pop_n_of_some_against_len() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push_batch((0..3).map(node).collect()).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop_n(2).len())
+        };
+        assert!((1..=3).contains(&queue.len()));
+        assert_eq!(other.join().unwrap(), 2);
+        assert_eq!(queue.len(), 1);
+        assert_eq!(drain(&queue), [2]);
     });
 }
 
@@ -179,7 +308,7 @@ fn two_consumers_against_a_pusher() {
 
 /// A batch goes behind what was pushed alone before it, and is queued or handed back whole.
 ///
-/// Bites: a splice before the stack is moved.
+/// Bites: a chain that is turned round with the others when the stack is taken.
 #[test]
 fn a_batch_behind_a_push_against_close() {
     model(|| {
@@ -204,7 +333,9 @@ fn a_batch_behind_a_push_against_close() {
     });
 }
 
-/// Bites: `close` without the lock (the batch comes in after it).
+/// A batch that is handed back after a lost exchange is a list as it was.
+///
+/// Bites: its last link left as the exchange wanted it; a push that looks for CLOSED once.
 #[test]
 fn a_batch_against_close() {
     model(|| {
@@ -213,13 +344,41 @@ fn a_batch_against_close() {
             let queue = queue.clone();
             thread::spawn(move || {
                 let back = queue.push_batch((0..2).map(node).collect()).err();
-                back.map_or(0, |Closed(batch)| batch.len())
+                back.map(|Closed(mut batch)| {
+                    batch.push_back(node(2));
+                    Vec::from_iter(batch.into_iter().map(|node| node.value))
+                })
             })
         };
+        queue.requeue(node(3));
         assert!(queue.close());
         let seen = queue.pop_n(9).len();
-        assert_eq!(seen + other.join().unwrap(), 2);
+        match other.join().unwrap() {
+            None => assert_eq!(seen, 3),
+            Some(back) => assert_eq!((seen, back), (1, vec![0, 1, 2])),
+        }
         assert!(queue.is_empty(), "items came in after the close");
+    });
+}
+
+/// Bites: a push that hands a node back with its link as a lost exchange wanted it.
+#[test]
+fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                if let Err(Closed(node)) = queue.push(node(1)) {
+                    queue.requeue(node);
+                }
+            })
+        };
+        queue.requeue(node(2));
+        queue.close();
+        other.join().unwrap();
+        assert_eq!(drain(&queue).len(), 3);
     });
 }
 
@@ -266,7 +425,7 @@ fn who_finds_the_queue_closed_sees_what_came_before() {
     });
 }
 
-/// Rule 3: a pusher that sees no sleeper, and a sleeper that sees no item: not both.
+/// Rule 5: a pusher that sees no sleeper, and a sleeper that sees no item: not both.
 ///
 /// Bites: drop either fence (the negative model below).
 #[test]

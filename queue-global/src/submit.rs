@@ -1,160 +1,176 @@
-//! The way in: a stack that anyone pushes to with one read-modify-write, and that a consumer takes whole.
+//! The way in: a stack that anyone pushes chains of nodes to with one read-modify-write, and that a consumer takes whole.
 //!
 //! | field | written by |
 //! |---|---|
-//! | `top`: the newest node, and two bits | all, by read-modify-writes |
+//! | `top`, a [`Top`] | all, by read-modify-writes |
 //! | the nodes' links | who pushes, before; who took the stack, after |
 //!
-//! 1. Links lead from `top`, the newest, to the oldest, whose link is `None`.
-//! 2. The bit ONE says that the node at `top` is the only one. It is set by who pushes to an empty stack, and not by the next. So a consumer may take the only
-//!    node with an exchange from what it read to the empty stack: if the same node came back meanwhile with the same bit, it is again the only one. Nobody looks into a
-//!    node that it doesn't own.
-//! 3. The bit CLOSED stays.
+//! 1. A chain leads from its oldest node to its newest, whose link has the mark END and leads to the first of the chain below, which is older as a whole. A single node is a chain.
+//! 2. ONE is set by who pushes a single node to an empty queue; EMPTY by who takes the last item. Between, LISTED and MORE last while the list has something, which only the lock's holder
+//!    changes. So `top` says by itself what the queue holds, at every time, and an exchange from what it was is right
+//!    whatever happened since: a node that left and came back to the same word is again the only one.
+//! 3. MORE ends under the lock alone. So the lock's holder who reads it may look into the node: it is in the stack until the holder takes it. Nobody else looks into a node that it
+//!    doesn't own.
 //! 4. Every change of `top` is a read-modify-write, so that each continues the release sequences of those before: who acquires from the last push has the
-//!    nodes of all, and what the last consumer did before it took the stack.
-use crate::{Linked, List};
-use core::ptr::{self, NonNull};
+//!    nodes of all.
+use crate::{
+    Linked, List, link,
+    top::{ALIGN, Holds, Top},
+};
+use core::{marker::PhantomData, ptr::NonNull};
 use sync_shim::atomic::{
-    AtomicPtr,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
     Retire,
 };
 
-const ONE: usize = 1;
-const CLOSED: usize = 2;
-
-pub(crate) struct Stack<T>(AtomicPtr<T>);
-
-/// What `top` holds.
-struct Top<T>(*mut T);
-
-impl<T> Clone for Top<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Top<T> {}
-
-impl<T> Top<T> {
-    fn new(node: *mut T, bits: usize) -> Self {
-        Self(node.map_addr(|address| address | bits))
-    }
-
-    fn has(self, bit: usize) -> bool {
-        self.0.addr() & bit != 0
-    }
-
-    fn node(self) -> Option<NonNull<T>> {
-        NonNull::new(self.0.map_addr(|address| address & !(ONE | CLOSED)))
-    }
-
-    fn closed(self) -> usize {
-        self.0.addr() & CLOSED
-    }
-}
+pub(crate) struct Stack<T>(AtomicUsize, PhantomData<*mut T>);
 
 impl<T: Linked> Stack<T> {
     const ALIGNED: () = assert!(
-        align_of::<T>() > ONE | CLOSED,
+        align_of::<T>() >= ALIGN,
         "a node's address has two bits to spare: align it to 4"
     );
 
     pub(crate) fn new() -> Self {
         const { Self::ALIGNED };
-        Self(AtomicPtr::new(ptr::null_mut()))
+        Self(AtomicUsize::new(Top::new().word()), PhantomData)
     }
 
-    fn exchange(&self, from: Top<T>, to: Top<T>) -> Result<(), Top<T>> {
-        // Ordering: Release publishes the pusher's node and link to `look`, `take` and `take_only`; Acquire, for `take_only`, from the pusher, who may have pushed the
-        // node again since the look. A failure's value is only expected by the next exchange.
-        match self.0.compare_exchange_weak(from.0, to.0, AcqRel, Relaxed) {
-            Ok(_) => Ok(()),
-            Err(now) => Err(Top(now)),
-        }
-    }
-
-    /// Puts a node on top, or gives it back when the stack is closed and that matters. One read-modify-write.
+    /// What the queue holds; orders nothing.
     #[inline]
-    pub(crate) fn push(&self, node: NonNull<T>, even_closed: bool) -> Result<(), NonNull<T>> {
-        // Ordering: Relaxed, for the exchange to expect.
-        let mut top = Top(self.0.load(Relaxed));
+    pub(crate) fn look(&self) -> Top {
+        // Ordering: Relaxed, for exchanges to expect, and for hints.
+        Top::from_word(self.0.load(Relaxed))
+    }
+
+    /// Puts a chain on top, and says whether; the closed stack refuses unless `even_closed`, and the last node's link is then any. One read-modify-write.
+    ///
+    /// # Safety
+    /// The links lead from `first` to `last`, all of them the caller's until this says true.
+    #[inline]
+    pub(crate) unsafe fn push(
+        &self,
+        first: NonNull<T>,
+        last: NonNull<T>,
+        even_closed: bool,
+    ) -> bool {
+        let mut top = self.look();
         loop {
-            if top.has(CLOSED) && !even_closed {
-                // SAFETY: the caller's node, not in the stack.
-                unsafe { T::set_next(node, None) };
-                return Err(node);
-            }
-            let below = top.node();
-            // SAFETY: the caller's node, not in the stack yet.
-            unsafe { T::set_next(node, below) };
-            let one = if below.is_none() { ONE } else { 0 };
-            let new = Top::new(node.as_ptr(), one | top.closed());
-            match self.exchange(top, new) {
-                Ok(()) => return Ok(()),
-                Err(now) => top = now,
-            }
-        }
-    }
-
-    /// Whether there are none, one or more nodes.
-    #[inline]
-    pub(crate) fn look(&self) -> Look<T> {
-        // Ordering: Acquire, from the consumer that took the stack last, by rule 4: what it announced before is seen after.
-        let top = Top(self.0.load(Acquire));
-        match top.node() {
-            None => Look::Empty,
-            Some(node) if top.has(ONE) => Look::One(Only(top, node)),
-            Some(_) => Look::More,
-        }
-    }
-
-    /// Rule 2. `None` if it is not the only one any more, or is gone.
-    #[inline]
-    pub(crate) fn take_only(&self, only: Only<T>) -> Option<NonNull<T>> {
-        let empty = Top::new(ptr::null_mut(), only.0.closed());
-        self.exchange(only.0, empty).ok().map(|()| only.1)
-    }
-
-    /// Takes all, oldest first. The caller keeps `close` out meanwhile.
-    pub(crate) fn take(&self) -> List<T> {
-        // Ordering: Relaxed, CLOSED doesn't change meanwhile.
-        let closed = Top(self.0.load(Relaxed)).closed();
-        let empty = Top::<T>::new(ptr::null_mut(), closed);
-        // Ordering: Acquire from all pushers (rule 4); Release announces to `look` what the caller did before.
-        let top = Top(self.0.swap(empty.0, AcqRel));
-        let newest = top.node();
-        let (mut oldest, mut at, mut len) = (None, newest, 0);
-        while let Some(node) = at {
-            // SAFETY: the stack was taken, so its nodes are the caller's.
-            at = unsafe { T::next(node) };
-            // SAFETY: as above.
-            unsafe { T::set_next(node, oldest) };
-            oldest = Some(node);
-            len += 1;
-        }
-        // SAFETY: the links lead from the oldest to the newest, `len` nodes, all of them the caller's.
-        unsafe { List::from_parts(oldest, newest, len) }
-    }
-
-    /// Refuses pushes from now on. False when it did already. The caller keeps `take` out meanwhile.
-    pub(crate) fn close(&self) -> bool {
-        // Ordering: Relaxed, for the exchange to expect.
-        let mut top = Top(self.0.load(Relaxed));
-        loop {
-            if top.has(CLOSED) {
+            if top.is_closed() && !even_closed {
                 return false;
             }
-            match self.exchange(top, Top::new(top.0, CLOSED)) {
-                Ok(()) => return true,
-                Err(now) => top = now,
+            // SAFETY: the caller's node, not in the stack yet.
+            unsafe { link::end(last, top.node()) };
+            let new = top.pushed(link::expose(first), first == last);
+            // Ordering: Release publishes the nodes and links to `take_only` and `take`. A failure's value is only expected by the next exchange.
+            match (self.0).compare_exchange_weak(top.word(), new.word(), Release, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => top = Top::from_word(now),
             }
         }
+    }
+
+    /// Takes the only item of the queue, if `top`, which says that it is that, is still right.
+    #[inline]
+    pub(crate) fn take_only(&self, top: Top, node: usize) -> Option<NonNull<T>> {
+        // Ordering: Acquire from the node's pusher, who may have pushed it again since the look.
+        (self.0)
+            .compare_exchange_weak(top.word(), top.emptied().word(), Acquire, Relaxed)
+            .ok()?;
+        // SAFETY: its pusher exposed it, and it was in the stack.
+        Some(unsafe { link::pushed(node) })
+    }
+
+    /// Takes all, oldest first. The queue is left empty if that is one, else LISTED.
+    ///
+    /// # Safety
+    /// Under the lock. If this gives one node, the list's are all taken in the same turn of the lock, and this one too.
+    pub(crate) unsafe fn take(&self) -> List<T> {
+        loop {
+            // Ordering: Acquire from the push of the node, for its link to be read.
+            let top = Top::from_word(self.0.load(Acquire));
+            let node = match top.holds() {
+                Holds::Empty | Holds::Listed => return List::new(),
+                Holds::One(node) => node,
+                Holds::More(node) => {
+                    // SAFETY: its pusher exposed it.
+                    let first = unsafe { link::pushed::<T>(node) };
+                    // SAFETY: rule 3.
+                    let link = unsafe { link::read(first) };
+                    if !matches!(link, link::Link::End(0)) {
+                        break;
+                    }
+                    node
+                }
+            };
+            if let Some(only) = self.take_only(top, node) {
+                // SAFETY: a chain of one, the caller's.
+                return unsafe { List::from_parts((only, only), 1) };
+            }
+        }
+        // Ordering: Acquire from all pushers (rule 4). CLOSED doesn't change under the lock.
+        let top = self.0.swap(self.look().listed().word(), Acquire);
+        // SAFETY: the stack was taken, with one node at least.
+        unsafe { Self::turn_round(Top::from_word(top)) }
+    }
+
+    /// # Safety
+    /// `top` was taken, and has a node.
+    unsafe fn turn_round(top: Top) -> List<T> {
+        let mut address = top.node();
+        let (mut newer, mut len) = (None, 0);
+        loop {
+            // SAFETY: its pusher exposed it; it was in the stack, which was taken.
+            let first = unsafe { link::pushed::<T>(address) };
+            let mut last = first;
+            len += 1;
+            address = loop {
+                // SAFETY: the stack was taken, so its nodes are the caller's.
+                match unsafe { link::read(last) } {
+                    link::Link::Node(next) => last = next,
+                    link::Link::End(below) => break below,
+                }
+                len += 1;
+            };
+            let tail = match newer {
+                None => {
+                    // SAFETY: as above.
+                    unsafe { link::end(last, 0) };
+                    last
+                }
+                Some((behind, tail)) => {
+                    // SAFETY: as above.
+                    unsafe { T::set_next(last, Some(behind)) };
+                    tail
+                }
+            };
+            if address == 0 {
+                // SAFETY: the links lead from the oldest to the newest, `len` nodes, all of them the caller's.
+                return unsafe { List::from_parts((first, tail), len) };
+            }
+            newer = Some((first, tail));
+        }
+    }
+
+    /// Says that the list is empty. Under the lock.
+    pub(crate) fn list_is_empty(&self) {
+        let top = self.look();
+        if top.holds() == Holds::Listed {
+            // Ordering: Relaxed; who finds the queue empty learns nothing else. It fails if somebody pushed: then the queue is not empty, and `top` says so.
+            let _ = (self.0).compare_exchange(top.word(), top.emptied().word(), Relaxed, Relaxed);
+        }
+    }
+
+    /// Refuses pushes from now on. False when it did already. Under the lock, for `take` to know.
+    pub(crate) fn close(&self) -> bool {
+        // Ordering: Release to `is_closed`.
+        !Top::from_word(self.0.fetch_or(Top::CLOSED, Release)).is_closed()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         // Ordering: Acquire, from who closed it.
-        Top(self.0.load(Acquire)).has(CLOSED)
+        Top::from_word(self.0.load(Acquire)).is_closed()
     }
 }
 
@@ -163,12 +179,3 @@ impl<T> Stack<T> {
         self.0.retire();
     }
 }
-
-pub(crate) enum Look<T> {
-    Empty,
-    One(Only<T>),
-    More,
-}
-
-/// The only node, and what `top` was.
-pub(crate) struct Only<T>(Top<T>, NonNull<T>);

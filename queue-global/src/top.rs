@@ -1,0 +1,113 @@
+//! The word that says what a queue holds: whether it is empty, has one item, or has more, with the newest pushed node's address.
+//!
+//! | address | MARK | the queue |
+//! |---|---|---|
+//! | none | no | EMPTY: holds nothing |
+//! | a node | yes | ONE: holds that node and nothing else |
+//! | a node | no | MORE: that node is the newest in the stack; there may be others below it, and items in the list |
+//! | none | yes | LISTED: the stack is empty, the list is not |
+//!
+//! The bit CLOSED stays in all of them.
+
+const MARK: usize = 1;
+const CLOSED: usize = 2;
+
+/// Nodes' addresses have so many low bits to spare.
+pub(crate) const ALIGN: usize = (MARK | CLOSED) + 1;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Top(usize);
+
+/// What the queue holds; nodes by address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Holds {
+    Empty,
+    One(usize),
+    More(usize),
+    Listed,
+}
+
+impl Top {
+    pub(crate) const CLOSED: usize = CLOSED;
+
+    /// Empty and open.
+    pub(crate) const fn new() -> Self {
+        Self(0)
+    }
+
+    pub(crate) const fn from_word(word: usize) -> Self {
+        Self(word)
+    }
+
+    pub(crate) const fn word(self) -> usize {
+        self.0
+    }
+
+    pub(crate) const fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+
+    /// The newest node in the stack, 0 for none.
+    pub(crate) const fn node(self) -> usize {
+        self.0 & !(MARK | CLOSED)
+    }
+
+    pub(crate) const fn holds(self) -> Holds {
+        match (self.node(), self.0 & MARK) {
+            (0, 0) => Holds::Empty,
+            (0, _) => Holds::Listed,
+            (node, 0) => Holds::More(node),
+            (node, _) => Holds::One(node),
+        }
+    }
+
+    /// After the push of a node, or of several of which `node` is where they start.
+    pub(crate) const fn pushed(self, node: usize, alone: bool) -> Self {
+        let one = alone && self.0 & !CLOSED == 0;
+        Self(node | if one { MARK } else { 0 } | self.0 & CLOSED)
+    }
+
+    /// After the stack was taken and the list is not empty.
+    pub(crate) const fn listed(self) -> Self {
+        Self(MARK | self.0 & CLOSED)
+    }
+
+    /// After the last item was taken.
+    pub(crate) const fn emptied(self) -> Self {
+        Self(self.0 & CLOSED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: usize = 0x10;
+    const B: usize = 0x20;
+
+    #[test]
+    fn one_is_only_who_is_pushed_alone_to_an_empty_queue() {
+        for closed in [0, CLOSED] {
+            let empty = Top::from_word(closed);
+            assert_eq!(empty.holds(), Holds::Empty);
+            assert_eq!(empty.pushed(A, true).holds(), Holds::One(A));
+            assert_eq!(empty.pushed(A, false).holds(), Holds::More(A));
+            let one = empty.pushed(A, true);
+            assert_eq!(one.pushed(B, true).holds(), Holds::More(B));
+            let listed = one.pushed(B, true).listed();
+            assert_eq!(listed.holds(), Holds::Listed);
+            assert_eq!(listed.pushed(A, true).holds(), Holds::More(A));
+            assert_eq!(listed.emptied(), empty);
+        }
+    }
+
+    #[test]
+    fn closed_stays() {
+        let open = Top::new();
+        let closed = Top::from_word(CLOSED);
+        for (top, is) in [(open, false), (closed, true)] {
+            let after = [top, top.pushed(A, true), top.listed(), top.emptied()];
+            assert!(after.iter().all(|top| top.is_closed() == is));
+        }
+    }
+}
