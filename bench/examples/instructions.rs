@@ -1,12 +1,19 @@
-//! Runs one single-threaded hot path so many times, for `cargo xtask bench --instructions` to count its instructions: `instructions ROW N`. Without arguments it names the rows.
+//! Runs one hot path so many times, for `cargo xtask bench --instructions` to count its instructions: `instructions ROW N`. Without arguments it names the rows; those of peers have a colon.
+//!
+//! Paths of the parts are a thread's. Those of runtimes are one worker's, with the main thread asleep.
 use coop_budget::{Budget, with_budget};
 use queue_global::{Boxed, Injector};
 use queue_spmc::{deque, ring};
 use std::{
+    cell::{Cell, RefCell},
+    future::{Future, poll_fn},
     hint::black_box,
+    pin::pin,
     process::ExitCode,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     task::{Context, Poll, Waker},
 };
+use task_header::{Notified, Owned, Ran, Schedule, WakeKind};
 
 /// Items that lie in a queue while pairs are counted.
 const DEPTH: u64 = 32;
@@ -23,15 +30,31 @@ const ROWS: &[Row] = &[
         ring_bursts(ring::Worker::new(512).with_claim(16), n);
     }),
     ("deque-pair", deque_pairs),
-    ("st3-fifo-pair", st3_pairs),
-    ("crossbeam-fifo-pair", |n| {
+    ("st3: fifo-pair", st3_pairs),
+    ("crossbeam: fifo-pair", |n| {
         crossbeam_pairs(&crossbeam_deque::Worker::new_fifo(), n);
     }),
-    ("crossbeam-lifo-pair", |n| {
+    ("crossbeam: lifo-pair", |n| {
         crossbeam_pairs(&crossbeam_deque::Worker::new_lifo(), n);
     }),
     ("injector-pair", injector_pairs),
     ("poll-proceed", proceeds),
+    ("task-complete", task_completes),
+    ("task-join", task_joins),
+    ("task-wake", task_wakes),
+    ("task-yield", task_yields),
+    ("waker-clone", task_clones),
+    ("async-task: complete", async_task_completes),
+    ("async-task: join", async_task_joins),
+    ("async-task: wake", async_task_wakes),
+    ("runtime-spawn", |n| ours(spawns::<Ours>(n))),
+    ("runtime-spawn-join", |n| ours(joins::<Ours>(n))),
+    ("runtime-yield", |n| ours(yields::<Ours>(n))),
+    ("runtime-wake", |n| ours(wakes(n))),
+    ("tokio: spawn", |n| tokios(spawns::<Tokio>(n))),
+    ("tokio: spawn-join", |n| tokios(joins::<Tokio>(n))),
+    ("tokio: yield", |n| tokios(yields::<Tokio>(n))),
+    ("tokio: wake", |n| tokios(wakes(n))),
 ];
 
 fn ring_pairs(mut worker: ring::Worker<u64>, n: u64) {
@@ -101,6 +124,224 @@ fn proceeds(n: u64) {
                 }
             }
         });
+    }
+}
+
+/// A queue of one.
+struct Local;
+
+thread_local!(static WOKEN: Cell<Option<Notified<Local>>> = const { Cell::new(None) });
+
+impl Schedule for Local {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        WOKEN.set(Some(task));
+    }
+}
+
+fn task_completes(n: u64) {
+    for i in 0..n {
+        let task = task_header::new_detached(
+            async move {
+                black_box(i);
+            },
+            Local,
+        );
+        assert!(matches!(task.run(), Ran::Complete));
+    }
+}
+
+fn task_joins(n: u64) {
+    let mut cx = Context::from_waker(Waker::noop());
+    for i in 0..n {
+        let (task, join) = task_header::new(async move { black_box(i) }, Local);
+        assert!(matches!(task.run(), Ran::Complete));
+        assert!(pin!(join).poll(&mut cx).is_ready());
+    }
+}
+
+thread_local!(static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) });
+
+/// Waits so many times; its first poll leaves its waker.
+fn waits(mut n: u64) -> impl Future<Output = ()> + Send {
+    let mut left = false;
+    poll_fn(move |cx| {
+        if !left {
+            left = true;
+            WAKER.set(Some(cx.waker().clone()));
+        }
+        if n == 0 {
+            return Poll::Ready(());
+        }
+        n -= 1;
+        Poll::Pending
+    })
+}
+
+fn waker() -> Waker {
+    WAKER.take().expect("the first poll left it")
+}
+
+fn task_wakes(n: u64) {
+    let mut owned = Owned::new(Waker::noop().clone());
+    let _ = owned.run(task_header::new_detached(waits(n), Local));
+    let waker = waker();
+    for _ in 0..n {
+        black_box(&waker).wake_by_ref();
+        let _ = owned.run(WOKEN.take().expect("it was woken"));
+    }
+}
+
+fn task_clones(n: u64) {
+    let _ = task_header::new_detached(waits(1), Local).run();
+    let waker = waker();
+    for _ in 0..n {
+        drop(black_box(black_box(&waker).clone()));
+    }
+    waker.wake();
+    let _ = WOKEN.take().expect("it was woken").run();
+}
+
+/// Wakes itself in so many polls.
+fn wakes(mut n: u64) -> impl Future<Output = ()> + Send {
+    poll_fn(move |cx| {
+        if n == 0 {
+            return Poll::Ready(());
+        }
+        n -= 1;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+fn task_yields(n: u64) {
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut task = task_header::new_detached(wakes(n), Local);
+    while let Ran::Notified(again) = owned.run(task) {
+        task = again;
+    }
+}
+
+thread_local!(static RUNNABLE: Cell<Option<async_task::Runnable>> = const { Cell::new(None) });
+
+fn async_task<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> (async_task::Runnable, async_task::Task<T>) {
+    async_task::spawn(future, |task| RUNNABLE.set(Some(task)))
+}
+
+fn async_task_completes(n: u64) {
+    for i in 0..n {
+        let (runnable, task) = async_task(async move {
+            black_box(i);
+        });
+        task.detach();
+        runnable.run();
+    }
+}
+
+fn async_task_joins(n: u64) {
+    let mut cx = Context::from_waker(Waker::noop());
+    for i in 0..n {
+        let (runnable, task) = async_task(async move { black_box(i) });
+        runnable.run();
+        assert!(pin!(task).poll(&mut cx).is_ready());
+    }
+}
+
+fn async_task_wakes(n: u64) {
+    let (runnable, task) = async_task(waits(n));
+    task.detach();
+    runnable.run();
+    let waker = waker();
+    for _ in 0..n {
+        black_box(&waker).wake_by_ref();
+        RUNNABLE.take().expect("it was woken").run();
+    }
+}
+
+/// A runtime, from within.
+trait Inside {
+    fn spawn<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future + Send;
+    fn yield_now() -> impl Future<Output = ()> + Send;
+}
+
+struct Ours;
+
+impl Inside for Ours {
+    fn spawn<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future + Send {
+        selvedge::spawn(future)
+    }
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        selvedge::yield_now()
+    }
+}
+
+struct Tokio;
+
+impl Inside for Tokio {
+    fn spawn<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future + Send {
+        tokio::spawn(future)
+    }
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::task::yield_now()
+    }
+}
+
+fn ours(root: impl Future<Output = ()> + Send + 'static) {
+    let runtime = selvedge::Builder::new().workers(1).build();
+    let runtime = runtime.expect("it starts");
+    futures_lite::future::block_on(runtime.spawn(root)).expect("it doesn't panic");
+}
+
+fn tokios(root: impl Future<Output = ()> + Send + 'static) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build();
+    let runtime = runtime.expect("it starts");
+    futures_lite::future::block_on(runtime.spawn(root)).expect("it doesn't panic");
+}
+
+/// Spawns, 128 and then a yield, the handles dropped.
+async fn spawns<R: Inside>(n: u64) {
+    static RAN: AtomicU64 = AtomicU64::new(0);
+    for batch in 1..=n / 128 {
+        for _ in 0..128 {
+            drop(R::spawn(async {
+                // Ordering: only the number matters.
+                RAN.fetch_add(1, Relaxed);
+            }));
+        }
+        // Ordering: as above.
+        while RAN.load(Relaxed) < batch * 128 {
+            R::yield_now().await;
+        }
+    }
+}
+
+async fn joins<R: Inside>(n: u64) {
+    for i in 0..n {
+        R::spawn(async move { black_box(i) }).await;
+    }
+}
+
+/// 32 tasks that yield in turn.
+async fn yields<R: Inside>(n: u64) {
+    let spawn = |_| {
+        R::spawn(async move {
+            for _ in 0..n / 32 {
+                R::yield_now().await;
+            }
+        })
+    };
+    let tasks: Vec<_> = (0..32).map(spawn).collect();
+    for task in tasks {
+        task.await;
     }
 }
 

@@ -60,8 +60,8 @@ pub(crate) struct Options {
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     list: bool,
-    /// Counts the instructions of the parts' single-threaded hot paths instead, with valgrind.
-    #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "json", "list"])]
+    /// Counts the instructions of hot paths instead, with valgrind, and fails when one has grown since they were kept; with --json keeps them.
+    #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "from"])]
     instructions: bool,
 }
 
@@ -168,13 +168,13 @@ impl Sample {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.rounds > 0, "--rounds is at least 1");
     ensure!(options.workers > 0, "--workers is at least 1");
-    if let Some(file) = &options.json {
+    if let Some(file) = options.json.as_ref().filter(|_| !options.instructions) {
         // Now, rather than after an hour of measuring.
         std::fs::write(file, "").with_context(|| format!("writing {}", file.display()))?;
     }
     let (_, root) = workspace::load()?;
     if options.instructions {
-        return crate::instructions::run(&root);
+        return crate::instructions::run(&root, options.json.as_ref());
     }
     if !options.from.is_empty() {
         return show(&saved(&options.from)?, options);

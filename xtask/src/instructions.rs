@@ -1,38 +1,124 @@
-//! `cargo xtask bench --instructions`: instructions an operation of the single-threaded hot paths, by valgrind's callgrind.
+//! `cargo xtask bench --instructions`: instructions an operation of the hot paths, by valgrind's callgrind, beside those kept in
+//! `docs/benchmarks/instructions.json`. Fails when one of ours has grown.
 //!
-//! Each path runs so many times and twice so many; the difference is what the operations took. It repeats exactly for one compiler and one processor's features.
+//! Each path runs so many times and twice so many; the difference is what the operations took. It repeats exactly for one compiler and one processor's features, so that
+//! counts by another compiler are shown and not judged.
 use crate::workspace::cargo;
-use anyhow::{Context, Result, bail, ensure};
-use std::{path::Path, process::Command};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 const OPERATIONS: u64 = 25_600;
 
-/// Counts and prints all rows.
-pub(crate) fn run(root: &Path) -> Result<bool> {
+/// By how much a count may grow.
+const GROWTH: f64 = 0.05;
+
+/// Less than this is nothing: a row's smallest step.
+const SLACK: f64 = 0.5;
+
+#[derive(Deserialize, Serialize)]
+struct Counts {
+    rustc: String,
+    /// Instructions an operation, by row.
+    rows: BTreeMap<String, f64>,
+}
+
+/// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one has grown; true, with a word, without valgrind.
+pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        bail!(
-            "valgrind is not installed: it is a package of that name (`apt-get install valgrind`)"
+        println!(
+            "instructions: NOT counted, since valgrind is not installed (`apt-get install valgrind`)"
+        );
+        return Ok(true);
+    }
+    let counts = count_all(root)?;
+    let kept = kept(root)?;
+    let comparable = kept.as_ref().is_some_and(|kept| kept.rustc == counts.rustc);
+    println!(
+        "instructions an operation (callgrind){}",
+        match &kept {
+            None => "; none are kept to compare with".into(),
+            Some(_) if comparable => String::new(),
+            Some(kept) => format!("; those kept are of another compiler, {}", kept.rustc),
+        }
+    );
+    let mut grown = Vec::new();
+    for (row, count) in &counts.rows {
+        let before = kept.as_ref().and_then(|kept| kept.rows.get(row));
+        let before_text = before.map_or("-".into(), |before| format!("{before:.1}"));
+        println!("  {row:<24}{count:>10.1}{before_text:>10}");
+        if let Some(before) = before
+            && comparable
+            && has_grown(row, *before, *count)
+        {
+            grown.push(row.as_str());
+        }
+    }
+    if let Some(file) = json {
+        let text = serde_json::to_string_pretty(&counts)? + "\n";
+        fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+        return Ok(true);
+    }
+    if !grown.is_empty() {
+        println!(
+            "grown by more than {:.0} %: {}. If that is worth it: --instructions --json docs/benchmarks/instructions.json",
+            100.0 * GROWTH,
+            grown.join(", ")
         );
     }
+    Ok(grown.is_empty())
+}
+
+/// A peer's row, with a colon, isn't ours to judge.
+fn has_grown(row: &str, before: f64, now: f64) -> bool {
+    !row.contains(':') && now > before * (1.0 + GROWTH) + SLACK
+}
+
+fn kept(root: &Path) -> Result<Option<Counts>> {
+    let file = root.join("docs/benchmarks/instructions.json");
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+    let counts = serde_json::from_slice(&text).with_context(|| file.display().to_string())?;
+    Ok(Some(counts))
+}
+
+fn count_all(root: &Path) -> Result<Counts> {
     let built = cargo()
         .current_dir(root)
-        .args(["build", "--quiet", "--profile", "bench"])
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            "bench",
+            "--target-dir",
+            "target",
+        ])
         .args(["--package", "bench", "--example", "instructions"])
         .status()
         .context("cargo build")?;
     ensure!(built.success(), "the example `instructions` doesn't build");
     let binary = root.join("target/release/examples/instructions");
     let listed = Command::new(&binary).output().context("naming the rows")?;
-    println!("instructions an operation (callgrind)");
+    let mut rows = BTreeMap::new();
     for row in String::from_utf8_lossy(&listed.stdout).lines() {
         let (once, twice) = (
             count(&binary, row, OPERATIONS)?,
             count(&binary, row, 2 * OPERATIONS)?,
         );
         let each = twice.saturating_sub(once) as f64 / OPERATIONS as f64;
-        println!("  {row:<24}{each:>8.1}");
+        rows.insert(row.to_owned(), (10.0 * each).round() / 10.0);
     }
-    Ok(true)
+    let rustc = Command::new("rustc").arg("--version").output();
+    let rustc = rustc.context("rustc --version")?.stdout;
+    let rustc = String::from_utf8_lossy(&rustc).trim().to_owned();
+    Ok(Counts { rustc, rows })
 }
 
 fn count(binary: &Path, row: &str, n: u64) -> Result<u64> {
@@ -47,4 +133,22 @@ fn count(binary: &Path, row: &str, n: u64) -> Result<u64> {
     said.lines()
         .find_map(|line| line.split("Collected :").nth(1)?.trim().parse().ok())
         .with_context(|| format!("callgrind tells no count of {row}:\n{said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_ours_may_not_grow_by_more_than_a_twentieth() {
+        assert!(!has_grown("yield", 100.0, 105.0));
+        assert!(has_grown("yield", 100.0, 106.0));
+        assert!(!has_grown("yield", 100.0, 50.0));
+        assert!(!has_grown("pair", 4.0, 4.4));
+    }
+
+    #[test]
+    fn a_peer_s_row_is_not_judged() {
+        assert!(!has_grown("tokio: yield", 100.0, 200.0));
+    }
 }

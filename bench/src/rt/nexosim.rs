@@ -10,7 +10,9 @@ impl Rt for NeXosim {
     const NAME: &'static str = "nexosim";
     const PACKAGE: &'static str = "nexosim";
     const PARALLEL: bool = false;
+    /// As in futures' pool, a task that wakes itself is polled again at once.
     const LACKS: &'static [Ask] = &[
+        Ask::Fair,
         Ask::Inside,
         Ask::Join,
         Ask::Background,
