@@ -78,6 +78,7 @@ impl<D: Details> Builder<D> {
         }
     }
 
+    #[inline]
     fn allocate<F: Future, K: Kind>(
         self,
         future: F,
@@ -89,6 +90,7 @@ impl<D: Details> Builder<D> {
     }
 
     /// As [`new`](crate::new).
+    #[inline]
     pub fn spawn<F, S>(self, future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
@@ -104,6 +106,7 @@ impl<D: Details> Builder<D> {
     }
 
     /// As [`new_detached`](crate::new_detached).
+    #[inline]
     pub fn spawn_detached<F, S>(self, future: F, scheduler: S) -> Notified<S>
     where
         F: Future + Send + 'static,
@@ -116,6 +119,7 @@ impl<D: Details> Builder<D> {
     }
 
     /// As [`spawn`](crate::spawn).
+    #[inline]
     pub fn spawn_with<F, C>(self, future: F, schedule: C) -> (Runnable, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
@@ -131,6 +135,7 @@ impl<D: Details> Builder<D> {
     }
 
     /// As [`LocalOwned::spawn`].
+    #[inline]
     pub fn spawn_local<F, S>(
         self,
         list: &LocalOwned<S>,
@@ -151,6 +156,7 @@ impl<D: Details> Builder<D> {
     }
 
     /// As [`LocalOwned::spawn_detached`].
+    #[inline]
     pub fn spawn_local_detached<F, S>(
         self,
         list: &LocalOwned<S>,

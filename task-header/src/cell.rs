@@ -13,21 +13,34 @@
 //! | `Trailer::links` | the owner alone |
 //! | `Trailer::join_waker` | rule 7 of [`state`](crate::state) |
 use crate::{
-    WakeKind, details::Details, error::Failure, list::Releases, panics, raw, stage, state::State,
+    WakeKind,
+    details::Details,
+    error::Failure,
+    list::Releases,
+    panics, raw,
+    stage::{self, Polled},
+    state::State,
 };
 use core::{
     future::Future,
     marker::PhantomData,
-    mem::{ManuallyDrop, offset_of},
+    mem::{ManuallyDrop, needs_drop, offset_of},
     ptr::NonNull,
     task::Waker,
 };
-use sync_shim::{
-    alloc::{Layout, alloc, dealloc},
-    atomic::Retire,
-    cell::UnsafeCell,
-};
+use sync_shim::{alloc::Layout, atomic::Retire, cell::UnsafeCell};
 use waker_vtable::{TargetVtable, WakeHeader, WakeTarget};
+
+#[cfg(all(
+    feature = "recycle",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
+))]
+use crate::blocks::{alloc, dealloc};
+#[cfg(not(all(
+    feature = "recycle",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
+)))]
+use sync_shim::alloc::{alloc, dealloc};
 
 /// A pointer to a task of any type.
 pub(crate) type TaskPtr = NonNull<Header>;
@@ -88,13 +101,13 @@ pub(crate) trait Kind {
 #[repr(C)]
 pub(crate) struct TaskVtable {
     target: TargetVtable,
-    /// Polls; true when the output slot is written and the future gone.
-    pub(crate) poll: unsafe fn(TaskPtr) -> bool,
-    /// Drops the future and writes a cancellation to the output slot.
-    pub(crate) cancel: unsafe fn(TaskPtr),
+    /// Polls, and says what is in the stage after that.
+    pub(crate) poll: unsafe fn(TaskPtr) -> Polled,
+    /// Drops the future; the output is a cancellation.
+    pub(crate) cancel: unsafe fn(TaskPtr) -> Polled,
     pub(crate) schedule: unsafe fn(TaskPtr, WakeKind),
-    /// Moves the output out to a slot of type `MaybeUninit<Output<T>>`.
-    pub(crate) take_output: unsafe fn(TaskPtr, *mut ()),
+    /// Where the output is, an `Output<T>`.
+    pub(crate) output: unsafe fn(TaskPtr) -> *mut (),
     pub(crate) drop_output: unsafe fn(TaskPtr),
     pub(crate) dealloc: unsafe fn(TaskPtr),
     details: unsafe fn(TaskPtr) -> NonNull<dyn Details>,
@@ -110,7 +123,7 @@ impl<F: Future, K: Kind, M: Details> Table<F, K, M> {
         poll: stage::poll::<F, K::Scheduler>,
         cancel: stage::cancel::<F, K::Scheduler>,
         schedule: K::schedule,
-        take_output: stage::take_output::<F, K::Scheduler>,
+        output: stage::output::<F, K::Scheduler>,
         drop_output: stage::drop_output::<F, K::Scheduler>,
         dealloc: free::<F, K::Scheduler, M>,
         details: details_of::<F, K::Scheduler, M>,
@@ -121,7 +134,9 @@ impl<F: Future, K: Kind, M: Details> Table<F, K, M> {
 
 /// Allocates a task that is about to be submitted.
 ///
-/// `owner` is the list that the task is to be in from the start, which `state` then says too.
+/// `owner` is the list that the task is to be in from the start, which `state` then says too. Inlined up to where the future is made: it is
+/// then made in its place, or moved there once.
+#[inline(always)]
 pub(crate) fn allocate<F: Future, K: Kind, M: Details>(
     future: F,
     scheduler: K::Scheduler,
@@ -242,12 +257,21 @@ unsafe fn free<F: Future, S, M>(task: TaskPtr) {
     whole.stage.retire();
     whole.trailer.links.retire();
     whole.trailer.join_waker.retire();
-    panics::contain_then(
-        // SAFETY: the cell is initialised and dropped once; its stage has no drop of its own.
-        || unsafe { cell.drop_in_place() },
-        // SAFETY: `allocate` got the block with this layout.
-        || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, M>>()) },
-    );
+    // SAFETY: alone.
+    let has_waker = whole
+        .trailer
+        .join_waker
+        .with(|slot| unsafe { (*slot).is_some() });
+    // SAFETY: initialised and dropped once. The stage has no drop of its own.
+    let drop_rest = || unsafe { cell.drop_in_place() };
+    // SAFETY: `allocate` got the block with this layout.
+    let dealloc = || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, M>>()) };
+    // What is left of a plain task is a waker's place, and no waker.
+    if needs_drop::<S>() || needs_drop::<M>() || has_waker {
+        panics::contain_then(drop_rest, dealloc);
+    } else {
+        dealloc();
+    }
 }
 
 // SAFETY: `repr(C)`, the `WakeHeader` first, made from a vtable that begins with

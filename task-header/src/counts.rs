@@ -59,11 +59,12 @@ fn a_detached_life_in_one_poll_costs_one() {
 }
 
 #[test]
-fn a_joined_life_in_one_poll_costs_three() {
+fn a_joined_life_in_one_poll_costs_two() {
     let ((task, join), spawn) = rmws(|| new(async {}, Local));
     let (_, run) = rmws(|| task.run());
     let ((), dropped) = rmws(|| drop(join));
-    assert_eq!((spawn, run, dropped), (0, 2, 1));
+    // The handle is the last reference, and sees that with a load.
+    assert_eq!((spawn, run, dropped), (0, 2, 0));
 }
 
 #[test]

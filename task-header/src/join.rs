@@ -8,13 +8,12 @@ use crate::{
     cell::{Output, TaskPtr, details, header, trailer, vtable},
     error::JoinError,
     panics, raw,
-    state::{AlreadyComplete, LeaveJoin},
+    state::{AlreadyComplete, Duty, LeaveJoin},
 };
 use core::{
     fmt,
     future::Future,
     marker::PhantomData,
-    mem::MaybeUninit,
     panic::Location,
     pin::Pin,
     ptr,
@@ -75,6 +74,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// Whether the task has completed, panicked or been dropped. A load.
+    #[inline]
     pub fn is_finished(&self) -> bool {
         self.header().state.is_complete()
     }
@@ -103,39 +103,49 @@ impl<T> JoinHandle<T> {
         metadata?.downcast_ref()
     }
 
+    #[inline]
     fn take(&mut self) -> Result<T, JoinError> {
         assert!(
             !self.taken,
             "a join handle was polled after it gave its output"
         );
         self.taken = true;
-        let mut slot = MaybeUninit::<Output<T>>::uninit();
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let vtable = unsafe { vtable(self.task) };
-        // SAFETY: complete, so the output is this handle's; the slot is of its type.
-        unsafe { (vtable.take_output)(self.task, slot.as_mut_ptr().cast()) };
-        // SAFETY: written in the line above.
-        let output = unsafe { slot.assume_init() };
+        // SAFETY: complete, so the output is this handle's.
+        let output = unsafe { (vtable.output)(self.task) }.cast::<Output<T>>();
+        // SAFETY: there, of this type, and taken once.
+        let output = unsafe { output.read() };
         output.map_err(|failure| JoinError::new(self.id(), failure))
     }
 
-    /// The task is complete: its output goes, if it is there, and the reference.
-    fn leave_output(&self) {
-        panics::contain_then(
-            || {
-                if !self.taken {
-                    // SAFETY: JOIN_INTEREST keeps the task alive.
-                    let vtable = unsafe { vtable(self.task) };
-                    // SAFETY: complete, so the output is this handle's, which has not taken it.
-                    unsafe { (vtable.drop_output)(self.task) };
+    /// Leaves a task whose output, now or later, nobody takes.
+    fn detach(&self) {
+        let duty = loop {
+            match self.header().state.leave_join() {
+                LeaveJoin::Left(duty) => break duty,
+                LeaveJoin::DropWaker => panics::contain(|| drop(self.replace_waker(None))),
+                LeaveJoin::DropOutput => {
+                    let drop_output = || {
+                        // SAFETY: JOIN_INTEREST keeps the task alive.
+                        let vtable = unsafe { vtable(self.task) };
+                        // SAFETY: complete, so the output is this handle's, which has not taken it.
+                        unsafe { (vtable.drop_output)(self.task) };
+                    };
+                    return panics::contain_then(drop_output, || self.release());
                 }
-            },
-            || {
-                let duty = self.header().state.release_join();
-                // SAFETY: the duty is this handle's, which goes.
-                unsafe { raw::fulfil(self.task, duty, WakeKind::Orphan) };
-            },
-        );
+            }
+        };
+        // SAFETY: the duty is this handle's, which goes.
+        unsafe { raw::fulfil(self.task, duty, WakeKind::Orphan) };
+    }
+
+    /// Leaves a task that is complete, its output gone.
+    fn release(&self) {
+        if let Duty::Dealloc = self.header().state.release_join() {
+            // SAFETY: no reference is left.
+            unsafe { raw::dealloc(self.task) };
+        }
     }
 
     /// Writes the slot while `JOIN_WAKER` is clear, and gives back what was there.
@@ -201,6 +211,7 @@ impl<T> Future for JoinHandle<T> {
 
     /// # Panics
     /// When polled again after it gave its output.
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if !self.is_finished() && self.register(cx.waker()).is_ok() {
             return Poll::Pending;
@@ -210,18 +221,13 @@ impl<T> Future for JoinHandle<T> {
 }
 
 impl<T> Drop for JoinHandle<T> {
+    #[inline]
     fn drop(&mut self) {
-        let duty = loop {
-            match self.header().state.leave_join() {
-                LeaveJoin::Left(duty) => break duty,
-                LeaveJoin::DropWaker => panics::contain(|| drop(self.replace_waker(None))),
-                LeaveJoin::DropOutput => {
-                    return self.leave_output();
-                }
-            }
-        };
-        // SAFETY: the duty is this drop's.
-        unsafe { raw::fulfil(self.task, duty, WakeKind::Orphan) };
+        if self.taken {
+            self.release();
+        } else {
+            self.detach();
+        }
     }
 }
 

@@ -4,6 +4,11 @@
 
 extern crate alloc;
 
+#[cfg(all(
+    feature = "recycle",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
+))]
+mod blocks;
 mod builder;
 mod cell;
 mod details;

@@ -180,6 +180,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     }
 
     /// A new task, to be run or queued, and the handle to wait for it. One allocation, no read-modify-write.
+    #[inline]
     pub fn spawn<F>(&self, future: F, scheduler: S) -> (LocalNotified<S>, JoinHandle<F::Output>)
     where
         F: Future + 'static,
@@ -189,6 +190,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     }
 
     /// A new task that nobody waits for.
+    #[inline]
     pub fn spawn_detached<F>(&self, future: F, scheduler: S) -> LocalNotified<S>
     where
         F: Future + 'static,
@@ -197,6 +199,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         Builder::new().spawn_local_detached(self, future, scheduler)
     }
 
+    #[inline]
     pub(crate) fn adopt<F: Future, D: Details>(
         &self,
         future: F,

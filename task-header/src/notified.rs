@@ -36,6 +36,7 @@ pub enum Ran<S: Schedule> {
 impl<S: Schedule> Notified<S> {
     /// # Safety
     /// The caller holds the one `Notified` of a task with this scheduler.
+    #[inline]
     pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
         Self {
             task,
@@ -43,6 +44,7 @@ impl<S: Schedule> Notified<S> {
         }
     }
 
+    #[inline]
     pub(crate) fn into_raw(self) -> TaskPtr {
         ManuallyDrop::new(self).task
     }
@@ -100,11 +102,13 @@ impl<S: Schedule> Notified<S> {
     ///
     /// With `None` the task is queued again if it waits and is in no list yet: it comes back as [`Ran::Notified`]. If it
     /// completes and is in a list, that list's owner hears of it.
+    #[inline]
     pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
         // The borrow outlives this call, and nobody else has one.
         self.run_and(|| owned().map_or(Keep::Requeue, Owned::keep))
     }
 
+    #[inline]
     fn run_and(self, keep: impl FnOnce() -> Keep) -> Ran<S> {
         let task = self.into_raw();
         // SAFETY: this was the one `Notified`, and is consumed.

@@ -87,6 +87,7 @@ impl<S: Schedule> Owned<S> {
     }
 
     /// Runs a task once, in this list. See [`Notified::run`].
+    #[inline]
     pub fn run(&mut self, task: Notified<S>) -> Ran<S> {
         task.run_in(|| Some(self))
     }

@@ -4,6 +4,7 @@ use crate::{
     cell::{TaskPtr, header, trailer, vtable},
     list::{Links, Releases},
     panics,
+    stage::Polled,
     state::{Complete, Duty, Pend, Start},
 };
 use core::ptr::NonNull;
@@ -63,24 +64,22 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
 ///
 /// # Safety
 /// The caller holds the one `Notified`, which this consumes.
+#[inline]
 pub(crate) unsafe fn run(task: TaskPtr, keep: impl FnOnce() -> Keep) -> RunEnd {
     // SAFETY: the `Notified` is a reference, which the run turns into its own.
     let header = unsafe { header(task) };
     // SAFETY: as above.
     let vtable = unsafe { vtable(task) };
-    let done = match header.state.start() {
+    let polled = match header.state.start() {
         // SAFETY: this thread runs the task.
         Start::Poll => unsafe { (vtable.poll)(task) },
-        Start::Cancel => {
-            // SAFETY: this thread runs the task.
-            unsafe { (vtable.cancel)(task) };
-            true
-        }
+        // SAFETY: as above.
+        Start::Cancel => unsafe { (vtable.cancel)(task) },
     };
     let keep = keep();
-    if done {
-        // SAFETY: the output is written.
-        unsafe { complete(task, keep) };
+    if polled != Polled::Pending {
+        // SAFETY: the future is gone.
+        unsafe { complete(task, keep, polled == Polled::Output) };
         return RunEnd::Complete;
     }
     let mut link = false;
@@ -101,9 +100,9 @@ pub(crate) unsafe fn run(task: TaskPtr, keep: impl FnOnce() -> Keep) -> RunEnd {
         Pend::Notified => RunEnd::Notified,
         Pend::Orphan => {
             // SAFETY: an orphan is this thread's, as running.
-            unsafe { (vtable.cancel)(task) };
-            // SAFETY: the output is written.
-            unsafe { complete(task, Keep::Nowhere) };
+            let polled = unsafe { (vtable.cancel)(task) };
+            // SAFETY: the future is gone.
+            unsafe { complete(task, Keep::Nowhere, polled == Polled::Output) };
             RunEnd::Complete
         }
     }
@@ -120,19 +119,19 @@ pub(crate) unsafe fn cancel(task: TaskPtr, keep: Keep) {
     // SAFETY: as above.
     let vtable = unsafe { vtable(task) };
     // SAFETY: this thread runs the task.
-    unsafe { (vtable.cancel)(task) };
-    // SAFETY: the output is written.
-    unsafe { complete(task, keep) };
+    let polled = unsafe { (vtable.cancel)(task) };
+    // SAFETY: the future is gone.
+    unsafe { complete(task, keep, polled == Polled::Output) };
 }
 
-/// Ends a run whose output is written.
+/// Ends a run whose future is gone, and whose output is in the slot (`has_output`) or gone, too.
 ///
 /// A listed task that ends elsewhere than with its owner goes over the owner's release stack,
 /// where its `LISTED` keeps it alive.
 ///
 /// # Safety
-/// The calling thread runs the task, and has written its output slot.
-pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep) {
+/// The calling thread runs the task, and says the truth of its slot. Only where nobody joins may it be empty.
+pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
     // SAFETY: the run is a reference.
     let header = unsafe { header(task) };
     let mut place = Place::Unlisted;
@@ -150,7 +149,7 @@ pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep) {
         }
     }
     // SAFETY: the run goes on, and its place is as just found.
-    unsafe { end(task, place, true) };
+    unsafe { end(task, place, has_output) };
 }
 
 /// Where a task whose run ends is listed.
@@ -164,7 +163,7 @@ enum Place {
 }
 
 /// # Safety
-/// As for [`complete`]. `has_output` is false once the output was dropped.
+/// As for [`complete`].
 unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
     // SAFETY: the run is a reference.
     let header = unsafe { header(task) };

@@ -56,6 +56,7 @@ impl fmt::Debug for Id {
 /// read-modify-write.
 ///
 /// Aborts as the global allocator does when memory is out.
+#[inline]
 pub fn new<F, S>(future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
@@ -67,6 +68,7 @@ where
 
 /// A new task that nobody waits for; its output is dropped where it completes. One allocation, no
 /// read-modify-write.
+#[inline]
 pub fn new_detached<F, S>(future: F, scheduler: S) -> Notified<S>
 where
     F: Future + Send + 'static,
@@ -98,6 +100,7 @@ where
 /// let local = std::rc::Rc::new(());
 /// task_header::spawn(async move { drop(local) }, drop);
 /// ```
+#[inline]
 pub fn spawn<F, C>(future: F, schedule: C) -> (Runnable, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,

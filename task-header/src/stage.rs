@@ -3,7 +3,7 @@
 //! Who may touch the stage is rule 6 of [`state`](crate::state). Every call of the future's code is contained
 //! ([`panics`](crate::panics)), or guarded where nothing can be caught.
 use crate::{
-    cell::{Cell, Output, Stage, TaskPtr},
+    cell::{Cell, Output, Stage, TaskPtr, header},
     error::Failure,
     panics::{self, Payload},
     raw::{self, Keep},
@@ -12,6 +12,7 @@ use ::alloc::boxed::Box;
 use core::{
     future::Future,
     marker::PhantomData,
+    mem::needs_drop,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -27,140 +28,155 @@ unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stag
     unsafe { &(*cell.as_ptr()).stage }
 }
 
+/// How far a poll got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// The future waits.
+    Pending,
+    /// The future is gone, and its output is in the slot.
+    Output,
+    /// The future is gone, and so is its output, which nobody will ask for.
+    NoOutput,
+}
+
 /// The running thread polls.
 ///
 /// # Safety
 /// The caller runs the task, which is of these types.
-pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> bool {
+pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> Polled {
     // SAFETY: the run holds a reference for longer than this waker lives.
     let waker = unsafe { WakerRef::new(task) };
     let mut cx = Context::from_waker(&waker);
+    let mut run = Run::<F, S>::new(task);
+    // Outside of what is caught, so that unwinding from the future's drop does not drop it.
+    let mut output = None;
     // SAFETY: a running task of this type is live.
-    let stage = unsafe { stage::<F, S>(task) };
-    let unwound = OnUnwind::<F, S>::arm(task, true);
-    let polled = stage.with_mut(|stage| {
-        // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
-        let future = unsafe { &mut *stage.cast::<F>() };
-        // SAFETY: the cell never moves, and the future is dropped in place.
-        let future = unsafe { Pin::new_unchecked(future) };
-        panics::catch(|| future.poll(&mut cx))
+    let caught = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
+        panics::catch(|| {
+            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
+            let future = unsafe { &mut *stage.cast::<F>() };
+            // SAFETY: the cell never moves, and the future is dropped in place.
+            let future = unsafe { Pin::new_unchecked(future) };
+            if let Poll::Ready(ready) = future.poll(&mut cx) {
+                output = Some(ready);
+                run.future_is_there = false;
+                // SAFETY: as above; this is its only drop, in place.
+                unsafe { stage.cast::<F>().drop_in_place() }
+            }
+        })
     });
-    unwound.disarm();
-    match polled {
-        Ok(Poll::Pending) => return false,
-        // SAFETY: still running, and the future is there.
-        Ok(Poll::Ready(output)) => unsafe { finish::<F, S>(task, Ok(output)) },
-        // SAFETY: as above.
-        Err(payload) => unsafe { finish::<F, S>(task, Err(Failure::Panic(Box::new(payload)))) },
+    match (caught, output) {
+        (Ok(()), None) => run.go_on(),
+        (Ok(()), Some(output)) => run.end(Ok(output)),
+        (Err(payload), output) => run.panicked(payload, output),
     }
-    true
 }
 
 /// The running thread drops a future that was aborted.
 ///
 /// # Safety
 /// As for [`poll`].
-pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) {
-    // SAFETY: the caller runs the task, whose future is there.
-    unsafe { finish::<F, S>(task, Err(Failure::Cancelled)) }
-}
-
-/// Drops the future and writes the output, in which a panic of that drop takes precedence.
-///
-/// # Safety
-/// As for [`poll`]; the future is there.
-unsafe fn finish<F: Future, S>(task: TaskPtr, output: Output<F::Output>) {
-    // SAFETY: the caller runs a task of this type.
-    let stage = unsafe { stage::<F, S>(task) };
-    let unwound = OnUnwind::<F, S>::arm(task, false);
-    let dropped = stage.with_mut(|stage| {
-        panics::catch(|| {
-            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
-            // this is its only drop, in place.
-            unsafe { stage.cast::<F>().drop_in_place() }
-        })
-    });
-    unwound.disarm();
-    let output = match (dropped, output) {
-        (Ok(()), output) => output,
-        (Err(payload), output) => worse(payload, output),
-    };
-    write_output(stage, output);
-}
-
-fn write_output<F: Future>(stage: &UnsafeCell<Stage<F>>, output: Output<F::Output>) {
-    stage.with_mut(|stage| {
-        let slot = stage.cast::<Output<F::Output>>();
-        // SAFETY: called by the running thread (rule 6), the future is gone and the slot free.
-        unsafe { slot.write(output) }
-    });
-}
-
-/// The future's drop panicked: that is the outcome, unless the poll had panicked before.
-fn worse<T>(payload: Payload, output: Output<T>) -> Output<T> {
-    match output {
-        Err(Failure::Panic(first)) => {
-            panics::discard(payload);
-            Err(Failure::Panic(first))
-        }
-        output => {
-            panics::contain(|| drop(output));
-            Err(Failure::Panic(Box::new(payload)))
-        }
+pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
+    let mut run = Run::<F, S>::new(task);
+    match run.drop_future() {
+        Ok(()) => run.end(Err(Failure::Cancelled)),
+        Err(payload) => run.end(Err(Failure::Panic(Box::new(payload)))),
     }
 }
 
-/// A guard for builds that can't catch: it completes the task while the panic goes on.
-struct OnUnwind<F: Future, S> {
+/// What the running thread has in its hands. In builds that can't catch, its drop completes the task while a panic goes on.
+struct Run<F: Future, S> {
     task: TaskPtr,
     future_is_there: bool,
     types: PhantomData<(F, S)>,
 }
 
-impl<F: Future, S> OnUnwind<F, S> {
-    fn arm(task: TaskPtr, future_is_there: bool) -> Self {
+impl<F: Future, S> Run<F, S> {
+    /// The caller runs a task of these types, whose future is there.
+    fn new(task: TaskPtr) -> Self {
         Self {
             task,
-            future_is_there,
+            future_is_there: true,
             types: PhantomData,
         }
     }
 
-    fn disarm(self) {
+    fn go_on(self) -> Polled {
         core::mem::forget(self);
+        Polled::Pending
     }
-}
 
-impl<F: Future, S> Drop for OnUnwind<F, S> {
-    fn drop(&mut self) {
-        if self.future_is_there {
-            // SAFETY: the run was cut off by the future's panic, so it is still running.
-            unsafe { cancel::<F, S>(self.task) };
-        } else {
-            // SAFETY: as above.
-            let stage = unsafe { stage::<F, S>(self.task) };
-            write_output(stage, Err(Failure::Cancelled));
+    fn drop_future(&mut self) -> Result<(), Payload> {
+        self.future_is_there = false;
+        // SAFETY: this thread runs a task of this type.
+        unsafe { stage::<F, S>(self.task) }.with_mut(|stage| {
+            panics::catch(|| {
+                // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
+                // this is its only drop, in place.
+                unsafe { stage.cast::<F>().drop_in_place() }
+            })
+        })
+    }
+
+    /// The first panic is the outcome.
+    #[cold]
+    fn panicked(mut self, payload: Payload, output: Option<F::Output>) -> Polled {
+        if self.future_is_there
+            && let Err(again) = self.drop_future()
+        {
+            panics::discard(again);
         }
-        // SAFETY: the output is written, and nobody else ends this run.
-        unsafe { raw::complete(self.task, Keep::Nowhere) };
+        panics::contain(|| drop(output));
+        self.end(Err(Failure::Panic(Box::new(payload))))
+    }
+
+    /// The future is gone. An output that nobody will ask for is dropped here and now.
+    fn end(self, output: Output<F::Output>) -> Polled {
+        // SAFETY: the run holds a reference.
+        let polled = if unsafe { header(self.task) }.state.is_joined() {
+            self.write(output);
+            Polled::Output
+        } else {
+            if needs_drop::<F::Output>() || output.is_err() {
+                panics::contain(|| drop(output));
+            }
+            Polled::NoOutput
+        };
+        core::mem::forget(self);
+        polled
+    }
+
+    fn write(&self, output: Output<F::Output>) {
+        // SAFETY: this thread runs a task of this type.
+        unsafe { stage::<F, S>(self.task) }.with_mut(|stage| {
+            let slot = stage.cast::<Output<F::Output>>();
+            // SAFETY: the running thread's (rule 6), the future is gone and the slot free.
+            unsafe { slot.write(output) }
+        });
     }
 }
 
-/// Moves the output out.
+impl<F: Future, S> Drop for Run<F, S> {
+    fn drop(&mut self) {
+        let polled = if self.future_is_there {
+            // SAFETY: the run was cut off by the future's panic, so it is still running.
+            unsafe { cancel::<F, S>(self.task) }
+        } else {
+            self.write(Err(Failure::Cancelled));
+            Polled::Output
+        };
+        // SAFETY: the future is gone, and nobody else ends this run.
+        unsafe { raw::complete(self.task, Keep::Nowhere, polled == Polled::Output) };
+    }
+}
+
+/// Where the output is, an `Output<F::Output>` for the caller to move out at once: by itself, so that only what there is of it is moved.
 ///
 /// # Safety
-/// The caller is the join handle of a complete task of these types, and takes the output once; the slot is one of
-/// `MaybeUninit<Output<F::Output>>`.
-pub(crate) unsafe fn take_output<F: Future, S>(task: TaskPtr, slot: *mut ()) {
-    // SAFETY: the caller is the join handle of a task of this type.
-    let stage = unsafe { stage::<F, S>(task) };
-    let output = stage.with_mut(|stage| {
-        // SAFETY: the task is complete, so the slot is written and the join handle's (rule 6),
-        // which takes it once.
-        unsafe { stage.cast::<Output<F::Output>>().read() }
-    });
-    // SAFETY: the caller gives a slot for this very type.
-    unsafe { slot.cast::<Output<F::Output>>().write(output) };
+/// The caller is the join handle of a complete task of these types, and takes the output once.
+pub(crate) unsafe fn output<F: Future, S>(task: TaskPtr) -> *mut () {
+    // SAFETY: the task is complete, so the slot is the join handle's (rule 6).
+    unsafe { stage::<F, S>(task) }.with_mut(<*mut _>::cast)
 }
 
 /// Contains a panic of the output's drop.

@@ -124,6 +124,7 @@ pub(crate) struct State(AtomicUsize);
 
 impl State {
     /// A task that is about to be submitted for the first time.
+    #[inline]
     pub(crate) fn new(joined: bool) -> Self {
         Self(AtomicUsize::new(
             NOTIFIED | if joined { JOIN_INTEREST } else { 0 },
@@ -138,6 +139,7 @@ impl State {
     }
 
     /// A `Notified` becomes a run. One read-modify-write.
+    #[inline]
     pub(crate) fn start(&self) -> Start {
         // NOTIFIED is set and RUNNING clear, so this turns the one into the other.
         // Ordering: Acquire pairs with the release half of every wake (rule 3) and of the last run's `pend`.
@@ -155,6 +157,7 @@ impl State {
     }
 
     /// The poll was `Pending`; `list` when the owner has just linked the task. One read-modify-write.
+    #[inline]
     pub(crate) fn pend(&self, list: bool) -> Pend {
         let listed = if list { LISTED } else { 0 };
         // Ordering: Release publishes the future to the next `start`; Acquire pairs with the
@@ -179,6 +182,7 @@ impl State {
 
     /// The run ends with the output written (`has_output`) or dropped. `unlisted` when the owner has
     /// just unlinked the task. No read-modify-write if nobody else holds the task, else one.
+    #[inline]
     pub(crate) fn complete(&self, has_output: bool, unlisted: bool) -> Complete {
         let gone = RUNNING | NOTIFIED | if unlisted { LISTED } else { 0 };
         // Ordering: Acquire pairs with the releasing drops of references, when none is left below.
@@ -223,11 +227,18 @@ impl State {
         self.release(LISTED)
     }
 
-    /// The join handle of a completed task goes. One read-modify-write.
+    /// The join handle of a completed task goes. One read-modify-write, none if it is the last reference.
+    #[inline]
     pub(crate) fn release_join(&self) -> Duty {
-        self.release(JOIN_INTEREST)
+        // Ordering: Acquire pairs with the releasing drops of references, when this finds that they are gone.
+        if referenced(self.0.load(Acquire) & !JOIN_INTEREST) {
+            self.release(JOIN_INTEREST)
+        } else {
+            Duty::Dealloc
+        }
     }
 
+    #[inline]
     fn release(&self, refs: usize) -> Duty {
         // Ordering: Release orders this holder's accesses before the free, Acquire everybody
         // else's, when this is the last: it pairs with itself and with `ref_dec`.
@@ -245,6 +256,7 @@ impl State {
     }
 
     /// A wake that keeps the waker. One read-modify-write.
+    #[inline]
     pub(crate) fn wake_by_ref(&self) -> Duty {
         // Ordering: Release pairs with `start` (rule 3). Nothing is read on the strength of it.
         Self::submit_if_idle(self.0.fetch_or(NOTIFIED, Release))
@@ -285,6 +297,7 @@ impl State {
     ///
     /// Aborts when the count reaches the sign bit, which no honest program can: it takes as many
     /// forgotten clones.
+    #[inline]
     pub(crate) fn ref_inc(&self) {
         // Ordering: Relaxed, the caller has a reference, through which it got here.
         let before = self.0.fetch_add(REF_ONE, Relaxed);
@@ -294,6 +307,7 @@ impl State {
     }
 
     /// One waker or abort handle less. One read-modify-write.
+    #[inline]
     pub(crate) fn ref_dec(&self) -> Duty {
         // Ordering: as in `release`.
         let before = self.0.fetch_sub(REF_ONE, AcqRel);
@@ -302,6 +316,7 @@ impl State {
     }
 
     /// Rules 1 and 5.
+    #[inline]
     fn after_drop(&self, s: usize) -> Duty {
         if referenced(s) {
             Duty::Nothing
@@ -315,6 +330,7 @@ impl State {
     }
 
     /// The join handle goes. At most two read-modify-writes over its calls, one without a waker.
+    #[inline]
     pub(crate) fn leave_join(&self) -> LeaveJoin {
         // Ordering: Acquire pairs with `complete`: the output is dropped on the strength of it.
         let mut s = self.0.load(Acquire);
@@ -335,13 +351,22 @@ impl State {
     }
 
     /// Whether the output is written. A load.
+    #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         // Ordering: Acquire pairs with `complete`: the output is read on the strength of it.
         self.0.load(Acquire) & COMPLETE != 0
     }
 
+    /// Whether somebody may ask for the output. A load, by the running thread; no is final.
+    #[inline]
+    pub(crate) fn is_joined(&self) -> bool {
+        // Ordering: Relaxed, `complete` looks again. On the strength of a no nothing is read.
+        self.0.load(Relaxed) & JOIN_INTEREST != 0
+    }
+
     /// Whether the task is in a list. A load, by the running thread, after which only that
     /// thread's owner can clear it.
+    #[inline]
     pub(crate) fn is_listed(&self) -> bool {
         // Ordering: Relaxed, `start` has acquired what the listing thread wrote.
         self.0.load(Relaxed) & LISTED != 0

@@ -1,0 +1,123 @@
+use super::*;
+use std::{
+    collections::HashSet,
+    sync::{MutexGuard, PoisonError},
+    thread,
+};
+
+/// The depot is one for all threads, and so for all tests: empty when one begins.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut depot = DEPOT_OF_ALL.lock().unwrap();
+    for class in 0..CLASSES {
+        while let Some(chain) = depot.take(class) {
+            chain.free(class);
+        }
+    }
+    turn
+}
+
+fn blocks(layout: Layout, n: usize) -> Vec<*mut u8> {
+    // SAFETY: the layouts of these tests have a size.
+    (0..n).map(|_| unsafe { alloc(layout) }).collect()
+}
+
+fn free(layout: Layout, blocks: Vec<*mut u8>) {
+    for block in blocks {
+        // SAFETY: from `blocks`, with this layout.
+        unsafe { block.write_bytes(0xA5, layout.size()) };
+        // SAFETY: as above, and once.
+        unsafe { dealloc(block, layout) };
+    }
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, align_of::<usize>()).unwrap()
+}
+
+fn in_depot() -> usize {
+    DEPOT_OF_ALL.lock().unwrap().bytes
+}
+
+#[test]
+fn each_size_has_a_class_that_holds_it_and_wastes_less_than_a_step() {
+    for size in 1..=LARGEST {
+        let class = layout_of(class(size)).size();
+        assert!(class >= size && class - size < STEP.max(SMALLEST), "{size}");
+    }
+    assert!(is_kept(layout(LARGEST)) && !is_kept(layout(LARGEST + 1)));
+    assert!(!is_kept(Layout::from_size_align(64, 64).unwrap()));
+    assert!(full(CLASSES - 1) > 1);
+}
+
+#[test]
+fn a_freed_block_is_the_next_of_its_size() {
+    let _turn = turn();
+    let layout = layout(200);
+    let [a, b] = *blocks(layout, 2) else { panic!() };
+    free(layout, vec![a, b]);
+    assert_eq!(blocks(layout, 2), [b, a]);
+    free(layout, vec![a, b]);
+}
+
+#[test]
+fn blocks_freed_by_another_thread_come_back_each_once() {
+    let _turn = turn();
+    let layout = layout(300);
+    let n = full(class(300)) * 10;
+    let first: HashSet<usize> = thread::spawn(move || {
+        let all = blocks(layout, n);
+        let addresses = all.iter().map(|block| block.addr()).collect();
+        free(layout, all);
+        addresses
+    })
+    .join()
+    .unwrap();
+    let again = blocks(layout, n);
+    let distinct: HashSet<usize> = again.iter().map(|block| block.addr()).collect();
+    assert_eq!((first.len(), distinct.len()), (n, n));
+    assert!(first.intersection(&distinct).count() >= n - 2 * full(class(300)));
+    free(layout, again);
+}
+
+#[test]
+fn the_depot_has_a_limit_and_what_is_beyond_goes_back() {
+    let _turn = turn();
+    let layout = layout(LARGEST);
+    let n = 3 * DEPOT / LARGEST;
+    thread::spawn(move || free(layout, blocks(layout, n)))
+        .join()
+        .unwrap();
+    let most = in_depot();
+    assert!(most <= DEPOT && most > DEPOT / 2, "{most}");
+    free(layout, blocks(layout, n));
+    assert!(in_depot() <= DEPOT);
+}
+
+#[test]
+fn a_held_lock_keeps_nobody_waiting() {
+    let _turn = turn();
+    let layout = layout(250);
+    let held = DEPOT_OF_ALL.lock().unwrap();
+    thread::spawn(move || {
+        let all = blocks(layout, full(class(250)) * 5);
+        free(layout, all);
+    })
+    .join()
+    .unwrap();
+    drop(held);
+}
+
+#[test]
+fn large_and_over_aligned_blocks_are_the_allocators() {
+    for layout in [
+        layout(LARGEST + 1),
+        Layout::from_size_align(64, 64).unwrap(),
+    ] {
+        let all = blocks(layout, 3);
+        assert!(all.iter().all(|block| block.addr() % layout.align() == 0));
+        free(layout, all);
+    }
+}
