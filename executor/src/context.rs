@@ -15,7 +15,7 @@ use sync_shim::sync::Arc;
 use task_header::{JoinHandle, WakeKind};
 
 sync_shim::thread_local! {
-    static WORKER: Cell<Option<NonNull<Local>>> = Cell::new(None);
+    static WORKER: Cell<Option<NonNull<Local>>> = const { Cell::new(None) };
     static ENTERED: RefCell<Option<Entered>> = RefCell::new(None);
 }
 
@@ -52,6 +52,7 @@ impl Local {
 
     /// A task that its waker, or its parent, wants to run soon: to the slot. What was there goes
     /// behind the others, and only then is there something for a thief.
+    #[inline]
     pub(crate) fn push_next(&self, task: Task) {
         if let Some(displaced) = self.slot.replace(Some(task)) {
             self.push_back(displaced);
@@ -82,6 +83,7 @@ impl Local {
         ));
     }
 
+    #[inline]
     fn accept(&self, task: Task) {
         if self.shared.is_closing() {
             drop(task);
@@ -92,6 +94,7 @@ impl Local {
     }
 
     /// A task that is to run after the others. The caller notifies.
+    #[inline]
     pub(crate) fn push_back(&self, task: Task) {
         let mut ring = self.ring.borrow_mut();
         if ring.spare_capacity() == 0 {
@@ -102,6 +105,7 @@ impl Local {
 
     /// A task that yielded, or was woken in its poll, goes behind the others. With ring and slot empty it
     /// is taken up again by this worker next, so nobody is woken for it.
+    #[inline]
     pub(crate) fn requeue(&self, task: Task) {
         let alone = self.is_empty();
         self.push_back(task);
@@ -111,6 +115,7 @@ impl Local {
     }
 
     /// Whether slot and ring are empty.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         let slot = self.slot.take();
         let empty = slot.is_none();
@@ -119,22 +124,27 @@ impl Local {
     }
 
     /// Whether an exhausted budget ended a poll since this was last asked.
+    #[inline]
     pub(crate) fn was_forced(&self) -> bool {
         self.forced.take()
     }
 
+    #[inline]
     pub(crate) fn take_slot(&self) -> Option<Task> {
         self.slot.take()
     }
 
+    #[inline]
     pub(crate) fn pop(&self) -> Option<Task> {
         self.ring.borrow_mut().pop()
     }
 
+    #[inline]
     pub(crate) fn with_ring<R>(&self, f: impl FnOnce(&mut ring::Worker<Task>) -> R) -> R {
         f(&mut self.ring.borrow_mut())
     }
 
+    #[inline]
     pub(crate) fn counters(&self) -> &crate::metrics::Counters {
         &self.shared.remotes[self.index].counters
     }
@@ -166,6 +176,7 @@ pub(crate) fn as_worker<R>(local: &Local, f: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `f` on this thread's queues if it is a worker.
+#[inline]
 pub(crate) fn with_worker<R>(f: impl FnOnce(&Local) -> R) -> Option<R> {
     let local = WORKER.try_with(Cell::get).ok().flatten()?;
     // SAFETY: `as_worker` sets it for as long as it borrows the `Local`, which is never moved or
@@ -174,6 +185,7 @@ pub(crate) fn with_worker<R>(f: impl FnOnce(&Local) -> R) -> Option<R> {
 }
 
 /// Queues a task with this thread's worker, or gives it back if it has none of that runtime.
+#[inline]
 pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
     let mut task = Some(task);
     with_worker(|local| {

@@ -72,6 +72,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    #[inline]
     fn next(&mut self) -> Option<Task> {
         self.tick = self.tick.wrapping_add(1);
         if self.tick.is_multiple_of(GLOBAL_INTERVAL) {
@@ -164,6 +165,7 @@ impl Worker<'_> {
     }
 
     /// The searcher has found work: the last one to do so wakes another if there is more.
+    #[inline]
     fn leave_search(&mut self) {
         if std::mem::replace(&mut self.searching, false)
             && self.local.shared.idle.stop_searching()
@@ -174,6 +176,7 @@ impl Worker<'_> {
     }
 
     /// Runs a task, and what it puts into the slot.
+    #[inline]
     fn run(&mut self, task: Task) {
         self.leave_search();
         let budget = self.budget;
@@ -195,6 +198,7 @@ impl Worker<'_> {
         });
     }
 
+    #[inline]
     fn poll(&mut self, task: Task) {
         self.local.counters().polls.add(1);
         match self.owned.run(task) {

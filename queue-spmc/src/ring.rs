@@ -121,12 +121,14 @@ impl Head {
 }
 
 impl Core {
+    #[inline]
     fn load_head(&self) -> Head {
         // Ordering: Acquire pairs with the release of `head` by a thief (its copies end before the owner writes the
         // slots again) and by whoever moved `real` (a `tail` read after this is not older than `real`).
         Head::unpack(self.head.load(Acquire))
     }
 
+    #[inline]
     fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
         // Ordering: Release ends this thread's copies before the owner's next look, and carries
         // the `tail` that the claim rests on. What is replaced was read with Acquire before. What is found instead takes the place of a look: Acquire
@@ -141,6 +143,7 @@ impl Core {
     }
 
     /// Items that anyone may take; a hint for everybody but the owner.
+    #[inline]
     fn len(&self) -> u32 {
         let head = self.load_head();
         // Ordering: Relaxed, only counted: the look at `head` keeps it from being older than `real`.

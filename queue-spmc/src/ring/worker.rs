@@ -123,21 +123,25 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     }
 
     /// The most items that fit.
+    #[inline]
     pub fn capacity(&self) -> usize {
         self.ring.slots().len()
     }
 
     /// Items in the ring. Thieves may take some at any time.
+    #[inline]
     pub fn len(&self) -> usize {
         (self.claimed_len() + self.tail.wrapping_sub(self.core().load_head().real)) as usize
     }
 
     /// Whether the ring is empty. True stays true until the next push.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Items that can be pushed before the ring is full: at least so many, as thieves only make room.
+    #[inline]
     pub fn spare_capacity(&self) -> usize {
         self.room(self.core().load_head()) as usize
     }
@@ -382,6 +386,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     }
 
     /// What fits.
+    #[inline]
     fn room(&self, head: Head) -> u32 {
         let since = |position| self.tail.wrapping_sub(position);
         let mut used = since(head.steal);
@@ -505,6 +510,7 @@ impl<T, S: Storage<T>> Worker<T, S> {
         self.ring.core()
     }
 
+    #[inline]
     fn slots(&self) -> u32 {
         self.ring.slots().len() as u32
     }
