@@ -13,6 +13,8 @@ pub mod atomic;
 pub mod cell;
 pub mod count;
 pub mod hint;
+#[cfg(feature = "history")]
+pub mod history;
 #[cfg(feature = "std")]
 mod model;
 #[cfg(feature = "std")]

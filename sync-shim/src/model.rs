@@ -2,7 +2,7 @@
 //!
 //! A test that calls [`model`] is a *model*. Each prints one line on standard output when it ends,
 //! `model: executions=N bound=B outcome=O`, which `cargo xtask loom` reads: `B` is `none` or the
-//! preemption bound, `O` is `complete` or, for a negative model, `failed-as-it-must`.
+//! preemption bound, `O` is `complete` or, for a negative model, `failed-as-it-must`, or `not-here` where it can't be told.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,10 +52,10 @@ impl Model {
 
     /// Runs `scenario` and panics when no execution fails, or one for another reason than `expected`, a part of the panic's message. Does nothing but under loom.
     pub fn must_fail(self, expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
-        if cfg!(not(selvedge_loom)) {
-            return;
-        }
         let runs = Arc::new(AtomicU64::new(0));
+        if cfg!(not(selvedge_loom)) {
+            return self.report(&runs, "not-here");
+        }
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.explore(&runs, scenario))) else {
             panic!("the model of a broken scenario passed: it cannot see the bug");
         };
@@ -93,19 +93,35 @@ impl Model {
         });
     }
 
-    /// `SELVEDGE_ITERATIONS` random schedules, 1,000 by default.
+    /// `SELVEDGE_ITERATIONS` schedules, 1,000 by default: half of them random, half by priorities that change at three places. `SELVEDGE_SEED` repeats a run.
     #[cfg(selvedge_shuttle)]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
-        let said = std::env::var("SELVEDGE_ITERATIONS").ok();
-        let iterations = said.map_or(1_000, |n| {
-            n.parse().expect("SELVEDGE_ITERATIONS is a number")
-        });
+        use shuttle::{
+            Config, Runner,
+            scheduler::{PctScheduler, RandomScheduler},
+        };
+        let number = |name: &str| {
+            let said = std::env::var(name).ok()?;
+            let number: u64 = said.parse().expect("SELVEDGE_... is a number");
+            Some(number)
+        };
+        let iterations = number("SELVEDGE_ITERATIONS").unwrap_or(1_000) as usize;
+        let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+        let seed = number("SELVEDGE_SEED").unwrap_or_else(now);
+        println!("\nseed: {seed}");
+        let mut config = Config::default();
+        config.stack_size = 0x4_0000;
         let runs = runs.clone();
-        let counted = move || {
+        let scenario = Arc::new(move || {
             runs.fetch_add(1, Relaxed);
             scenario();
-        };
-        shuttle::check_random(counted, iterations);
+        });
+        let (random, pct) = (scenario.clone(), scenario);
+        let half = iterations / 2;
+        let schedules = RandomScheduler::new_from_seed(seed, iterations - half);
+        Runner::new(schedules, config.clone()).run(move || random());
+        let schedules = PctScheduler::new_from_seed(seed, 3, half);
+        Runner::new(schedules, config).run(move || pct());
     }
 
     #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]

@@ -107,7 +107,7 @@ pub(crate) struct Outcome {
     #[serde(rename = "crate")]
     package: String,
     model: String,
-    executions: u64,
+    pub(crate) executions: u64,
     pub(crate) seconds: f64,
     bound: Option<u64>,
     pub(crate) status: Status,
@@ -280,12 +280,12 @@ impl Build<'_> {
     }
 }
 
-/// The models in a test binary.
-pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
-    let output = Command::new(&binary)
+/// The tests in a test binary.
+pub(crate) fn tests(package: &str, binary: &Path) -> Result<Vec<Model>> {
+    let output = Command::new(binary)
         .arg("--list")
         .output()
-        .context("listing the models")?;
+        .context("listing the tests")?;
     ensure!(
         output.status.success(),
         "{} --list failed",
@@ -294,13 +294,19 @@ pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
     Ok(String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| line.strip_suffix(": test"))
-        .filter(|name| name.split("::").any(|module| module == "models"))
         .map(|name| Model {
             package: package.into(),
-            binary: binary.clone(),
+            binary: binary.into(),
             name: name.into(),
         })
         .collect())
+}
+
+/// The models in a test binary.
+pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
+    let mut models = tests(package, &binary)?;
+    models.retain(|model| model.name.split("::").any(|module| module == "models"));
+    Ok(models)
 }
 
 fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Result<Vec<Outcome>> {

@@ -7,6 +7,7 @@ mod instructions;
 mod loom;
 mod orderings;
 mod sanitize;
+mod shuttle;
 mod soak;
 mod test;
 mod workspace;
@@ -25,6 +26,8 @@ enum Command {
     Test(test::Options),
     /// Runs the models, one process each, and reports executions and bounds.
     Loom(loom::Options),
+    /// Runs the models and histories under random schedules.
+    Shuttle(shuttle::Options),
     /// Weakens each ordering, and asks whether a model notices.
     Orderings(orderings::Options),
     /// Runs the tests under sanitizers and valgrind.
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
+        Command::Shuttle(options) => shuttle::run(&options),
         Command::Orderings(options) => orderings::run(&options),
         Command::Sanitize(options) => sanitize::run(&options),
         Command::Bench(options) => bench::run(&options),

@@ -301,7 +301,7 @@ fn run_mutants(
         models.extend(if ours {
             loom::list(&package.name, binary)?
         } else {
-            trial::tests(&binary, &package.name)?
+            loom::tests(&package.name, &binary)?
         });
     }
     models.retain(|model| {

@@ -1,7 +1,7 @@
 //! Runs the models of a rewritten crate: all once as it is written, then for each mutant until one fails.
 use super::sites::Site;
 use crate::loom::{self, Model, Status};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::Serialize;
 use std::{
     cmp::Reverse,
@@ -197,26 +197,4 @@ impl Bench<'_> {
 fn shared(test: &str, module: &str) -> usize {
     let pairs = test.split("::").zip(module.split("::"));
     pairs.take_while(|(a, b)| a == b).count()
-}
-
-/// Tests of a foreign crate: every test there is.
-pub(crate) fn tests(binary: &Path, package: &str) -> Result<Vec<Model>> {
-    let output = std::process::Command::new(binary)
-        .arg("--list")
-        .output()
-        .context("listing the tests")?;
-    ensure!(
-        output.status.success(),
-        "{} --list failed",
-        binary.display()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| line.strip_suffix(": test"))
-        .map(|name| Model {
-            package: package.into(),
-            binary: binary.into(),
-            name: name.into(),
-        })
-        .collect())
 }

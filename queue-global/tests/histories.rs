@@ -1,0 +1,182 @@
+//! What pushers and consumers saw, judged against a queue of one thread: on real threads, and under shuttle's schedules.
+#![cfg(not(selvedge_loom))]
+use queue_global::{Boxed, Injector, List};
+use std::{collections::VecDeque, sync::Mutex};
+use sync_shim::{
+    history::{Clock, Event, Log, Sequential, check},
+    model,
+    sync::Arc,
+    thread,
+};
+
+#[derive(Clone, Debug)]
+enum Call {
+    Push(Vec<u32>),
+    /// Up to so many.
+    Pop(usize),
+    Close,
+}
+
+/// What was given back, or popped.
+type Answer = Vec<u32>;
+
+/// First in, first out, until it is closed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Fifo {
+    items: VecDeque<u32>,
+    closed: bool,
+}
+
+impl Sequential for Fifo {
+    type Call = Call;
+    type Answer = Answer;
+
+    fn allows(&mut self, call: &Call, answer: &Answer) -> bool {
+        match call {
+            Call::Push(items) if answer.is_empty() => {
+                self.items.extend(items);
+                !self.closed
+            }
+            Call::Push(items) => self.closed && items == answer,
+            // Nothing was seen, which is judged by `none_hid`.
+            Call::Pop(_) if answer.is_empty() => true,
+            Call::Pop(n) => {
+                let n = self.items.len().min(*n);
+                self.items.drain(..n).eq(answer.iter().copied())
+            }
+            Call::Close => {
+                self.closed = true;
+                true
+            }
+        }
+    }
+}
+
+/// A pop that saw nothing: no item was in the queue from before its beginning to after its end. (It may pass items that come and go meanwhile, so there need not have
+/// been a moment without any.)
+fn none_hid(history: &[Vec<Event<Fifo>>]) -> bool {
+    let all = || history.iter().flatten();
+    let nothing =
+        |event: &&Event<Fifo>| matches!(event.call, Call::Pop(_)) && event.answer.is_empty();
+    all().filter(nothing).all(|pop| {
+        all().all(|push| match &push.call {
+            Call::Push(items) if push.answer.is_empty() && push.to < pop.from => {
+                items.iter().all(|item| {
+                    all().any(|taken| {
+                        matches!(taken.call, Call::Pop(_))
+                            && taken.answer.contains(item)
+                            && taken.from < pop.to
+                    })
+                })
+            }
+            _ => true,
+        })
+    })
+}
+
+/// `pushers` and as many consumers, of a few calls each; at last the main thread closes the queue and empties it.
+fn history(pushers: u32) -> Vec<Vec<Event<Fifo>>> {
+    let clock = Clock::default();
+    let queue = Arc::new(Injector::<Boxed<u32>>::new());
+    let logs = Arc::new(Mutex::new(Vec::new()));
+    let node = |item| Box::new(Boxed::new(item));
+    let values = |list: List<Boxed<u32>>| list.into_iter().map(|node| node.value).collect();
+    let threads: Vec<_> = (0..2 * pushers)
+        .map(|number| {
+            let (queue, clock, logs) = (queue.clone(), clock.clone(), logs.clone());
+            thread::spawn(move || {
+                let mut log = Log::<Fifo>::new(&clock);
+                for turn in 0..3 {
+                    let item = 10 * number + turn;
+                    if number >= pushers {
+                        log.call(Call::Pop(if turn == 1 { 2 } else { 1 }), || match turn {
+                            1 => values(queue.pop_n(2)),
+                            _ => queue.pop().map(|node| node.value).into_iter().collect(),
+                        });
+                    } else if turn == 1 {
+                        log.call(Call::Push(vec![item, item + 5]), || {
+                            let batch = [item, item + 5].map(node).into_iter().collect();
+                            let back = queue.push_batch(batch);
+                            back.map_or_else(|closed| values(closed.0), |()| Vec::new())
+                        });
+                    } else {
+                        log.call(Call::Push(vec![item]), || {
+                            let back = queue.push(node(item));
+                            back.map_or_else(|closed| vec![closed.0.value], |()| Vec::new())
+                        });
+                    }
+                }
+                logs.lock().unwrap().push(log.done());
+            })
+        })
+        .collect();
+    let mut log = Log::<Fifo>::new(&clock);
+    log.call(Call::Close, || {
+        queue.close();
+        Vec::new()
+    });
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    while !log
+        .call(Call::Pop(1), || {
+            queue.pop().map(|node| node.value).into_iter().collect()
+        })
+        .is_empty()
+    {}
+    let mut all = std::mem::take(&mut *logs.lock().unwrap());
+    all.push(log.done());
+    all
+}
+
+fn judge(history: Vec<Vec<Event<Fifo>>>) {
+    assert!(none_hid(&history), "an item hid: {history:?}");
+    if let Err(wrong) = check(Fifo::default(), history) {
+        panic!("{wrong}");
+    }
+}
+
+/// Bites: the order not turned round when the stack is taken; the only node taken whatever `listed` says; a move without BUSY.
+#[test]
+fn an_injector_with_two_pushers_and_two_consumers_is_a_queue() {
+    model(|| judge(history(2)));
+}
+
+#[test]
+fn an_injector_with_three_pushers_and_three_consumers_is_a_queue() {
+    model(|| judge(history(3)));
+}
+
+/// What the injector did, with one answer changed, is refused: an item lost, another in its place, one too many.
+#[test]
+fn a_history_with_one_answer_changed_is_refused() {
+    model(|| {
+        let history = history(2);
+        judge(history.clone());
+        let popped =
+            |event: &Event<Fifo>| matches!(event.call, Call::Pop(_)) && !event.answer.is_empty();
+        let count = history
+            .iter()
+            .flatten()
+            .filter(|event| popped(event))
+            .count();
+        for number in 0..count {
+            for change in [
+                |_| vec![],
+                |_| vec![99],
+                |mut got: Answer| {
+                    got.push(99);
+                    got
+                },
+            ] as [fn(Answer) -> Answer; 3]
+            {
+                let mut wrong = history.clone();
+                let mut events = wrong.iter_mut().flatten().filter(|event| popped(event));
+                let event = events.nth(number).unwrap();
+                event.answer = change(event.answer.clone());
+                let passes = none_hid(&wrong) && check(Fifo::default(), wrong).is_ok();
+                assert!(!passes, "call {number}");
+            }
+        }
+    });
+}

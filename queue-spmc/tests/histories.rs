@@ -1,0 +1,283 @@
+//! What owner and thieves saw, judged against a queue of one thread: on real threads, and under shuttle's schedules.
+#![cfg(not(selvedge_loom))]
+use queue_spmc::ring::{Full, Steal, StealLimit};
+use std::{collections::VecDeque, sync::Mutex};
+use sync_shim::{
+    history::{Clock, Event, Log, Sequential, check},
+    model,
+    sync::Arc,
+    thread,
+};
+
+#[derive(Clone, Debug)]
+enum Call {
+    Push(u32),
+    Pop,
+    Steal,
+    StealHalf,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Done,
+    Full,
+    Empty,
+    Retry,
+    Items(Vec<u32>),
+}
+
+use Answer::{Done, Empty, Items, Retry};
+
+impl Answer {
+    fn popped(item: Option<u32>) -> Self {
+        item.map_or(Empty, |item| Items(vec![item]))
+    }
+}
+
+/// Oldest first, of a bounded length.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Fifo {
+    items: VecDeque<u32>,
+    capacity: usize,
+}
+
+impl Fifo {
+    fn takes(&mut self, n: usize, got: &[u32]) -> bool {
+        got.len() <= n && self.items.drain(..got.len()).eq(got.iter().copied())
+    }
+}
+
+impl Sequential for Fifo {
+    type Call = Call;
+    type Answer = Answer;
+
+    fn allows(&mut self, call: &Call, answer: &Answer) -> bool {
+        let len = self.items.len();
+        match (call, answer) {
+            (Call::Push(item), Done) => {
+                self.items.push_back(*item);
+                len < self.capacity
+            }
+            // A thief that copies holds back what was popped since, so no length is too short: see `full_for_a_reason`.
+            (Call::Push(_), Answer::Full) => true,
+            (Call::Pop | Call::Steal | Call::StealHalf, Empty) => len == 0,
+            (Call::Steal | Call::StealHalf, Retry) => true,
+            (Call::Pop | Call::Steal, Items(got)) => got.len() == 1 && self.takes(len.min(1), got),
+            (Call::StealHalf, Items(got)) => !got.is_empty() && self.takes(len - len / 2, got),
+            _ => false,
+        }
+    }
+}
+
+/// A few calls of the owner's and of `thieves`, on a ring of 4.
+fn ring(thieves: usize, half: bool) -> Vec<Vec<Event<Fifo>>> {
+    use queue_spmc::ring::Worker;
+    let clock = Clock::default();
+    let mut worker = Worker::new(4);
+    let logs = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..thieves)
+        .map(|_| {
+            let (stealer, clock, logs) = (worker.stealer(), clock.clone(), logs.clone());
+            thread::spawn(move || {
+                let (mut log, mut mine) = (Log::<Fifo>::new(&clock), Worker::new(4));
+                for turn in 0..3 {
+                    if half && turn == 1 {
+                        log.call(Call::StealHalf, || {
+                            match stealer.steal_into_and_pop(&mut mine, StealLimit::Half) {
+                                Steal::Success { first, .. } => {
+                                    Items([first].into_iter().chain(mine.drain()).collect())
+                                }
+                                Steal::Empty => Empty,
+                                Steal::Retry => Retry,
+                            }
+                        });
+                    } else {
+                        log.call(Call::Steal, || match stealer.steal() {
+                            Steal::Success { first, .. } => Items(vec![first]),
+                            Steal::Empty => Empty,
+                            Steal::Retry => Retry,
+                        });
+                    }
+                }
+                logs.lock().unwrap().push(log.done());
+            })
+        })
+        .collect();
+    let mut log = Log::<Fifo>::new(&clock);
+    for item in 0..7 {
+        log.call(Call::Push(item), || match worker.push(item) {
+            Ok(()) => Done,
+            Err(Full(_)) => Answer::Full,
+        });
+        if item % 3 == 2 {
+            log.call(Call::Pop, || Answer::popped(worker.pop()));
+        }
+    }
+    log.call(Call::Pop, || Answer::popped(worker.pop()));
+    threads.into_iter().for_each(|thief| thief.join().unwrap());
+    while log.call(Call::Pop, || Answer::popped(worker.pop())) != Empty {}
+    let mut all = std::mem::take(&mut *logs.lock().unwrap());
+    all.push(log.done());
+    all
+}
+
+fn empty_ring() -> Fifo {
+    Fifo {
+        items: VecDeque::new(),
+        capacity: 4,
+    }
+}
+
+fn judge<S: Sequential + std::fmt::Debug>(object: S, history: Vec<Vec<Event<S>>>) {
+    if let Err(wrong) = check(object, history) {
+        panic!("{wrong}");
+    }
+}
+
+/// A push finds the ring full only when it is, or a thief has taken something and copies.
+fn full_for_a_reason(history: &[Vec<Event<Fifo>>]) -> bool {
+    let all = || history.iter().flatten();
+    let full = |event: &&Event<Fifo>| event.answer == Answer::Full;
+    all().filter(full).all(|push| {
+        let copies = all().any(|steal| {
+            let stole = matches!(steal.call, Call::Steal | Call::StealHalf);
+            let took = matches!(steal.answer, Items(_));
+            stole && took && steal.from < push.to && push.from < steal.to
+        });
+        let before = |event: &&Event<Fifo>| event.to < push.from;
+        let pushed = all().filter(before).filter(|event| event.answer == Done);
+        let taken = all().filter(before).map(|event| match &event.answer {
+            Items(got) => got.len(),
+            _ => 0,
+        });
+        copies || pushed.count() - taken.sum::<usize>() >= 4
+    })
+}
+
+fn judge_ring(history: Vec<Vec<Event<Fifo>>>) {
+    assert!(full_for_a_reason(&history), "{history:?}");
+    judge(empty_ring(), history);
+}
+
+/// Bites: a thief that takes more than half; a push that overwrites what a thief copies; a pop past the tail.
+#[test]
+fn a_ring_with_three_thieves_is_a_queue() {
+    model(|| judge_ring(ring(3, true)));
+}
+
+#[test]
+fn a_ring_with_seven_thieves_is_a_queue() {
+    model(|| judge_ring(ring(7, false)));
+}
+
+/// What the ring did, with one answer changed, is refused: an item twice, an item lost, two in the wrong order.
+#[test]
+fn a_history_with_one_answer_changed_is_refused() {
+    model(|| {
+        let history = ring(3, true);
+        judge_ring(history.clone());
+        let taken = |event: &Event<Fifo>| matches!(event.answer, Items(_));
+        let count = history
+            .iter()
+            .flatten()
+            .filter(|event| taken(event))
+            .count();
+        assert!(count > 0, "somebody took something");
+        for number in 0..count {
+            for change in [
+                |_| Empty,
+                |_| Items(vec![99]),
+                |got| match got {
+                    Items(got) => Items([got, vec![99]].concat()),
+                    other => other,
+                },
+            ] as [fn(Answer) -> Answer; 3]
+            {
+                let mut wrong = history.clone();
+                let mut events = wrong.iter_mut().flatten().filter(|event| taken(event));
+                let event = events.nth(number).unwrap();
+                event.answer = change(event.answer.clone());
+                assert!(check(empty_ring(), wrong).is_err(), "call {number}");
+            }
+        }
+    });
+}
+
+#[cfg(feature = "deque")]
+mod deque {
+    use super::*;
+    use queue_spmc::deque::Worker;
+
+    /// The owner's end is the newest, the thieves' the oldest.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+    struct Lifo(VecDeque<u32>);
+
+    impl Sequential for Lifo {
+        type Call = Call;
+        type Answer = Answer;
+
+        fn allows(&mut self, call: &Call, answer: &Answer) -> bool {
+            match (call, answer) {
+                (Call::Push(item), Done) => {
+                    self.0.push_back(*item);
+                    true
+                }
+                (Call::Pop, _) => Answer::popped(self.0.pop_back()) == *answer,
+                (Call::Steal, Retry) => true,
+                (Call::Steal, _) => Answer::popped(self.0.pop_front()) == *answer,
+                _ => false,
+            }
+        }
+    }
+
+    fn deque(thieves: usize) -> Vec<Vec<Event<Lifo>>> {
+        let clock = Clock::default();
+        let mut worker = Worker::with_capacity(2);
+        let logs = Arc::new(Mutex::new(Vec::new()));
+        let threads: Vec<_> = (0..thieves)
+            .map(|_| {
+                let (stealer, clock, logs) = (worker.stealer(), clock.clone(), logs.clone());
+                thread::spawn(move || {
+                    let mut log = Log::<Lifo>::new(&clock);
+                    for _ in 0..3 {
+                        log.call(Call::Steal, || match stealer.steal() {
+                            Steal::Success { first, .. } => Items(vec![first]),
+                            Steal::Empty => Empty,
+                            Steal::Retry => Retry,
+                        });
+                    }
+                    logs.lock().unwrap().push(log.done());
+                })
+            })
+            .collect();
+        let mut log = Log::<Lifo>::new(&clock);
+        for item in 0..6 {
+            log.call(Call::Push(item), || {
+                worker.push(item);
+                Done
+            });
+            if item % 2 == 1 {
+                log.call(Call::Pop, || Answer::popped(worker.pop()));
+            }
+        }
+        for _ in 0..2 {
+            log.call(Call::Pop, || Answer::popped(worker.pop()));
+        }
+        threads.into_iter().for_each(|thief| thief.join().unwrap());
+        while log.call(Call::Pop, || Answer::popped(worker.pop())) != Empty {}
+        let mut all = std::mem::take(&mut *logs.lock().unwrap());
+        all.push(log.done());
+        all
+    }
+
+    /// Bites: a pop of the last item without its exchange.
+    #[test]
+    fn a_deque_with_three_thieves_is_a_queue_of_two_ends() {
+        model(|| judge(Lifo::default(), deque(3)));
+    }
+
+    #[test]
+    fn a_deque_with_seven_thieves_is_a_queue_of_two_ends() {
+        model(|| judge(Lifo::default(), deque(7)));
+    }
+}

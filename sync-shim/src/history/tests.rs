@@ -1,0 +1,122 @@
+//! What the checker accepts, and what it refuses.
+use super::*;
+use std::collections::VecDeque;
+
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+struct Queue(VecDeque<u32>);
+
+#[derive(Clone, Debug)]
+enum Call {
+    Push(u32),
+    Pop,
+}
+
+impl Sequential for Queue {
+    type Call = Call;
+    type Answer = Option<u32>;
+
+    fn allows(&mut self, call: &Call, answer: &Option<u32>) -> bool {
+        match call {
+            Call::Push(item) => {
+                self.0.push_back(*item);
+                answer.is_none()
+            }
+            Call::Pop => self.0.pop_front() == *answer,
+        }
+    }
+}
+
+fn push(item: u32, from: u64, to: u64) -> Event<Queue> {
+    Event {
+        call: Call::Push(item),
+        answer: None,
+        from,
+        to,
+    }
+}
+
+fn pop(answer: Option<u32>, from: u64, to: u64) -> Event<Queue> {
+    Event {
+        call: Call::Pop,
+        answer,
+        from,
+        to,
+    }
+}
+
+fn explained<const N: usize>(events: [Event<Queue>; N]) -> Result<(), usize> {
+    check(Queue::default(), events.map(|event| vec![event])).map_err(|wrong| wrong.explained)
+}
+
+#[test]
+fn calls_that_overlap_may_take_effect_in_either_order() {
+    assert_eq!(
+        explained([push(1, 0, 3), push(2, 1, 2), pop(Some(2), 4, 5)]),
+        Ok(())
+    );
+    assert_eq!(
+        explained([push(1, 0, 3), push(2, 1, 2), pop(Some(1), 4, 5)]),
+        Ok(())
+    );
+}
+
+#[test]
+fn calls_that_follow_each_other_may_not() {
+    assert_eq!(
+        explained([push(1, 0, 1), push(2, 2, 3), pop(Some(2), 4, 5)]),
+        Err(2)
+    );
+}
+
+#[test]
+fn an_item_twice_is_refused() {
+    assert_eq!(
+        explained([push(1, 0, 1), pop(Some(1), 2, 4), pop(Some(1), 3, 5)]),
+        Err(2)
+    );
+}
+
+#[test]
+fn an_item_lost_is_refused() {
+    assert_eq!(explained([push(1, 0, 1), pop(None, 2, 3)]), Err(1));
+}
+
+/// Two overlapping calls that each need the other's effect, and a third between them.
+#[test]
+fn an_empty_answer_is_right_only_at_a_moment_without_items() {
+    let held = [push(1, 0, 1), push(2, 3, 4), pop(Some(1), 5, 6)];
+    let [a, b, c] = held.clone();
+    assert_eq!(explained([a, b, c, pop(None, 2, 7)]), Err(3));
+    let [a, b, c] = held;
+    assert_eq!(explained([a, pop(None, 2, 7), c, b]), Err(3));
+    assert_eq!(
+        explained([
+            push(1, 0, 1),
+            pop(Some(1), 3, 4),
+            push(2, 5, 6),
+            pop(None, 2, 7)
+        ]),
+        Ok(())
+    );
+}
+
+#[test]
+fn more_calls_than_a_word_has_bits_are_no_matter() {
+    let events: Vec<_> = (0..100)
+        .flat_map(|n| {
+            let at = 4 * u64::from(n);
+            [push(n, at, at + 1), pop(Some(n), at + 2, at + 3)]
+        })
+        .collect();
+    assert!(check(Queue::default(), [events]).is_ok());
+}
+
+#[test]
+fn a_wrong_history_is_shown() {
+    let wrong = check(Queue::default(), [vec![pop(Some(9), 0, 1)]]).unwrap_err();
+    let said = wrong.to_string();
+    assert!(
+        said.contains("more than 0") && said.contains("Pop -> Some(9)"),
+        "{said}"
+    );
+}
