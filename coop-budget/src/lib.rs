@@ -21,8 +21,9 @@ pub use budget::Budget;
 pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
-    Exhausted, OnExhausted, Progress, has_remaining, need_preempt, poll_proceed, poll_proceed_n,
-    remaining, with_budget, with_budget_and, with_slice, with_sub_budget,
+    Exhausted, OnExhausted, Progress, Turns, has_remaining, need_preempt, poll_proceed,
+    poll_proceed_n, remaining, with_budget, with_budget_and, with_slice, with_sub_budget,
+    with_turns,
 };
 #[cfg(feature = "std")]
 pub use ticker::Ticker;

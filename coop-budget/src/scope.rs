@@ -7,12 +7,14 @@
 //!    charges.
 //! 3. `Current::frame` points to the innermost scope's frame, or is null outside of all scopes, and each frame to the next.
 //!    All of them are live: a frame leaves the chain before its function returns.
-//! 4. Outside of all scopes (number 0) everything is granted.
+//! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`]. A turn is a scope in all but its
+//!    frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its own, so a charge of an earlier turn is not found.
 //! 5. `Current::slice` is the flag of the slice in progress, or null. A scope with a slice sets it, one without keeps it; it is live as the frames are:
 //!    the scope that set it borrows it.
 use crate::{Budget, Preempt};
 use std::{
     cell::Cell,
+    fmt,
     marker::PhantomData,
     ptr,
     task::{Context, Poll, Waker},
@@ -254,6 +256,82 @@ fn enter_as<R>(
         let _leave = Leave(current, &frame);
         f()
     })
+}
+
+/// Runs `f`, which polls one task after the other, each in a turn with a budget of its own: what [`with_budget_and`] does for one, with less to do between
+/// two. For the loop of a worker.
+///
+/// ```
+/// use coop_budget::{Budget, OnExhausted, remaining, with_turns};
+/// use std::task::Waker;
+///
+/// struct Worker;
+///
+/// impl OnExhausted for Worker {
+///     fn defer(&self, waker: &Waker) {
+///         waker.wake_by_ref();
+///     }
+/// }
+///
+/// with_turns(&Worker, |turns| {
+///     for _task in 0..3 {
+///         turns.run(Budget::new(7), || assert_eq!(remaining(), Some(7)));
+///         assert_eq!(remaining(), None);
+///     }
+/// });
+/// ```
+#[inline]
+pub fn with_turns<R>(hook: &dyn OnExhausted, f: impl FnOnce(&Turns<'_>) -> R) -> R {
+    enter(Budget::UNLIMITED, Some(hook), Slice::Same, || {
+        CURRENT.with(|current| {
+            current.number.set(0);
+            // SAFETY: live (rule 3): this is in its scope. Of a lifetime that ends before it.
+            let frame = unsafe { &*current.frame.get() };
+            f(&Turns { current, frame })
+        })
+    })
+}
+
+/// Gives budgets to polls, one after the other. By [`with_turns`].
+pub struct Turns<'a> {
+    current: &'a Current,
+    frame: &'a Frame<'a>,
+}
+
+impl Turns<'_> {
+    /// Runs `f`, as a rule the poll of a task, with this budget; what is left when it ends is gone. A turn within a turn is a scope like any other.
+    ///
+    /// Costs some stores to a thread-local.
+    #[inline]
+    pub fn run<R>(&self, budget: Budget, f: impl FnOnce() -> R) -> R {
+        struct Over<'a>(&'a Current);
+        impl Drop for Over<'_> {
+            #[inline]
+            fn drop(&mut self) {
+                self.0.budget.set(Budget::UNLIMITED);
+                self.0.number.set(0);
+            }
+        }
+
+        let Self { current, frame } = *self;
+        let between = current.number.get() == 0 && ptr::addr_eq(current.frame.get(), frame);
+        if !between {
+            return enter(budget, frame.hook, Slice::Same, f);
+        }
+        let number = current.last.get() + 1;
+        current.last.set(number);
+        current.number.set(number);
+        current.budget.set(budget);
+        frame.refused.set(false);
+        let _over = Over(current);
+        f()
+    }
+}
+
+impl fmt::Debug for Turns<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turns").finish_non_exhaustive()
+    }
 }
 
 /// Runs `f` with no limit, neither of operations nor of time.

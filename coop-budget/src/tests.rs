@@ -204,6 +204,68 @@ fn a_hook_that_panics_leaves_its_scope_and_the_one_around_whole() {
 }
 
 #[test]
+fn each_turn_has_a_budget_of_its_own_and_between_two_everything_proceeds() {
+    let heard = Heard::default();
+    with_budget(Budget::new(40), || {
+        with_turns(&heard, |turns| {
+            for budget in [3, 0, 5] {
+                turns.run(Budget::new(budget), || {
+                    while let Poll::Ready(progress) = poll_proceed(&mut cx()) {
+                        progress.made_progress();
+                    }
+                    assert!(poll_proceed(&mut cx()).is_pending());
+                });
+                assert_eq!(remaining(), None);
+                assert!(poll_proceed(&mut cx()).is_ready());
+            }
+        });
+        assert_eq!(remaining(), Some(40));
+    });
+    // Once a turn, however often it was refused.
+    assert_eq!(heard.yields.load(Relaxed), 3);
+}
+
+#[test]
+fn a_charge_of_an_earlier_turn_gives_the_next_nothing() {
+    with_turns(&Heard::default(), |turns| {
+        let kept = turns.run(Budget::new(2), || poll_proceed(&mut cx()));
+        turns.run(Budget::new(2), || {
+            assert!(poll_proceed(&mut cx()).is_ready());
+            drop(kept);
+            assert_eq!(remaining(), Some(2));
+            let Poll::Ready(progress) = poll_proceed(&mut cx()) else {
+                panic!()
+            };
+            // From a scope within, to the turn around it.
+            with_budget(Budget::new(9), || drop(progress));
+            assert_eq!(remaining(), Some(2));
+        });
+    });
+}
+
+#[test]
+fn a_turn_within_a_turn_leaves_the_outer_as_it_was() {
+    with_turns(&Heard::default(), |turns| {
+        turns.run(Budget::new(7), || {
+            turns.run(Budget::new(1), || assert_eq!(remaining(), Some(1)));
+            assert_eq!(remaining(), Some(7));
+            with_turns(&Heard::default(), |inner| {
+                inner.run(Budget::new(2), || assert_eq!(remaining(), Some(2)));
+                turns.run(Budget::new(3), || assert_eq!(remaining(), Some(3)));
+                assert_eq!(remaining(), None);
+            });
+            assert_eq!(remaining(), Some(7));
+        });
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            turns.run(Budget::new(0), || panic!("in a turn"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(remaining(), None);
+        assert!(poll_proceed(&mut cx()).is_ready());
+    });
+}
+
+#[test]
 fn a_future_that_cannot_move_takes_part_too() {
     let mut polled = pin!(cooperative(unconstrained(async {
         let held = [1, 2, 3];

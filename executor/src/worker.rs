@@ -14,7 +14,7 @@ use crate::{
     park::{Park, ThreadPark},
     shared::{Scheduler, Shared, Task},
 };
-use coop_budget::Budget;
+use coop_budget::{Budget, Turns};
 use queue_spmc::ring::{self, Steal, StealLimit};
 use sync_shim::{hint, sync::Arc};
 use task_header::{Owned, Ran};
@@ -39,16 +39,17 @@ pub(crate) fn run(
     let local = Local::new(shared, index, ring);
     // Odd multiples of an odd number: never 0, and different for each worker.
     let random = (seed | 1).wrapping_mul(2 * index as u64 + 1);
-    let mut worker = Worker {
-        local: &local,
-        owned,
-        park: &mut park,
-        budget,
-        tick: 0,
-        searching: false,
-        random,
-    };
-    context::as_worker(&local, || {
+    let work = |turns: &Turns<'_>| {
+        let mut worker = Worker {
+            local: &local,
+            owned,
+            park: &mut park,
+            turns,
+            budget,
+            tick: 0,
+            searching: false,
+            random,
+        };
         while !local.shared.is_closing() {
             match worker.next() {
                 Some(task) => worker.run(task),
@@ -56,7 +57,8 @@ pub(crate) fn run(
             }
         }
         worker.end();
-    });
+    };
+    context::as_worker(&local, || coop_budget::with_turns(&local, work));
     local.shared.foreign.wait();
 }
 
@@ -65,6 +67,7 @@ struct Worker<'a> {
     local: &'a Local,
     owned: Owned<Scheduler>,
     park: &'a mut ThreadPark,
+    turns: &'a Turns<'a>,
     budget: Budget,
     tick: u32,
     searching: bool,
@@ -179,8 +182,8 @@ impl Worker<'_> {
     #[inline]
     fn run(&mut self, task: Task) {
         self.leave_search();
-        let budget = self.budget;
-        coop_budget::with_budget_and(budget, self.local, || {
+        let turns = self.turns;
+        turns.run(self.budget, || {
             self.poll(task);
             for _ in 0..LIFO_CAP {
                 if !coop_budget::has_remaining() {
