@@ -1,7 +1,8 @@
 //! The shared queue beside its peers. `cargo bench -p bench --bench injector`.
 //!
 //! - *alone*: a push and a pop by one thread, nanoseconds a pair. By criterion.
-//! - *batch*: a list of so many, linked before, spliced into an empty queue; then taken out again, which is not timed. Nanoseconds a batch, by criterion.
+//! - *batch*: a list of so many, linked before, pushed; then taken out again, which is not timed. Into an empty queue, and behind so many that were pushed one by one.
+//!   Nanoseconds a batch, by criterion.
 //! - *both*: two threads that each push one and pop one, nanoseconds a pair.
 //! - *p to c*: p threads push and c pop, as fast as they can, until all items are through, nanoseconds an item; *by 128*: 128 at a time, where a queue has a way to. Who
 //!   finds nothing, or no room, yields after a while.
@@ -412,26 +413,31 @@ fn contended(only: &str, rounds: usize, items: usize) {
 
 fn batches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("batch");
-    for len in [1, 16, 128, 1_024, 4_096] {
-        group.bench_function(
-            BenchmarkId::from_parameter(format!("of {len}, whole")),
-            |bencher| {
-                let queue = Injector::<Boxed<u64>>::new();
-                let mut batch: List<Boxed<u64>> =
-                    (0..len).map(|_| Box::new(Boxed::new(7))).collect();
-                bencher.iter_custom(|n| {
-                    let mut took = Duration::ZERO;
-                    for _ in 0..n {
-                        let begun = Instant::now();
-                        let pushed = queue.push_batch(std::mem::take(&mut batch));
-                        took += begun.elapsed();
-                        assert!(pushed.is_ok());
-                        batch = queue.pop_n(len);
+    let rows = [1, 16, 128, 1_024, 4_096].map(|len| (len, 0));
+    let filled = [1_000, 10_000, 100_000].map(|before| (128, before));
+    for (len, before) in rows.into_iter().chain(filled) {
+        let name = format!("of {len}, whole, behind {before}");
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            let queue = Injector::<Boxed<u64>>::new();
+            let stock = |n: usize| (0..n).map(|_| Box::new(Boxed::new(7)));
+            let mut batch: List<Boxed<u64>> = stock(len).collect();
+            let mut others: List<Boxed<u64>> = stock(before).collect();
+            bencher.iter_custom(|n| {
+                let mut took = Duration::ZERO;
+                for _ in 0..n {
+                    for item in std::mem::take(&mut others) {
+                        assert!(queue.push(item).is_ok());
                     }
-                    took
-                });
-            },
-        );
+                    let begun = Instant::now();
+                    let pushed = queue.push_batch(std::mem::take(&mut batch));
+                    took += begun.elapsed();
+                    assert!(pushed.is_ok());
+                    others = queue.pop_n(before);
+                    batch = queue.pop_n(len);
+                }
+                took
+            });
+        });
     }
 }
 

@@ -28,7 +28,23 @@ use sync_shim::{
 /// A push, of one or of many, is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
 /// allocated.
 ///
-/// A node is aligned to 4 bytes at least, or it doesn't compile.
+/// A node is aligned to 4 bytes at least. This doesn't compile, for its marks would be lost in the address:
+///
+/// ```compile_fail
+/// # use queue_global::{Injector, Linked};
+/// # use core::ptr::NonNull;
+/// #[repr(packed(2))]
+/// struct Node(Option<NonNull<Node>>);
+/// # struct Handle(NonNull<Node>);
+/// # unsafe impl Linked for Node {
+/// #     type Handle = Handle;
+/// #     fn into_ptr(handle: Handle) -> NonNull<Node> { handle.0 }
+/// #     unsafe fn from_ptr(node: NonNull<Node>) -> Handle { Handle(node) }
+/// #     unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> { unsafe { (*node.as_ptr()).0 } }
+/// #     unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) { unsafe { (*node.as_ptr()).0 = next } }
+/// # }
+/// let injector: Injector<Node, spin::Mutex<()>> = Injector::new();
+/// ```
 #[cfg(feature = "std")]
 pub struct Injector<T: Linked, L: RawMutex = crate::DefaultLock> {
     inner: Inner<T, L>,
@@ -47,16 +63,11 @@ pub struct Injector<T: Linked, L: RawMutex> {
 
 struct Inner<T: Linked, L> {
     stack: CachePadded<Stack<T>>,
-    taken: CachePadded<Taken<T, L>>,
+    list: CachePadded<Lock<L, List<T>>>,
+    listed: CachePadded<AtomicUsize>,
 }
 
-/// What consumers touch and pushers don't.
-struct Taken<T: Linked, L> {
-    list: Lock<L, List<T>>,
-    listed: AtomicUsize,
-}
-
-// SAFETY: handles go in at one thread and come out at another, one at a time under the lock.
+// SAFETY: handles go in at one thread and come out at another; what is shared on the way, the nodes' links and the list, is touched by one thread at a time.
 unsafe impl<T: Linked, L: RawMutex + Send> Send for Injector<T, L> where T::Handle: Send {}
 
 // SAFETY: as above; the lock may be taken by any thread.
@@ -71,10 +82,8 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     pub fn new() -> Self {
         let inner = Inner {
             stack: CachePadded::new(Stack::new()),
-            taken: CachePadded::new(Taken {
-                list: Lock::new(List::new()),
-                listed: AtomicUsize::new(0),
-            }),
+            list: CachePadded::new(Lock::new(List::new())),
+            listed: CachePadded::new(AtomicUsize::new(0)),
         };
         Self { inner }
     }
@@ -145,7 +154,7 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     #[inline]
     fn take_only(&self) -> Found<T> {
         // Ordering: Relaxed, a hint. It spares pushers the look at the word that they write.
-        if self.inner.taken.listed.load(Relaxed) > 0 {
+        if self.inner.listed.load(Relaxed) > 0 {
             return Found::More;
         }
         loop {
@@ -164,7 +173,7 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
 
     /// Runs `f` on the list, with `n` items in it if the queue has so many; under the lock. Leaves `n` fewer.
     fn with<R>(&self, n: usize, f: impl FnOnce(&mut List<T>) -> R) -> R {
-        self.inner.taken.list.with(|list| {
+        self.inner.list.with(|list| {
             if list.len() < n {
                 // SAFETY: under the lock. If it is one, it goes with the list's, which are fewer than `n`.
                 list.append(&mut unsafe { self.inner.stack.take() });
@@ -174,7 +183,7 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
                 self.inner.stack.list_is_empty();
             }
             // Ordering: Relaxed, a hint.
-            self.inner.taken.listed.store(list.len(), Relaxed);
+            self.inner.listed.store(list.len(), Relaxed);
             result
         })
     }
@@ -209,7 +218,7 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
     /// twice while they move.
     pub fn len(&self) -> usize {
         // Ordering: Relaxed, a hint.
-        let listed = || self.inner.taken.listed.load(Relaxed);
+        let listed = || self.inner.listed.load(Relaxed);
         match self.inner.stack.look().holds() {
             Holds::Empty => 0,
             Holds::One(_) => 1,
@@ -249,7 +258,7 @@ impl<T: Linked, L> Drop for Inner<T, L> {
         // SAFETY: nobody else is left to hold the lock; the list is dropped next.
         drop(unsafe { self.stack.take() });
         self.stack.retire();
-        self.taken.listed.retire();
+        self.listed.retire();
     }
 }
 
