@@ -26,3 +26,5 @@ pub use lock::DefaultLock;
 mod counts;
 #[cfg(all(test, feature = "std"))]
 mod models;
+#[cfg(test)]
+mod tests;

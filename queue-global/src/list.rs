@@ -160,6 +160,7 @@ impl<T: Linked> Drop for List<T> {
 }
 
 impl<T: Linked> Extend<T::Handle> for List<T> {
+    /// [`push_back`](List::push_back)s all, and panics as that does.
     fn extend<I: IntoIterator<Item = T::Handle>>(&mut self, handles: I) {
         handles
             .into_iter()
@@ -168,6 +169,7 @@ impl<T: Linked> Extend<T::Handle> for List<T> {
 }
 
 impl<T: Linked> FromIterator<T::Handle> for List<T> {
+    /// [`push_back`](List::push_back)s all, and panics as that does.
     fn from_iter<I: IntoIterator<Item = T::Handle>>(handles: I) -> Self {
         let mut list = Self::new();
         list.extend(handles);

@@ -11,6 +11,8 @@ enum Op {
     Pop,
     PopN(u8),
     Split(u8),
+    Requeue,
+    RequeueBatch(u8),
     Close,
 }
 
@@ -21,6 +23,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::Pop),
         2 => (0..6u8).prop_map(Op::PopN),
         1 => (0..6u8).prop_map(Op::Split),
+        2 => Just(Op::Requeue),
+        2 => (0..6u8).prop_map(Op::RequeueBatch),
         1 => Just(Op::Close),
     ]
 }
@@ -42,8 +46,9 @@ proptest! {
                 Op::Batch(n) => {
                     let nodes: Vec<_> = (0..n).map(|_| node()).collect();
                     let values: Vec<u32> = nodes.iter().map(|node| node.value).collect();
-                    let list: List<_> = nodes.into_iter().collect();
-                    prop_assert_eq!(list.len(), usize::from(n));
+                    let list: List<Boxed<u32>> = nodes.into_iter().collect();
+                    prop_assert_eq!(list.iter().len(), usize::from(n));
+                    prop_assert!(list.iter().map(|node| &node.value).eq(&values));
                     prop_assert_eq!(queue.push_batch(list).is_err(), closed);
                     if !closed { model.extend(values) }
                 }
@@ -61,10 +66,21 @@ proptest! {
                     prop_assert!(all.is_empty());
                     queue.requeue_batch(front);
                 }
+                Op::Requeue => {
+                    let node = node();
+                    model.push_back(node.value);
+                    queue.requeue(node);
+                }
+                Op::RequeueBatch(n) => {
+                    let list: List<Boxed<u32>> = (0..n).map(|_| node()).collect();
+                    model.extend(list.iter().map(|node| node.value));
+                    queue.requeue_batch(list);
+                }
                 Op::Close => { prop_assert_eq!(queue.close(), !closed); closed = true; }
             }
-            // What was pushed alone counts as one until a consumer has looked.
+            // What was pushed counts as one until a consumer has moved it.
             prop_assert!(queue.len() <= model.len());
+            prop_assert!(queue.len() >= model.len().min(1));
             prop_assert_eq!(queue.is_empty(), model.is_empty());
         }
     }

@@ -1,0 +1,179 @@
+use crate::{Boxed, Injector, IntoIter, Iter, Linked, List};
+use alloc::{boxed::Box, rc::Rc, vec::Vec};
+use core::{
+    cell::Cell,
+    ptr::{NonNull, null_mut},
+};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+/// One thread needs no other.
+type Queue<T> = Injector<T, spin::Mutex<()>>;
+
+assert_impl_all!(Queue<Boxed<Cell<u8>>>: Send, Sync);
+assert_not_impl_any!(Queue<Boxed<Rc<u8>>>: Send, Sync);
+assert_impl_all!(List<Boxed<u8>>: Send, Sync);
+assert_impl_all!(List<Boxed<Cell<u8>>>: Send);
+assert_not_impl_any!(List<Boxed<Cell<u8>>>: Sync);
+assert_not_impl_any!(List<Boxed<Rc<u8>>>: Send, Sync);
+assert_impl_all!(IntoIter<Boxed<u8>>: Send, Sync, ExactSizeIterator);
+assert_impl_all!(Iter<'static, Boxed<u8>>: Send, Sync, Clone);
+assert_not_impl_any!(Iter<'static, Boxed<Cell<u8>>>: Send, Sync);
+
+/// A node that its users point to as often as they like, as no node should be.
+struct Node(Cell<*mut Node>);
+
+struct Handle(NonNull<Node>);
+
+// SAFETY: but for what the tests do with it, a handle is the one of a node on a test's stack.
+unsafe impl Linked for Node {
+    type Handle = Handle;
+
+    fn into_ptr(handle: Handle) -> NonNull<Node> {
+        handle.0
+    }
+    unsafe fn from_ptr(node: NonNull<Node>) -> Handle {
+        Handle(node)
+    }
+    unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> {
+        // SAFETY: live.
+        NonNull::new(unsafe { node.as_ref() }.0.get())
+    }
+    unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) {
+        // SAFETY: live.
+        unsafe { node.as_ref() }
+            .0
+            .set(next.map_or(null_mut(), NonNull::as_ptr));
+    }
+}
+
+fn nodes<const N: usize>() -> [Node; N] {
+    [(); N].map(|()| Node(Cell::new(null_mut())))
+}
+
+fn handle(node: &Node) -> Handle {
+    Handle(node.into())
+}
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
+fn the_last_of_a_list_is_not_pushed_again() {
+    let [a] = nodes();
+    let mut list = List::<Node>::new();
+    list.push_back(handle(&a));
+    if cfg!(debug_assertions) {
+        list.push_back(handle(&a));
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
+fn the_newest_of_a_queue_is_not_pushed_again() {
+    let [a] = nodes();
+    let queue = Queue::<Node>::new();
+    assert!(queue.push(handle(&a)).is_ok());
+    if cfg!(debug_assertions) {
+        queue.requeue(handle(&a));
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
+fn the_oldest_of_a_queue_is_not_pushed_again() {
+    let [a, b] = nodes();
+    let queue = Queue::<Node>::new();
+    assert!(queue.push(handle(&a)).is_ok());
+    assert!(queue.push(handle(&b)).is_ok());
+    if cfg!(debug_assertions) {
+        let _ = queue.push(handle(&a));
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
+fn the_last_of_a_batch_is_not_pushed_again() {
+    let [a, b] = nodes();
+    let queue = Queue::<Node>::new();
+    queue.requeue_batch([&a, &b].map(handle).into_iter().collect());
+    if cfg!(debug_assertions) {
+        let _ = queue.push(handle(&b));
+    }
+}
+
+#[test]
+fn a_node_that_left_may_come_back_wherever_it_was() {
+    let all = nodes::<4>();
+    let queue = Queue::<Node>::new();
+    for n in 0..=4 {
+        for alone in 0..=n {
+            let (pushed, batch) = all[..n].split_at(alone);
+            pushed.iter().for_each(|node| queue.requeue(handle(node)));
+            queue.requeue_batch(batch.iter().map(handle).collect());
+            let first: Vec<_> = queue.pop().into_iter().chain(queue.pop_n(2)).collect();
+            let got = first.into_iter().chain(queue.pop_n(9));
+            let got: Vec<_> = got.map(|handle| handle.0).collect();
+            let expected: Vec<_> = all[..n].iter().map(NonNull::from).collect();
+            assert_eq!(got, expected);
+            assert!(all.iter().all(|node| node.0.get().is_null()));
+        }
+    }
+    queue.close();
+    let refused = queue.push(handle(&all[0])).unwrap_err();
+    assert!(all[0].0.get().is_null());
+    let batch: List<Node> = core::iter::once(refused.0).collect();
+    let mut refused = queue.push_batch(batch).unwrap_err().0;
+    refused.push_back(handle(&all[1]));
+    assert_eq!(refused.len(), 2);
+    assert!(queue.push_batch(List::new()).is_err());
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_list_is_looked_at_in_order() {
+    let mut list: List<Boxed<u8>> = (0..4).map(|n| Box::new(Boxed::new(n))).collect();
+    let values = |list: &List<Boxed<u8>>| list.iter().map(|node| node.value).collect::<Vec<_>>();
+    assert_eq!(values(&list), [0, 1, 2, 3]);
+    assert_eq!(list.iter().len(), 4);
+    let front = list.split_off_front(3);
+    assert_eq!(
+        (values(&front), values(&list)),
+        ([0, 1, 2].into(), [3].into())
+    );
+    let mut rest = list.iter();
+    assert!(rest.next().is_some() && rest.next().is_none() && rest.next().is_none());
+    assert_eq!((&front).into_iter().count(), 3);
+    assert_eq!(values(&List::new()), []);
+}
+
+/// Panics when it is dropped, if it says so.
+#[cfg(feature = "std")]
+struct Fuse<'a>(&'a Cell<u32>, bool);
+
+#[cfg(feature = "std")]
+impl Drop for Fuse<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+        assert!(!self.1, "as it should");
+    }
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn a_drop_that_panics_keeps_no_other_from_being_dropped() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    for bad in 0..3 {
+        let dropped = Cell::new(0);
+        let fuse = |n| Box::new(Boxed::new(Fuse(&dropped, n == bad)));
+        let list: List<Boxed<Fuse>> = (0..3).map(fuse).collect();
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(list))).is_err());
+        assert_eq!(dropped.get(), 3);
+
+        dropped.set(0);
+        let queue = Queue::<Boxed<Fuse>>::new();
+        queue.requeue_batch([3, 4].map(fuse).into_iter().collect());
+        drop(queue.pop());
+        (0..3).for_each(|n| queue.requeue(fuse(n)));
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(queue))).is_err());
+        assert_eq!(dropped.get(), 5);
+    }
+}
