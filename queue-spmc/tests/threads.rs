@@ -1,6 +1,6 @@
 //! An owner and two thieves on real threads: every item turns up exactly once, and in order where order is promised.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run.
+//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_spmc::{
     Overflow,
@@ -75,9 +75,28 @@ impl Overflow<u64> for Global {
     }
 }
 
+fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
+}
+
 fn items() -> u64 {
-    let items = std::env::var("SELVEDGE_ITEMS").ok();
-    items.map_or(300_000, |n| n.parse().expect("SELVEDGE_ITEMS is a number"))
+    number("SELVEDGE_ITEMS", 300_000)
+}
+
+/// Numbers without a pattern.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        Self(number("SELVEDGE_SEED", 1))
+    }
+
+    /// True once in `n` times.
+    fn once_in(&mut self, n: u64) -> bool {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33).is_multiple_of(n)
+    }
 }
 
 fn assert_all(all: Tally, items: u64) {
@@ -113,13 +132,13 @@ fn run(claim: usize, thieves_in_order: bool) {
                 }
             })
         });
-        let mut got = InOrder::default();
+        let (mut got, mut dice) = (InOrder::default(), Dice::new());
         for item in 0..items {
             worker.push_or_overflow(item, &global);
-            if item % 3 == 0 {
+            if dice.once_in(3) {
                 got.extend(worker.pop());
             }
-            if item % 64 == 0 {
+            if dice.once_in(64) {
                 got.extend(worker.pop_n(3));
             }
         }
@@ -159,13 +178,13 @@ fn in_a_deque_every_item_turns_up_once_and_in_order_for_each_thief() {
                 }
             })
         });
-        let mut got = Tally::default();
+        let (mut got, mut dice) = (Tally::default(), Dice::new());
         for item in 0..items {
             worker.push(item);
-            if item % 8 < 4 {
+            if dice.once_in(2) {
                 got.extend(worker.pop());
             }
-            if item % 1_024 == 0 {
+            if dice.once_in(1_024) {
                 got.extend(std::iter::from_fn(|| worker.pop()));
             }
         }

@@ -43,6 +43,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Every model there is.
+    pub(crate) fn all() -> Self {
+        Self {
+            full: true,
+            ..Self::quick()
+        }
+    }
+
     /// What a contributor runs before pushing.
     pub(crate) fn quick() -> Self {
         Self {
@@ -73,7 +81,7 @@ impl Model {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Status {
     Ok,
@@ -102,14 +110,14 @@ impl Status {
 }
 
 /// How a run of a model ended.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Outcome {
     #[serde(rename = "crate")]
-    package: String,
-    model: String,
+    pub(crate) package: String,
+    pub(crate) model: String,
     pub(crate) executions: u64,
     pub(crate) seconds: f64,
-    bound: Option<u64>,
+    pub(crate) bound: Option<u64>,
     pub(crate) status: Status,
 }
 
@@ -163,7 +171,7 @@ fn print(text: &str) -> bool {
     true
 }
 
-fn find(options: &Options) -> Result<Vec<Model>> {
+pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
         .iter()
@@ -187,7 +195,7 @@ fn find(options: &Options) -> Result<Vec<Model>> {
             target: Path::new("target/loom"),
             flags: FLAGS,
             features: None,
-            tests: false,
+            targets: LIB,
         };
         for binary in build.binaries(package)? {
             models.extend(list(package, binary)?);
@@ -227,6 +235,12 @@ struct Profile {
 /// What makes a build a model's.
 pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
 
+/// The tests inside of a crate.
+pub(crate) const LIB: &[&str] = &["--lib"];
+
+/// Those and the integration tests.
+pub(crate) const ALL: &[&str] = &["--lib", "--test", "*"];
+
 /// How the tests of a package are built.
 pub(crate) struct Build<'a> {
     pub(crate) root: &'a Path,
@@ -234,8 +248,8 @@ pub(crate) struct Build<'a> {
     pub(crate) flags: &'a str,
     /// All of them when there is no list.
     pub(crate) features: Option<&'a str>,
-    /// The integration tests as well as the crate's own.
-    pub(crate) tests: bool,
+    /// Which of the tests, as cargo is told: the crate's own, or others.
+    pub(crate) targets: &'a [&'a str],
 }
 
 impl Build<'_> {
@@ -245,14 +259,12 @@ impl Build<'_> {
         let mut cargo = cargo();
         cargo
             .current_dir(self.root)
-            .args(["test", "--no-run", "--lib", "--release"])
+            .args(["test", "--no-run", "--release"])
+            .args(self.targets)
             .arg("--message-format=json-render-diagnostics")
             .arg("--target-dir")
             .arg(self.target)
             .args(["--package", package]);
-        if self.tests {
-            cargo.args(["--test", "*"]);
-        }
         match self.features {
             None => cargo.arg("--all-features"),
             Some(features) => cargo.args(["--features", features]),
@@ -309,7 +321,7 @@ pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
     Ok(models)
 }
 
-fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Result<Vec<Outcome>> {
+pub(crate) fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Result<Vec<Outcome>> {
     let width = models
         .iter()
         .map(|m| m.package.len() + m.name.len() + 1)

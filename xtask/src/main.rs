@@ -6,6 +6,7 @@ mod bench;
 mod instructions;
 mod loom;
 mod orderings;
+mod report;
 mod sanitize;
 mod shuttle;
 mod soak;
@@ -30,6 +31,8 @@ enum Command {
     Shuttle(shuttle::Options),
     /// Weakens each ordering, and asks whether a model notices.
     Orderings(orderings::Options),
+    /// Writes what was verified, after running what is new.
+    Report(report::Options),
     /// Runs the tests under sanitizers and valgrind.
     Sanitize(sanitize::Options),
     /// Measures the runtimes side by side.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Loom(options) => loom::run(&options),
         Command::Shuttle(options) => shuttle::run(&options),
         Command::Orderings(options) => orderings::run(&options),
+        Command::Report(options) => report::run(&options),
         Command::Sanitize(options) => sanitize::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Soak(options) => soak::run(&options),

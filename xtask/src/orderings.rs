@@ -13,7 +13,7 @@ use crate::{
 };
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -75,34 +75,34 @@ pub(crate) struct Options {
 }
 
 /// One row of the table.
-#[derive(Serialize)]
-struct Row {
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
     #[serde(rename = "crate")]
-    package: String,
-    site: String,
+    pub(crate) package: String,
+    pub(crate) site: String,
     line: usize,
     operation: String,
-    ordering: String,
-    mutant: String,
+    pub(crate) ordering: String,
+    pub(crate) mutant: String,
     end: End,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
     tried: usize,
     seconds: f64,
 }
 
 impl Row {
-    fn is_killed(&self) -> bool {
+    pub(crate) fn is_killed(&self) -> bool {
         matches!(self.end, End::Killed | End::Limit)
     }
 
-    fn survived(&self) -> bool {
+    pub(crate) fn survived(&self) -> bool {
         !self.is_killed() && self.reason.is_none()
     }
 
-    fn fate(&self) -> String {
+    pub(crate) fn fate(&self) -> String {
         match (self.end, &self.reason, &self.model) {
             (End::Killed, _, Some(model)) => format!("killed by {model}"),
             (End::Limit, _, Some(model)) => format!("killed by the limit in {model}"),
@@ -114,8 +114,54 @@ impl Row {
     }
 }
 
+impl Options {
+    /// Of some crates, or all; `list`: the mutants alone.
+    pub(crate) fn of(crates: Vec<String>, list: bool) -> Self {
+        Self {
+            crates,
+            site: None,
+            model: None,
+            full: false,
+            list,
+            json: None,
+            limit: None,
+            mutant_limit: 120,
+            jobs: 2,
+            path: None,
+            rustflags: String::new(),
+            features: None,
+        }
+    }
+}
+
 /// Runs the mutants; false when one survives, or the list names what is gone or needs no reason.
 pub(crate) fn run(options: &Options) -> Result<bool> {
+    let results = results(options)?;
+    if options.list {
+        for row in &results.rows {
+            println!(
+                "{} {} {} -> {}",
+                row.site, row.operation, row.ordering, row.mutant
+            );
+        }
+        return Ok(true);
+    }
+    if let Some(file) = &options.json {
+        let json = serde_json::to_string_pretty(&results.rows)?;
+        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(report(&results.rows, &results.stale, &results.unreached))
+}
+
+/// What a run gives.
+pub(crate) struct Results {
+    pub(crate) rows: Vec<Row>,
+    /// Justifications of what is gone.
+    stale: Vec<String>,
+    unreached: Vec<String>,
+}
+
+pub(crate) fn results(options: &Options) -> Result<Results> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     let chosen = choose(options, &packages)?;
@@ -128,20 +174,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         unreached.extend(found.unreached.iter().cloned());
         rows.extend(judge(options, package, &root, &found, &list)?);
     }
-    if options.list {
-        for row in &rows {
-            println!(
-                "{} {} {} -> {}",
-                row.site, row.operation, row.ordering, row.mutant
-            );
-        }
-        return Ok(true);
-    }
-    if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&rows)?;
-        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
-    }
-    Ok(report(&rows, &stale, &unreached))
+    Ok(Results {
+        rows,
+        stale,
+        unreached,
+    })
 }
 
 fn choose<'a>(
@@ -294,7 +331,7 @@ fn run_mutants(
         target: &root.join("target/orderings/build"),
         flags: &flags(options),
         features: options.features.as_deref(),
-        tests: !ours,
+        targets: if ours { loom::LIB } else { loom::ALL },
     };
     let mut models = Vec::new();
     for binary in build.binaries(&package.name)? {

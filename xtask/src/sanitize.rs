@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context, Result, ensure};
 use std::{
     fmt, fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Instant,
 };
@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Only these crates.
     #[arg(long = "crate", value_name = "PACKAGE")]
     crates: Vec<String>,
+    /// Writes to a file what ran without a report.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -213,6 +216,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .into_iter()
         .filter(|package| options.crates.is_empty() || options.crates.contains(&package.name))
         .collect();
+    let mut clean = Vec::new();
     for tool in tools {
         let begun = Instant::now();
         let passed = check(tool, &root, &chosen)?;
@@ -225,6 +229,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         if !passed {
             return Ok(false);
         }
+        clean.push(tool.name());
+    }
+    if let Some(file) = &options.json {
+        let json = serde_json::to_string_pretty(&clean)?;
+        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(true)
 }

@@ -7,7 +7,7 @@ use crate::{
     workspace,
 };
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, VecDeque},
     path::{Path, PathBuf},
@@ -42,11 +42,19 @@ pub(crate) struct Options {
     jobs: usize,
 }
 
+/// What ran.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Done {
+    pub(crate) seed: u64,
+    /// By structure.
+    pub(crate) rows: BTreeMap<String, Row>,
+}
+
 /// What ran over one structure.
-#[derive(Default, Serialize)]
-struct Row {
-    models: usize,
-    schedules: u64,
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) models: usize,
+    pub(crate) schedules: u64,
     seconds: f64,
 }
 
@@ -117,7 +125,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         begun.elapsed().as_secs_f64()
     );
     if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&rows)?;
+        let json = serde_json::to_string_pretty(&Done { seed, rows })?;
         std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(failed == 0)
@@ -164,13 +172,17 @@ fn find(options: &Options) -> Result<Vec<Model>> {
             target: Path::new("target/shuttle"),
             flags: "--cfg selvedge_shuttle -C debug-assertions=on",
             features: None,
-            tests: package.has_test("histories"),
+            targets: if package.has_test("histories") {
+                &["--lib", "--test", "histories"]
+            } else {
+                loom::LIB
+            },
         };
         for binary in build.binaries(&package.name)? {
             let name = binary.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with("histories-") {
                 models.extend(loom::tests(&package.name, &binary)?);
-            } else if !package.is_test(&name) {
+            } else {
                 models.extend(loom::list(&package.name, binary)?);
             }
         }

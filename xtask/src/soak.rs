@@ -1,13 +1,17 @@
 //! `cargo xtask soak`: the tests on real threads, made long.
 //!
-//! They are the integration tests named `threads`; each takes `SELVEDGE_ITEMS` items and counts every one. Rounds go on until the time is
-//! up; each is of all crates chosen.
-use crate::{
-    test::succeeds,
-    workspace::{self, cargo},
+//! They are the integration tests named `threads`; each takes `SELVEDGE_ITEMS` items, mixes its operations by `SELVEDGE_SEED`, and accounts for every item by count and
+//! checksums. Rounds go on until the time is up; each is of all crates chosen, with the next seed. A test's memory is sampled, and must not grow.
+use crate::{loom::Build, workspace};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    thread,
+    time::{Duration, Instant},
 };
-use anyhow::{Result, ensure};
-use std::time::{Duration, Instant};
 
 /// Options of `soak`.
 #[derive(clap::Args)]
@@ -16,11 +20,27 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
     /// Items a test and round.
-    #[arg(long, default_value_t = 100_000_000)]
+    #[arg(long, default_value_t = 20_000_000)]
     items: u64,
     /// Only these crates.
     #[arg(long = "crate")]
     crates: Vec<String>,
+    /// The first round's; that which a failed round printed repeats it.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Writes the result to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What was run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Done {
+    pub(crate) seed: u64,
+    pub(crate) minutes: f64,
+    pub(crate) items: u64,
+    /// The least and the most that a process held when its run was over, in KiB.
+    pub(crate) memory: (u64, u64),
 }
 
 /// Runs rounds; false when one failed.
@@ -29,8 +49,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         options.minutes >= 0.0 && options.minutes.is_finite(),
         "minutes are a number from 0 on"
     );
-    let soaked: Vec<_> = workspace::load()?
-        .0
+    let (packages, root) = workspace::load()?;
+    let soaked: Vec<_> = packages
         .into_iter()
         .filter(|package| package.has_test("threads"))
         .map(|package| package.name)
@@ -42,33 +62,133 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             soaked.join(", ")
         );
     }
-    let chosen = soaked
-        .iter()
-        .filter(|name| options.crates.is_empty() || options.crates.contains(name));
-    let chosen: Vec<_> = chosen.collect();
+    let mut tests = Vec::new();
+    for name in soaked {
+        if !options.crates.is_empty() && !options.crates.contains(&name) {
+            continue;
+        }
+        let build = Build {
+            root: &root,
+            target: Path::new("target"),
+            flags: "",
+            features: None,
+            targets: &["--test", "threads"],
+        };
+        for binary in build.binaries(&name)? {
+            for test in crate::loom::tests(&name, &binary)? {
+                tests.push(test);
+            }
+        }
+    }
+    let first = options.seed.unwrap_or_else(|| {
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        now.as_secs()
+    });
     let begun = Instant::now();
     let limit = Duration::from_secs_f64(options.minutes * 60.0);
-    for round in 1.. {
-        for name in &chosen {
+    let mut done = Done {
+        seed: first,
+        minutes: 0.0,
+        items: 0,
+        memory: (u64::MAX, 0),
+    };
+    for round in 0.. {
+        let seed = first.wrapping_add(round);
+        for test in &tests {
             let from = Instant::now();
-            let mut test = cargo();
-            test.args(["test", "--quiet", "--release", "--all-features"])
-                .args(["--package", name, "--test", "threads"])
-                .env("SELVEDGE_ITEMS", options.items.to_string());
-            let passed = succeeds(&mut test)?;
-            let word = if passed { "ok" } else { "FAILED" };
+            let mut command = Command::new(&test.binary);
+            command
+                .args(["--exact", &test.name, "--quiet"])
+                .env("SELVEDGE_ITEMS", options.items.to_string())
+                .env("SELVEDGE_SEED", seed.to_string())
+                .stdout(std::process::Stdio::null());
+            let (status, memory) = watch(&mut command)?;
+            let grew = grows(&memory);
+            let last = memory.last().copied().unwrap_or(0);
+            let word = match (status.success(), grew) {
+                (false, _) => "FAILED",
+                (true, true) => "FAILED: its memory grew",
+                (true, false) => "ok",
+            };
             println!(
-                "soak: round {round}, {name}: {} items a test, {:.0} s, {word}",
-                options.items,
+                "soak: seed {seed}, {} {}: {:.0} s, {last} KiB, {word}",
+                test.package,
+                test.name,
                 from.elapsed().as_secs_f64()
             );
-            if !passed {
+            if !status.success() || grew {
+                println!("memory in KiB: {memory:?}");
                 return Ok(false);
             }
+            done.items += options.items;
+            done.memory = (done.memory.0.min(last), done.memory.1.max(last));
         }
         if begun.elapsed() >= limit {
             break;
         }
     }
+    done.minutes = begun.elapsed().as_secs_f64() / 60.0;
+    println!(
+        "soak: {} items in {:.1} minutes, first seed {first}",
+        done.items, done.minutes
+    );
+    if let Some(file) = &options.json {
+        let json = serde_json::to_string_pretty(&done)?;
+        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    }
     Ok(true)
+}
+
+/// Runs it, and gives what it held in KiB, sampled, where the system tells.
+fn watch(command: &mut Command) -> Result<(ExitStatus, Vec<u64>)> {
+    let mut child = command.spawn().context("starting a test")?;
+    let file = format!("/proc/{}/status", child.id());
+    let mut samples = Vec::new();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok((status, samples));
+        }
+        samples.extend(fs::read_to_string(&file).ok().as_deref().and_then(resident));
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// `VmRSS:    1234 kB`
+fn resident(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether the second half of the samples goes higher than the first, but for its beginning, by more than a quarter and 4 MiB.
+fn grows(samples: &[u64]) -> bool {
+    let (first, second) = samples.split_at(samples.len() / 2);
+    let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);
+    let before = most(&first[first.len() / 4..]);
+    samples.len() >= 8 && most(second) > before + before / 4 + 4_096
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_grows_is_told_from_memory_that_varies() {
+        assert!(!grows(&[
+            100, 5_000, 5_100, 5_050, 5_000, 5_100, 5_200, 5_000
+        ]));
+        let more: Vec<_> = (0..40).map(|n| 1_000 * n).collect();
+        assert!(grows(&more));
+        assert!(!grows(&[1, 100_000]));
+    }
+
+    #[test]
+    fn the_resident_size_is_read_from_what_the_kernel_says() {
+        assert_eq!(
+            resident("Name:\tx\nVmRSS:\t    1234 kB\nThreads:\t1\n"),
+            Some(1_234)
+        );
+        assert_eq!(resident("Name:\tx\n"), None);
+    }
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    loom,
+    loom, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -38,6 +38,11 @@ const STEPS: &[Step] = &[
         run: clippy,
     },
     Step {
+        name: "deny",
+        what: "licences and sources of dependencies, where cargo-deny is installed",
+        run: deny,
+    },
+    Step {
         name: "no-std",
         what: "the parts without std",
         run: no_std,
@@ -66,6 +71,11 @@ const STEPS: &[Step] = &[
         name: "loom",
         what: "the models, quick setting",
         run: || loom::run(&loom::Options::quick()),
+    },
+    Step {
+        name: "report",
+        what: "whether docs/verification.md lists the models and mutants that there are",
+        run: report::is_current,
     },
 ];
 
@@ -149,6 +159,15 @@ fn clippy() -> Result<bool> {
         .env("RUSTFLAGS", "--cfg selvedge_loom")
         .args(["--", "-D", "warnings"]);
     succeeds(&mut modelled)
+}
+
+fn deny() -> Result<bool> {
+    let installed = cargo().args(["deny", "--version"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        println!("cargo-deny is not installed: skipped");
+        return Ok(true);
+    }
+    succeeds(cargo().args(["deny", "check", "licenses", "bans", "sources"]))
 }
 
 /// One by one, so that no feature of one member comes from another. That a crate is `no_std` then is its own

@@ -48,14 +48,6 @@ impl Package {
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
-    /// Whether a file is that of one of its integration tests, by cargo's naming.
-    pub(crate) fn is_test(&self, file: &str) -> bool {
-        self.targets.iter().any(|target| {
-            let prefix = format!("{}-", target.name);
-            target.kind.iter().any(|kind| kind == "test") && file.starts_with(&prefix)
-        })
-    }
-
     /// The root of its library.
     pub(crate) fn lib(&self) -> Option<&Path> {
         let lib = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");

@@ -536,7 +536,13 @@ impl<'a> Finder<'a> {
     fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let outer = std::mem::replace(&mut self.constant, signature.constness.is_some());
         self.within(signature.ident.to_string(), |this| {
+            let before = this.edits.len();
             this.listed(block.span().byte_range());
+            if let (true, Some(word)) = (this.edits.len() > before, &signature.constness) {
+                // No choice is made in a `const fn`, which nothing listed needs to be.
+                this.edits.push((word.span().byte_range(), String::new()));
+                this.constant = false;
+            }
             this.visit_block(block);
         });
         self.constant = outer;

@@ -2,7 +2,7 @@
 use super::sites::Site;
 use crate::loom::{self, Model, Status};
 use anyhow::{Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
     collections::HashSet,
@@ -25,7 +25,7 @@ pub(crate) struct Judge {
 }
 
 /// How a mutant ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum End {
     /// A model failed.

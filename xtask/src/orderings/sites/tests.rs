@@ -199,6 +199,21 @@ fn a_listed_change_is_found_by_its_words_and_must_be_there_once() {
 }
 
 #[test]
+fn a_function_with_a_listed_change_is_not_const() {
+    let entry = Listed {
+        site: "c/a.rs/f#off".into(),
+        find: "x + 1".into(),
+        with: "x".into(),
+    };
+    let text = "const fn f(x: u8) -> u8 { x + 1 } const fn g() {}";
+    let found = found(text, &[entry]);
+    assert_eq!(
+        found.files[0].1,
+        " fn f(x: u8) -> u8 { (if crate::__orderings::on(0) { x } else { x + 1 }) } const fn g() {}"
+    );
+}
+
+#[test]
 fn what_cannot_be_a_choice_is_said() {
     let text = "use o::Ordering::*; const fn f() { g(Acquire); } fn h() { x.fetch_add(1, if y { Acquire } else { Release }); }";
     let said = found(text, &[]).unreached;

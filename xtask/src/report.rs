@@ -1,0 +1,321 @@
+//! `cargo xtask report`: what was verified, in `docs/verification.md`.
+//!
+//! The results are kept in `docs/verification/`: those of the models and of the mutants by this command, which runs what is new or changed, the others by the
+//! commands that make them, with `--json docs/verification/NAME.json`. The page is written from them.
+use crate::{
+    loom::{self, Outcome, Status},
+    orderings::{self, Row},
+    shuttle, soak, workspace,
+};
+use anyhow::{Context, Result, ensure};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+/// Options of `cargo xtask report`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Runs no model and no mutant, but says what is missing or gone. Exit 1 if something is.
+    #[arg(long)]
+    check: bool,
+    /// Runs all models and mutants again.
+    #[arg(long, conflicts_with = "check")]
+    all: bool,
+    /// Models at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+const FOLDER: &str = "docs/verification";
+
+/// Brings the results up to date and writes the page; false when a model failed or a mutant survives.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    ensure!(options.jobs > 0, "--jobs is at least 1");
+    if options.check {
+        return is_current();
+    }
+    let (_, root) = workspace::load()?;
+    let folder = root.join(FOLDER);
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let models = models(&folder, options)?;
+    write_json(&folder, "models", &models)?;
+    let mutants = mutants(&folder, options)?;
+    write_json(&folder, "mutants", &mutants)?;
+    let page = page(&root, &folder, &models, &mutants)?;
+    let file = root.join("docs/verification.md");
+    fs::write(&file, page).with_context(|| format!("writing {}", file.display()))?;
+    let failed = models.iter().filter(|model| !model.status.passes());
+    let survived = mutants.iter().filter(|row| row.survived());
+    for model in failed.clone() {
+        println!("FAILED: {} {}", model.package, model.model);
+    }
+    for row in survived.clone() {
+        println!("SURVIVED: {} {}", row.site, row.mutant);
+    }
+    Ok(failed.count() == 0 && survived.count() == 0)
+}
+
+/// Whether the page lists the models and the mutants that there are, and no others.
+pub(crate) fn is_current() -> Result<bool> {
+    let (_, root) = workspace::load()?;
+    let folder = root.join(FOLDER);
+    let listed = |list: Vec<(String, String)>| -> BTreeSet<_> { list.into_iter().collect() };
+    let models: Vec<Outcome> = read(&folder, "models")?.unwrap_or_default();
+    let known = models
+        .into_iter()
+        .map(|model| (model.package, model.model))
+        .collect();
+    let there = loom::find(&loom::Options::all())?
+        .into_iter()
+        .map(|model| (model.package, model.name))
+        .collect();
+    let models = compare("model", &listed(known), &listed(there));
+    let known: Vec<Row> = read(&folder, "mutants")?.unwrap_or_default();
+    let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
+    let names = |rows: &[Row]| listed(rows.iter().map(name).collect());
+    let mutants = compare("mutant", &names(&known), &names(&there));
+    if !models || !mutants {
+        println!("docs/verification.md is out of date: `cargo xtask report` runs what is new");
+    }
+    Ok(models && mutants)
+}
+
+fn name(row: &Row) -> (String, String) {
+    let mutant = format!("{} -> {}", row.ordering, row.mutant);
+    (row.site.clone(), mutant)
+}
+
+fn compare(
+    what: &str,
+    listed: &BTreeSet<(String, String)>,
+    there: &BTreeSet<(String, String)>,
+) -> bool {
+    for (a, b) in there.difference(listed) {
+        println!("not listed: {what} {a} {b}");
+    }
+    for (a, b) in listed.difference(there) {
+        println!("gone: {what} {a} {b}");
+    }
+    listed == there
+}
+
+/// The models' results: those kept, and those of new models.
+fn models(folder: &Path, options: &Options) -> Result<Vec<Outcome>> {
+    let kept: Vec<Outcome> = read(folder, "models")?.unwrap_or_default();
+    let mut kept: BTreeMap<_, _> = kept
+        .into_iter()
+        .filter(|model| model.status.passes() && !options.all)
+        .map(|model| ((model.package.clone(), model.model.clone()), model))
+        .collect();
+    let (mut all, mut new) = (Vec::new(), Vec::new());
+    for model in loom::find(&loom::Options::all())? {
+        match kept.remove(&(model.package.clone(), model.name.clone())) {
+            Some(outcome) => all.push(outcome),
+            None => new.push(model),
+        }
+    }
+    all.extend(loom::run_all(
+        new,
+        options.jobs,
+        Duration::from_secs(1_800),
+    )?);
+    all.sort_by(|a, b| (&a.package, &a.model).cmp(&(&b.package, &b.model)));
+    Ok(all)
+}
+
+/// The mutants' results. A crate of which one is new runs whole: weakening one ordering may have made another one needed.
+fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
+    let kept: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
+    let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
+    let crates: BTreeSet<_> = there.iter().map(|row| row.package.clone()).collect();
+    let mut all = Vec::new();
+    for package in crates {
+        let of = |rows: &[Row]| -> Vec<Row> {
+            rows.iter()
+                .filter(|row| row.package == package)
+                .cloned()
+                .collect()
+        };
+        let (mut old, new) = (of(&kept), of(&there));
+        let same = old.iter().map(name).eq(new.iter().map(name));
+        if same && !options.all && !old.iter().any(|row| !row.is_killed()) {
+            all.append(&mut old);
+        } else {
+            println!("mutants of {package}");
+            all.extend(orderings::results(&orderings::Options::of(vec![package], false))?.rows);
+        }
+    }
+    Ok(all)
+}
+
+fn file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(name).with_extension("json")
+}
+
+/// `None` when there is no such file.
+fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
+    let file = file(folder, name);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+    let value = serde_json::from_slice(&text);
+    Ok(Some(
+        value.with_context(|| format!("reading {}", file.display()))?,
+    ))
+}
+
+fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<()> {
+    let file = file(folder, name);
+    let json = serde_json::to_string_pretty(value)? + "\n";
+    fs::write(&file, json).with_context(|| format!("writing {}", file.display()))
+}
+
+fn page(root: &Path, folder: &Path, models: &[Outcome], mutants: &[Row]) -> Result<String> {
+    let mut page = String::from(
+        "# What was verified\n\nWritten by `cargo xtask report` from `docs/verification/`. \"Verified\" means: all executions that the model checker \
+         models, for these bounded scenarios. What it can't see is listed in [sync-shim](../sync-shim/README.md), and pinned by tests.\n\n",
+    );
+    let rustc = Command::new("rustc").arg("--version").output();
+    let rustc = rustc.context("rustc --version")?.stdout;
+    writeln!(
+        page,
+        "{}, loom {}, shuttle {}.\n",
+        String::from_utf8_lossy(&rustc).trim(),
+        locked(root, "loom")?,
+        locked(root, "shuttle")?
+    )?;
+    summary(&mut page, folder, models, mutants)?;
+    let of = |bounded: bool, status: Status| {
+        models
+            .iter()
+            .filter(move |model| model.status == status && model.bound.is_some() == bounded)
+    };
+    page += "## Models without a bound\n\n| crate | model | executions |\n|---|---|---:|\n";
+    for model in of(false, Status::Ok) {
+        let Outcome {
+            package,
+            model,
+            executions,
+            ..
+        } = model;
+        writeln!(page, "| {package} | {model} | {executions} |")?;
+    }
+    page += "\n## Models with a bound on preemptions\n\n| crate | model | bound | executions |\n|---|---|---:|---:|\n";
+    for model in of(true, Status::Ok) {
+        let bound = model.bound.unwrap_or_default();
+        let Outcome {
+            package,
+            model,
+            executions,
+            ..
+        } = model;
+        writeln!(page, "| {package} | {model} | {bound} | {executions} |")?;
+    }
+    page += "\n## Models that fail, as they must\n\nEach holds a bug on purpose.\n\n| crate | model |\n|---|---|\n";
+    for model in of(false, Status::FailedAsItMust).chain(of(true, Status::FailedAsItMust)) {
+        writeln!(page, "| {} | {} |", model.package, model.model)?;
+    }
+    page += "\n## Mutants\n\nEach ordering a step weaker, each fence dropped, each exchange made a store, and the changes that `orderings.toml` lists.\n\n\
+             | site | written | mutant | |\n|---|---|---|---|\n";
+    for row in mutants {
+        let fate = row.fate().replace('|', "\\|");
+        writeln!(
+            page,
+            "| {} | {} | {} | {fate} |",
+            row.site, row.ordering, row.mutant
+        )?;
+    }
+    Ok(page)
+}
+
+fn summary(page: &mut String, folder: &Path, models: &[Outcome], mutants: &[Row]) -> Result<()> {
+    let sum = |bounded: bool| {
+        let counted = models
+            .iter()
+            .filter(|model| model.bound.is_some() == bounded);
+        counted.map(|model| model.executions).sum::<u64>()
+    };
+    let killed = mutants.iter().filter(|row| row.is_killed()).count();
+    let survived = mutants.iter().filter(|row| row.survived()).count();
+    writeln!(page, "| what | how much | command |\n|---|---|---|")?;
+    writeln!(
+        page,
+        "| models | {}: {} executions without a bound, {} with one; {} failed | `cargo xtask loom --full` |",
+        models.len(),
+        sum(false),
+        sum(true),
+        models.iter().filter(|model| !model.status.passes()).count()
+    )?;
+    writeln!(
+        page,
+        "| mutants | {}: {killed} killed, {} justified, {survived} survived | `cargo xtask orderings` |",
+        mutants.len(),
+        mutants.len() - killed - survived
+    )?;
+    if let Some(done) = read::<shuttle::Done>(folder, "shuttle")? {
+        let rows: Vec<_> = done
+            .rows
+            .iter()
+            .map(|(name, row)| format!("{name} {}", row.schedules))
+            .collect();
+        writeln!(
+            page,
+            "| random schedules, seed {} | {} | `cargo xtask shuttle --full` |",
+            done.seed,
+            rows.join(", ")
+        )?;
+    }
+    if let Some(clean) = read::<Vec<String>>(folder, "sanitize")? {
+        writeln!(
+            page,
+            "| sanitizers | {}: no report | `cargo xtask sanitize --all` |",
+            clean.join(", ")
+        )?;
+    }
+    if let Some(done) = read::<soak::Done>(folder, "soak")? {
+        writeln!(
+            page,
+            "| soak, seed {} | {:.0} minutes, {} items, memory {} to {} KiB | `cargo xtask soak --minutes {:.0}` |",
+            done.seed, done.minutes, done.items, done.memory.0, done.memory.1, done.minutes
+        )?;
+    }
+    writeln!(page)?;
+    Ok(())
+}
+
+/// A dependency's version.
+fn locked(root: &Path, name: &str) -> Result<String> {
+    let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    let lock: toml::Table = toml::from_str(&lock).context("reading Cargo.lock")?;
+    let packages = lock.get("package").and_then(|all| all.as_array());
+    let found = packages
+        .into_iter()
+        .flatten()
+        .find(|package| package.get("name").and_then(|found| found.as_str()) == Some(name));
+    let version = found.and_then(|package| package.get("version")?.as_str());
+    Ok(version
+        .with_context(|| format!("no {name} in Cargo.lock"))?
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_or_gone_makes_a_list_stale() {
+        let list = |names: &[&str]| -> BTreeSet<_> {
+            names.iter().map(|n| ("a".into(), (*n).into())).collect()
+        };
+        assert!(compare("model", &list(&["x"]), &list(&["x"])));
+        assert!(!compare("model", &list(&["x"]), &list(&["x", "y"])));
+        assert!(!compare("model", &list(&["x", "y"]), &list(&["x"])));
+    }
+}
