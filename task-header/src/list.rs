@@ -19,7 +19,7 @@ use sync_shim::{
     alloc::{Layout, alloc, dealloc},
     atomic::{
         AtomicPtr,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        Ordering::{Acquire, Relaxed, Release},
         Retire,
     },
 };
@@ -216,11 +216,11 @@ impl Links {
         let mut head = releases.head.load(Relaxed);
         loop {
             let tagged = head.map_addr(|a| a | WAKE);
-            // Ordering: AcqRel keeps the pushes so far and their links for `take` (a release
-            // sequence), and orders this before the owner's next look.
+            // Ordering: Relaxed, a read-modify-write keeps the pushes so far and their links for `take` (a release
+            // sequence). The owner's next look is at the same word.
             match releases
                 .head
-                .compare_exchange_weak(head, tagged, AcqRel, Relaxed)
+                .compare_exchange_weak(head, tagged, Relaxed, Relaxed)
             {
                 Ok(_) => break,
                 Err(now) => head = now,

@@ -377,6 +377,66 @@ fn an_orphan_is_cancelled_once() {
     });
 }
 
+/// The last waker goes while the poll that left it behind ends: whoever is last drops the future, and nobody touches the cell after that.
+///
+/// Bites: the end of a poll without Acquire.
+#[test]
+fn the_last_waker_against_pending_leaves_an_orphan() {
+    model(|| {
+        let (queue, seen, flag) = (Queue::new(), Seen::new(), Flag::new());
+        let task = crate::new_detached(Wait::new(&seen, &flag), queue.clone());
+        let other = {
+            let flag = flag.clone();
+            thread::spawn(move || drop(flag.take()))
+        };
+        drop(task.run());
+        queue.run_all();
+        other.join().unwrap();
+        drop(flag.take());
+        queue.run_all();
+        assert_eq!(seen.drops(), 1);
+    });
+}
+
+/// What came before an abort is there when the future is dropped for it, also if the task was queued already.
+///
+/// Bites: an abort with Relaxed.
+#[test]
+fn an_abort_that_submits_nothing_still_carries_what_came_before_it() {
+    /// Notes what it finds when it is dropped before its first poll.
+    struct Look(Arc<AtomicUsize>, Arc<AtomicUsize>);
+
+    impl Future for Look {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            // Too late for the abort.
+            self.1.store(1, Relaxed);
+            Poll::Ready(())
+        }
+    }
+
+    impl Drop for Look {
+        fn drop(&mut self) {
+            self.1.fetch_add(self.0.load(Relaxed), Relaxed);
+        }
+    }
+
+    model(|| {
+        let (before, found) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (task, join) = crate::new(Look(before.clone(), found.clone()), Queue::new());
+        let abort = join.abort_handle();
+        let other = thread::spawn(move || {
+            before.store(1, Relaxed);
+            abort.abort();
+        });
+        drop(task.run());
+        other.join().unwrap();
+        assert!(found.load(Relaxed) >= 1, "dropped without a look");
+        drop(join);
+    });
+}
+
 /// The join handle polls while the task completes: it gets the output or is woken.
 ///
 /// Bites: set JOIN_WAKER without looking at COMPLETE (the waker is never woken).

@@ -341,8 +341,8 @@ impl State {
             let waker = s & JOIN_WAKER != 0;
             let end = s & !(if waker { JOIN_WAKER } else { JOIN_INTEREST });
             // Ordering: Release orders the handle's accesses before the free, or before the
-            // running thread's; Acquire those of other holders, if this one is the last.
-            match self.0.compare_exchange_weak(s, end, AcqRel, Acquire) {
+            // running thread's. Those of other holders are acquired with `s`: if it shows none, none comes back. So failing acquires.
+            match self.0.compare_exchange_weak(s, end, Release, Acquire) {
                 Ok(_) if waker => return LeaveJoin::DropWaker,
                 Ok(_) => return LeaveJoin::Left(self.after_drop(end)),
                 Err(now) => s = now,
