@@ -1,16 +1,18 @@
 //! How a runtime is put together.
 use crate::{
-    Runtime,
-    blocking::Pool,
+    Runtime, UnhandledPanic, Worker,
+    blocking::{Pool, Threads},
+    core::Core,
+    hooks::Hooks,
     metrics::Counters,
     park::{Park, ThreadPark},
-    shared::{Remote, Shared},
-    worker,
+    shared::{AnyUnpark, Remote, Settings, Shared},
 };
 use coop_budget::Budget;
 use queue_spmc::ring;
-use std::{io, time::Duration};
-use sync_shim::{sync::Arc, thread};
+use std::{any::Any, io, time::Duration};
+use sync_shim::sync::Arc;
+use task_header::Id;
 
 /// Settings of a [`Runtime`].
 ///
@@ -22,12 +24,10 @@ use sync_shim::{sync::Arc, thread};
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
     workers: Option<usize>,
-    thread_name: String,
     ring_capacity: usize,
-    blocking_threads: usize,
-    blocking_keep_alive: Duration,
-    budget: Budget,
-    seed: u64,
+    settings: Settings,
+    threads: Threads,
+    hooks: Hooks,
 }
 
 impl Default for Builder {
@@ -41,12 +41,27 @@ impl Builder {
     pub fn new() -> Self {
         Self {
             workers: None,
-            thread_name: "selvedge".into(),
             ring_capacity: 256,
-            blocking_threads: 512,
-            blocking_keep_alive: Duration::from_secs(10),
-            budget: Budget::DEFAULT,
-            seed: 0x9e37_79b9_7f4a_7c15,
+            settings: Settings {
+                global_interval: 61,
+                lifo: true,
+                budget: Budget::DEFAULT,
+                seed: 0x9e37_79b9_7f4a_7c15,
+                special_spawns: false,
+                observed: false,
+                poll_times: false,
+                busy_time: false,
+            },
+            threads: Threads {
+                name: "selvedge".into(),
+                stack_size: None,
+                cap: 512,
+                keep_alive: Duration::from_secs(10),
+                cores: 0,
+                #[cfg(test)]
+                fails: None,
+            },
+            hooks: Hooks::default(),
         }
     }
 
@@ -71,7 +86,13 @@ impl Builder {
             !name.contains('\0'),
             "a thread's name holds no NUL: {name:?}"
         );
-        self.thread_name = name;
+        self.threads.name = name;
+        self
+    }
+
+    /// Bytes of each thread's stack. By default what [`std::thread`] gives.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.threads.stack_size = Some(bytes);
         self
     }
 
@@ -88,33 +109,129 @@ impl Builder {
         self
     }
 
+    /// A worker looks at the injector at every so many ticks, even if it has tasks of its own. 61 by default.
+    ///
+    /// # Panics
+    /// When `ticks` is 0.
+    pub fn global_interval(mut self, ticks: u32) -> Self {
+        assert!(ticks > 0, "an interval is at least one tick");
+        self.settings.global_interval = ticks;
+        self
+    }
+
+    /// Whether the task that was woken or spawned last runs next, ahead of its worker's others, at most three times in a row. It does by default.
+    pub fn lifo_slot(mut self, on: bool) -> Self {
+        self.settings.lifo = on;
+        self
+    }
+
     /// The most threads for blocking closures at a time. 512 by default.
     ///
     /// # Panics
     /// When `threads` is 0.
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         assert!(threads > 0, "blocking closures need a thread");
-        self.blocking_threads = threads;
+        self.threads.cap = threads;
         self
     }
 
     /// How long a thread for blocking closures waits for the next before it ends. 10 s by default.
     pub fn blocking_keep_alive(mut self, limit: Duration) -> Self {
-        self.blocking_keep_alive = limit;
+        self.threads.keep_alive = limit;
         self
     }
 
     /// Operations that a task's resources grant between two yields. 128 by default; with 0 each operation yields first and never proceeds, and
     /// [`Budget::UNLIMITED`] sets no limit.
     pub fn budget(mut self, budget: Budget) -> Self {
-        self.budget = budget;
+        self.settings.budget = budget;
         self
     }
 
     /// Seed of the order in which workers look at each other.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.settings.seed = seed;
         self
+    }
+
+    /// Whether each poll is timed, for [`Snapshot::poll_times`](crate::Snapshot::poll_times): two looks at the clock a poll. It isn't by default.
+    pub fn measure_polls(mut self, on: bool) -> Self {
+        self.settings.poll_times = on;
+        self
+    }
+
+    /// Whether workers measure how long they are awake, for [`Snapshot::busy_ns`](crate::Snapshot::busy_ns): a look at the clock a sleep, and one
+    /// every so many ticks. They don't by default.
+    pub fn measure_busy(mut self, on: bool) -> Self {
+        self.settings.busy_time = on;
+        self
+    }
+
+    /// Called by each thread of the runtime when it starts.
+    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.on_start = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by each thread of the runtime before it ends.
+    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.on_stop = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by a worker that has run out of tasks, before it sleeps. What it spawns is run.
+    pub fn on_thread_park(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.on_park = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by a worker after it has slept.
+    pub fn on_thread_unpark(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.on_unpark = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by whoever spawns a task, before it is queued.
+    pub fn on_task_spawn(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+        self.hooks.on_spawn = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by the worker before each poll of a task.
+    pub fn on_before_poll(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+        self.hooks.before_poll = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by the worker after each poll of a task.
+    pub fn on_after_poll(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+        self.hooks.after_poll = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called by the worker when a task is done: complete, panicked, aborted, or dropped by the runtime's end. By then another task may have its id.
+    /// A task that is dropped by anybody else, as a refused one, is not heard of.
+    pub fn on_task_end(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+        self.hooks.on_end = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// Called with the payload of every panic of a task, a blocking closure or a hook, by its thread. A task's goes to its handle as well.
+    pub fn on_panic(mut self, hook: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static) -> Self {
+        self.hooks.on_panic = Some(std::sync::Arc::new(hook));
+        self
+    }
+
+    /// What else is to happen after a task or a blocking closure has panicked. [`UnhandledPanic::Ignore`] by default.
+    pub fn unhandled_panic(mut self, policy: UnhandledPanic) -> Self {
+        self.hooks.policy = policy;
+        self
+    }
+
+    /// This thread of the runtime, from 0 on, is one that the system refuses.
+    #[cfg(all(test, not(selvedge_loom)))]
+    pub(crate) fn fail_at_thread(&mut self, thread: usize) {
+        self.threads.fails = Some(thread);
     }
 
     /// Starts the runtime.
@@ -122,39 +239,82 @@ impl Builder {
     /// # Errors
     /// When `SELVEDGE_WORKERS` is no positive number, or a thread can't be started; none is left
     /// behind then.
-    pub fn build(self) -> io::Result<Runtime> {
+    pub fn build(mut self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,
             None => default_workers()?,
         };
-        let pool = Pool::new(
-            &self.thread_name,
-            self.blocking_threads,
-            self.blocking_keep_alive,
-        );
-        let (mut rings, mut parks, mut remotes) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..workers {
-            let ring = ring::Worker::new(self.ring_capacity);
-            let park = ThreadPark::new();
-            remotes.push(Remote {
-                stealer: ring.stealer(),
-                unpark: park.unparker(),
-                counters: Counters::new(),
-            });
-            rings.push(ring);
-            parks.push(park);
+        self.threads.cores = workers;
+        let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
+        for (core, park) in cores {
+            core.park.set(Some(park));
+            shared.remotes[core.index].lent.offer(core);
         }
-        let shared = Arc::new(Shared::new(remotes, Arc::new(pool), self.budget));
-        let mut runtime = Runtime::assemble(shared.clone());
-        for (index, (ring, park)) in rings.into_iter().zip(parks).enumerate() {
-            let shared = shared.clone();
-            let seed = self.seed;
-            let thread = thread::Builder::new()
-                .name(format!("{}-{index}", self.thread_name))
-                .spawn(move || worker::run(shared, index, ring, park, seed))?;
-            runtime.adopt(thread);
+        let mut runtime = Runtime::new_of(shared.clone());
+        for index in 0..workers {
+            match Pool::start_worker(&shared.blocking, &shared, index) {
+                Ok(thread) => runtime.adopt(thread),
+                Err(error) => {
+                    for remote in &shared.remotes[index..] {
+                        drop(remote.lent.take());
+                    }
+                    return Err(error); // The drop waits for the others.
+                }
+            }
         }
         Ok(runtime)
+    }
+
+    /// Makes a runtime without worker threads, and a [`Worker`] for each of `parks`, to be driven by the caller's own loops. How many
+    /// were asked for is ignored. Threads for blocking closures are started as needed.
+    ///
+    /// # Panics
+    /// When `parks` is empty.
+    ///
+    /// ```
+    /// let (runtime, workers) = selvedge::Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
+    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    /// drop(runtime);
+    /// thread.join().unwrap();
+    /// ```
+    pub fn build_driven<P: Park>(
+        self,
+        parks: impl IntoIterator<Item = P>,
+    ) -> (Runtime, Vec<Worker<P>>) {
+        let parks: Vec<_> = parks.into_iter().collect();
+        assert!(!parks.is_empty(), "a runtime needs a worker");
+        let (shared, cores) = self.assemble(parks);
+        let workers = cores
+            .into_iter()
+            .map(|(core, park)| Worker::new(core, park));
+        let workers = workers.collect();
+        (Runtime::new_of(shared), workers)
+    }
+
+    fn assemble<P: Park>(self, parks: Vec<P>) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
+        let mut settings = self.settings;
+        settings.special_spawns = self.hooks.observe_spawns();
+        settings.observed = self.hooks.observe_polls() || settings.poll_times;
+        let rings: Vec<_> = parks
+            .iter()
+            .map(|_| ring::Worker::new(self.ring_capacity))
+            .collect();
+        let remotes = rings.iter().zip(&parks).map(|(ring, park)| {
+            let counters = Counters::new(settings.poll_times);
+            Remote::new(ring.stealer(), AnyUnpark::of(park.unparker()), counters)
+        });
+        let remotes = remotes.collect();
+        let hooks = Arc::new(self.hooks);
+        let pool = Arc::new(Pool::new(self.threads, hooks.clone()));
+        let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
+        let cores = rings.into_iter().zip(parks).enumerate();
+        let cores = cores.map(|(index, (ring, park))| {
+            let core = Core::new(shared.clone(), index, ring, park.unparker());
+            (Box::new(core), park)
+        });
+        let cores = cores.collect();
+        (shared, cores)
     }
 }
 

@@ -1,204 +1,128 @@
 //! What a thread knows of the runtime it is in: as one of its workers, or by `block_on`.
+//!
+//! | | `CORE` | `ENTERED` |
+//! |---|---|---|
+//! | a worker | its core | nothing |
+//! | in `block_on` | null | the runtime, blocking refused |
+//! | in a closure of `spawn_blocking`, or under an `EnterGuard` | null | the runtime, blocking allowed |
+//! | in a closure of `block_in_place` | null | the runtime, blocking allowed |
+//! | in the rest of that poll, if the core was taken over meanwhile | null | the runtime, blocking refused |
 use crate::{
     Handle,
-    shared::{Scheduler, Shared, Task},
+    core::Core,
+    shared::{Scheduler, Task},
 };
 use coop_budget::{Exhausted, OnExhausted};
-use queue_spmc::ring;
 use std::{
     cell::{Cell, RefCell},
-    future::Future,
-    ptr::NonNull,
+    ptr,
     task::Waker,
 };
 use sync_shim::sync::Arc;
-use task_header::{JoinHandle, WakeKind};
+use task_header::{Owned, WakeKind};
 
 sync_shim::thread_local! {
-    static WORKER: Cell<Option<NonNull<Local>>> = const { Cell::new(None) };
-    static ENTERED: RefCell<Option<Entered>> = RefCell::new(None);
+    static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
+    static ENTERED: RefCell<Option<Entered>> = const { RefCell::new(None) };
 }
 
 /// The runtime of a thread that is no worker.
 #[derive(Clone)]
 struct Entered {
     handle: Handle,
-    /// False inside `block_on`, whose future would be held up.
+    /// False where a future would be held up.
     may_block: bool,
 }
 
-/// The queues of a worker, which its own tasks reach from inside a poll.
-pub(crate) struct Local {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) index: usize,
-    /// The task that runs next: the one woken or spawned last. Private to the worker.
-    slot: Cell<Option<Task>>,
-    /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
-    forced: Cell<bool>,
-    /// Borrowed for one queue operation at a time, none of which runs user code.
-    ring: RefCell<ring::Worker<Task>>,
+/// Makes this thread a worker for as long as it lives, or until a task gives the core away.
+pub(crate) struct Seat {
+    outer: *const Core,
 }
 
-impl Local {
-    pub(crate) fn new(shared: Arc<Shared>, index: usize, ring: ring::Worker<Task>) -> Self {
+impl Seat {
+    /// # Safety
+    /// The core is good until the seat is dropped, or until it was given away by [`give`].
+    pub(crate) unsafe fn take(core: *const Core) -> Self {
         Self {
-            shared,
-            index,
-            slot: Cell::new(None),
-            forced: Cell::new(false),
-            ring: RefCell::new(ring),
+            outer: CORE.with(|at| at.replace(core)),
         }
-    }
-
-    /// A task that its waker, or its parent, wants to run soon: to the slot. What was there goes
-    /// behind the others, and only then is there something for a thief.
-    #[inline]
-    pub(crate) fn push_next(&self, task: Task) {
-        if let Some(displaced) = self.slot.replace(Some(task)) {
-            self.push_back(displaced);
-            self.shared.notify();
-        }
-    }
-
-    /// A new task, to the slot; once the runtime is closing it is cancelled here.
-    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let (task, join) = task_header::new(future, Scheduler::of(&self.shared));
-        self.accept(task);
-        join
-    }
-
-    /// As [`spawn`](Self::spawn), without a handle.
-    pub(crate) fn spawn_detached<F>(&self, future: F)
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        self.accept(task_header::new_detached(
-            future,
-            Scheduler::of(&self.shared),
-        ));
-    }
-
-    #[inline]
-    fn accept(&self, task: Task) {
-        if self.shared.is_closing() {
-            drop(task);
-        } else {
-            self.counters().spawned.add(1);
-            self.push_next(task);
-        }
-    }
-
-    /// A task that is to run after the others. The caller notifies.
-    #[inline]
-    pub(crate) fn push_back(&self, task: Task) {
-        let mut ring = self.ring.borrow_mut();
-        if ring.spare_capacity() == 0 {
-            self.counters().overflows.add(1);
-        }
-        ring.push_or_overflow(task, &self.shared.injector);
-    }
-
-    /// A task that yielded, or was woken in its poll, goes behind the others. With ring and slot empty it
-    /// is taken up again by this worker next, so nobody is woken for it.
-    #[inline]
-    pub(crate) fn requeue(&self, task: Task) {
-        let alone = self.is_empty();
-        self.push_back(task);
-        if !alone {
-            self.shared.notify();
-        }
-    }
-
-    /// Whether slot and ring are empty.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        let slot = self.slot.take();
-        let empty = slot.is_none();
-        self.slot.set(slot);
-        empty && self.ring.borrow().is_empty()
-    }
-
-    /// Whether an exhausted budget ended a poll since this was last asked.
-    #[inline]
-    pub(crate) fn was_forced(&self) -> bool {
-        self.forced.take()
-    }
-
-    #[inline]
-    pub(crate) fn take_slot(&self) -> Option<Task> {
-        self.slot.take()
-    }
-
-    #[inline]
-    pub(crate) fn pop(&self) -> Option<Task> {
-        self.ring.borrow_mut().pop()
-    }
-
-    #[inline]
-    pub(crate) fn with_ring<R>(&self, f: impl FnOnce(&mut ring::Worker<Task>) -> R) -> R {
-        f(&mut self.ring.borrow_mut())
-    }
-
-    #[inline]
-    pub(crate) fn counters(&self) -> &crate::metrics::Counters {
-        &self.shared.remotes[self.index].counters
     }
 }
 
-impl OnExhausted for Local {
+impl Drop for Seat {
+    fn drop(&mut self) {
+        CORE.with(|at| at.set(self.outer));
+    }
+}
+
+/// This thread's core if it is a worker.
+///
+/// # Safety
+/// What this gives is not used after a call of user code in which a task may give the core away.
+#[inline]
+pub(crate) unsafe fn core<'a>() -> Option<&'a Core> {
+    let core = CORE.try_with(Cell::get).ok()?;
+    // SAFETY: null, or good by the `Seat`'s contract for as long as it is there; only `give` takes it away.
+    unsafe { core.as_ref() }
+}
+
+/// Runs `f` on this thread's core if it is a worker.
+///
+/// `f` runs no code of users, while a task may give the core away.
+#[inline]
+pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
+    // SAFETY: `f` calls no such code.
+    unsafe { core() }.map(f)
+}
+
+/// The list that a task is kept in after its poll, if this thread is a worker still.
+#[inline]
+pub(crate) fn owned<'a>() -> Option<&'a mut Owned<Scheduler>> {
+    // SAFETY: the poll is over, and the list is not used after what user code its end calls.
+    let core = unsafe { core() }?;
+    // SAFETY: the poll is over, and what ends a run doesn't use the list across user code.
+    Some(unsafe { core.owned() })
+}
+
+/// Takes the core off this thread, if its task may give it away.
+pub(crate) fn give() -> Option<Box<Core>> {
+    if !with_core(|core| core.lendable.get())? {
+        return None;
+    }
+    let core = CORE.with(|at| at.replace(ptr::null()));
+    // SAFETY: a core that may be given away was made from a box by its thread's loop, which looks here
+    // before it uses it again.
+    Some(unsafe { Box::from_raw(core.cast_mut()) })
+}
+
+/// Makes this thread the worker again that it was.
+pub(crate) fn give_back(core: Box<Core>) {
+    CORE.with(|at| at.set(Box::into_raw(core)));
+}
+
+/// What an exhausted budget does: there is one of it for all threads.
+pub(crate) struct OnWorker;
+
+impl OnExhausted for OnWorker {
     /// A task that is woken in its poll goes behind the others already.
     fn defer(&self, waker: &Waker) {
         waker.wake_by_ref();
     }
 
-    fn forced_yield(&self, _: Exhausted) {
-        self.counters().forced_yields.add(1);
-        self.forced.set(true);
+    fn forced_yield(&self, why: Exhausted) {
+        with_core(|core| core.forced_yield(why));
     }
-}
-
-/// Makes this thread a worker for the length of `f`.
-pub(crate) fn as_worker<R>(local: &Local, f: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            WORKER.with(|worker| worker.set(None));
-        }
-    }
-    WORKER.with(|worker| worker.set(Some(NonNull::from(local))));
-    let _leave = Leave;
-    f()
-}
-
-/// Runs `f` on this thread's queues if it is a worker.
-#[inline]
-pub(crate) fn with_worker<R>(f: impl FnOnce(&Local) -> R) -> Option<R> {
-    let local = WORKER.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: `as_worker` sets it for as long as it borrows the `Local`, which is never moved or
-    // borrowed mutably in that time.
-    Some(f(unsafe { local.as_ref() }))
 }
 
 /// Queues a task with this thread's worker, or gives it back if it has none of that runtime.
 #[inline]
 pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
     let mut task = Some(task);
-    with_worker(|local| {
-        if scheduler.is(&local.shared)
+    with_core(|core| {
+        if scheduler.is(&core.shared)
             && let Some(task) = task.take()
         {
-            match why {
-                WakeKind::Wake => local.push_next(task),
-                _ => {
-                    local.push_back(task);
-                    local.shared.notify();
-                }
-            }
+            core.schedule(task, why);
         }
     });
     task
@@ -210,50 +134,62 @@ pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Optio
 /// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
 pub(crate) fn enter<R>(handle: &Handle, f: impl FnOnce() -> R) -> R {
     assert!(
-        with_worker(|_| ()).is_none(),
+        with_core(|_| ()).is_none(),
         "block_on was called by a task: it would block a worker; await the future instead"
     );
-    let nested = ENTERED.with(|at| at.borrow().as_ref().is_some_and(|at| !at.may_block));
     assert!(
-        !nested,
+        may_block() != Some(false),
         "block_on was called inside block_on: await the future instead"
     );
-    within(
-        Entered {
-            handle: handle.clone(),
-            may_block: false,
-        },
-        f,
-    )
+    let _within = Within::enter(handle.clone(), false);
+    f()
 }
 
-/// Enters a runtime for the length of `f`, a closure that may block.
-pub(crate) fn enter_blocking<R>(handle: Handle, f: impl FnOnce() -> R) -> R {
-    within(
-        Entered {
-            handle,
-            may_block: true,
-        },
-        f,
-    )
+/// Whether blocking is allowed in the runtime that this thread is in as no worker.
+pub(crate) fn may_block() -> Option<bool> {
+    let may_block = |at: &RefCell<Option<Entered>>| at.borrow().as_ref().map(|at| at.may_block);
+    ENTERED.try_with(may_block).ok().flatten()
 }
 
-fn within<R>(entered: Entered, f: impl FnOnce() -> R) -> R {
-    struct Leave(Option<Entered>);
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            let outer = self.0.take();
-            let inner = ENTERED.with(|entered| entered.replace(outer));
-            drop(inner); // The last handle may free the runtime: not under the borrow.
+/// A thread in a runtime, as no worker.
+pub(crate) struct Within {
+    outer: Option<Entered>,
+}
+
+impl Within {
+    pub(crate) fn enter(handle: Handle, may_block: bool) -> Self {
+        let inner = Some(Entered { handle, may_block });
+        Self {
+            outer: ENTERED.with(|at| at.replace(inner)),
         }
     }
-    let _leave = Leave(ENTERED.with(|outer| outer.replace(Some(entered))));
-    f()
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        let outer = self.outer.take();
+        let inner = ENTERED.with(|at| at.replace(outer));
+        drop(inner); // The last handle may free the runtime: not under the borrow.
+    }
+}
+
+/// Out of the runtime that a poll without its core was in.
+pub(crate) fn leave() {
+    drop(Within { outer: None });
+}
+
+/// Allows or forbids blocking from here on.
+pub(crate) fn set_may_block(may_block: bool) {
+    ENTERED.with(|at| {
+        if let Some(at) = at.borrow_mut().as_mut() {
+            at.may_block = may_block;
+        }
+    });
 }
 
 /// The runtime that this thread is in.
 pub(crate) fn current() -> Option<Handle> {
-    with_worker(|local| Handle::new(local.shared.clone())).or_else(|| {
+    with_core(|core| Handle::new(core.shared.clone())).or_else(|| {
         ENTERED
             .try_with(|entered| entered.borrow().as_ref().map(|at| at.handle.clone()))
             .ok()
@@ -261,49 +197,10 @@ pub(crate) fn current() -> Option<Handle> {
     })
 }
 
-/// Spawns a task on the current runtime; see [`Runtime::spawn`](crate::Runtime::spawn). By a task
-/// it costs one allocation and no read-modify-write, and a `SeqCst` fence if it displaces another
-/// from the LIFO slot.
-///
-/// # Panics
-/// Outside a runtime.
-pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let mut future = Some(future);
-    with_worker(|local| local.spawn(take(&mut future)))
-        .unwrap_or_else(|| Handle::current().spawn(take(&mut future)))
-}
-
-/// Spawns a task that nobody waits for on the current runtime. Costs as [`spawn`] does.
-///
-/// # Panics
-/// Outside a runtime.
-pub fn spawn_detached<F>(future: F)
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let mut future = Some(future);
-    with_worker(|local| local.spawn_detached(take(&mut future)))
-        .unwrap_or_else(|| Handle::current().spawn_detached(take(&mut future)));
-}
-
-fn take<F>(future: &mut Option<F>) -> F {
-    future.take().expect("a future is spawned once")
-}
-
-/// Runs `f` on the current runtime's threads for blocking work; see
-/// [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
-///
-/// # Panics
-/// Outside a runtime.
-pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
-where
-    F: FnOnce() -> R + Send + 'static,
-    R: Send + 'static,
-{
-    Handle::current().spawn_blocking(f)
+/// Whether this thread is one that a runtime's end would wait for, or that must not wait: it polls futures.
+pub(crate) fn must_not_wait_for(handle: &Handle) -> bool {
+    let own = |other: &Handle| Arc::ptr_eq(handle.shared(), other.shared());
+    with_core(|_| ()).is_some()
+        || may_block() == Some(false)
+        || current().is_some_and(|current| own(&current))
 }

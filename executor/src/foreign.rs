@@ -10,6 +10,7 @@
 //! - A thread enters its record into the registry before the push, when the task that it holds
 //!   still keeps the runtime up.
 //! - A thread's cache of its record holds the registry too, so that an address is not mistaken for another's.
+use crate::metrics::Counter;
 use std::{cell::Cell, ptr::NonNull};
 use sync_shim::{
     atomic::{
@@ -22,13 +23,21 @@ use sync_shim::{
 
 /// The records of one runtime.
 pub(crate) struct Registry {
-    records: Mutex<Vec<Arc<Record>>>,
+    records: Mutex<Records>,
+}
+
+struct Records {
+    live: Vec<Arc<Record>>,
+    /// What the others have counted.
+    schedules: u64,
 }
 
 /// One thread's announcements to one runtime.
 struct Record {
     /// Whether a push and its notification are under way.
     busy: AtomicBool,
+    /// Announcements so far.
+    schedules: Counter,
 }
 
 sync_shim::thread_local! {
@@ -39,7 +48,10 @@ sync_shim::thread_local! {
 impl Registry {
     pub(crate) fn new() -> Self {
         Self {
-            records: Mutex::new(Vec::new()),
+            records: Mutex::new(Records {
+                live: Vec::new(),
+                schedules: 0,
+            }),
         }
     }
 
@@ -63,6 +75,7 @@ impl Registry {
         };
         // Ordering: Relaxed, the push publishes it.
         mine.1.busy.store(true, Relaxed);
+        mine.1.schedules.add(1);
         let busy = Busy(Some(mine));
         push();
         drop(busy);
@@ -71,17 +84,30 @@ impl Registry {
     fn add(&self) -> Arc<Record> {
         let record = Arc::new(Record {
             busy: AtomicBool::new(false),
+            schedules: Counter::new(),
         });
         let mut records = self.records.lock();
+        let Records { live, schedules } = &mut *records;
         // The others are of threads that are gone, or have turned to another runtime.
-        records.retain(|record| Arc::strong_count(record) > 1);
-        records.push(record.clone());
+        live.retain(|record| {
+            let used = Arc::strong_count(record) > 1;
+            *schedules += if used { 0 } else { record.schedules.get() };
+            used
+        });
+        live.push(record.clone());
         record
+    }
+
+    /// Announcements so far.
+    pub(crate) fn schedules(&self) -> u64 {
+        let records = self.records.lock();
+        let live = records.live.iter().map(|record| record.schedules.get());
+        records.schedules + live.sum::<u64>()
     }
 
     /// Waits until every thread that has pushed a task which is complete by now is done notifying.
     pub(crate) fn wait(&self) {
-        let records: Vec<_> = self.records.lock().clone();
+        let records: Vec<_> = self.records.lock().live.clone();
         for record in records {
             // Ordering: Acquire pairs with the drop of `Busy`: the runtime is freed after it.
             while record.busy.load(Acquire) {

@@ -2,15 +2,24 @@
 use crate::{
     Snapshot, block_on,
     blocking::Pool,
-    context::{self, with_worker},
-    shared::{Scheduler, Shared},
+    context::{self, Within},
+    shared::Shared,
+    unhandled::overhear,
 };
-use std::{fmt, future::Future};
+use std::{fmt, future::Future, marker::PhantomData};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
 /// Spawns tasks on a runtime from anywhere. It doesn't keep the runtime running: a spawn after its
 /// end gives a handle whose task is cancelled.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let handle = runtime.handle().clone();
+/// let other = std::thread::spawn(move || handle.block_on(handle.spawn(async { 7 })));
+/// assert_eq!(other.join().unwrap().unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -39,41 +48,24 @@ impl Handle {
         context::current()
     }
 
-    /// Spawns a task; see [`Runtime::spawn`](crate::Runtime::spawn).
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let mut future = Some(future);
-        self.on_own_worker(|local| local.spawn(future.take().expect("spawned once")))
-            .unwrap_or_else(|| {
-                let future = future.take().expect("spawned once");
-                let (task, join) = task_header::new(future, Scheduler::of(&self.shared));
-                self.shared.inject(task);
-                join
-            })
-    }
-
-    /// Spawns a task that nobody waits for; see [`Runtime::spawn`](crate::Runtime::spawn).
-    pub fn spawn_detached<F>(&self, future: F)
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let mut future = Some(future);
-        self.on_own_worker(|local| local.spawn_detached(future.take().expect("spawned once")))
-            .unwrap_or_else(|| {
-                let future = future.take().expect("spawned once");
-                self.shared.inject(task_header::new_detached(
-                    future,
-                    Scheduler::of(&self.shared),
-                ));
-            });
-    }
-
-    fn on_own_worker<R>(&self, f: impl FnOnce(&context::Local) -> R) -> Option<R> {
-        with_worker(|local| Arc::ptr_eq(&local.shared, &self.shared).then(|| f(local))).flatten()
+    /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
+    /// Guards are dropped in reverse order.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let task = {
+    ///     let _entered = runtime.enter();
+    ///     selvedge::spawn(async { 7 })
+    /// };
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enter(&self) -> EnterGuard<'_> {
+        EnterGuard {
+            _within: Within::enter(self.clone(), context::may_block().unwrap_or(true)),
+            handle: PhantomData,
+            stays: PhantomData,
+        }
     }
 
     /// Runs `f` on a thread for blocking work; see [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
@@ -84,7 +76,9 @@ impl Handle {
     {
         let handle = self.clone();
         Pool::spawn(&self.shared.blocking, move || {
-            context::enter_blocking(handle, f)
+            let hooks = handle.shared.hooks.clone();
+            let _within = Within::enter(handle, true);
+            overhear(&hooks, f)
         })
     }
 
@@ -93,7 +87,8 @@ impl Handle {
     /// # Panics
     /// When the thread is in a runtime already, or the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        context::enter(self, || block_on::block_on(future))
+        let budget = self.shared.settings.budget;
+        context::enter(self, || block_on::block_on(budget, future))
     }
 
     /// What the runtime has done so far.
@@ -107,5 +102,20 @@ impl fmt::Debug for Handle {
         f.debug_struct("Handle")
             .field("workers", &self.shared.remotes.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// A thread in a runtime; see [`Handle::enter`].
+#[must_use = "the thread leaves the runtime when this is dropped"]
+pub struct EnterGuard<'a> {
+    _within: Within,
+    handle: PhantomData<&'a Handle>,
+    /// It is to be dropped by its thread.
+    stays: PhantomData<*mut ()>,
+}
+
+impl fmt::Debug for EnterGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EnterGuard")
     }
 }

@@ -3,8 +3,8 @@
 use sync_shim::{
     CachePadded,
     atomic::{
-        AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        AtomicU64, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
         Retire, fence,
     },
     thread,
@@ -25,6 +25,8 @@ fn sleeping(counts: u64) -> u64 {
 pub struct Idle {
     /// `searching` in the low half, `sleeping` in the high half.
     counts: CachePadded<AtomicU64>,
+    /// The watcher's index and 1, or 0.
+    watcher: CachePadded<AtomicUsize>,
     /// A bit a worker: set by itself, cleared by whoever wakes it.
     masks: Box<[AtomicU64]>,
     workers: u64,
@@ -51,6 +53,7 @@ impl Idle {
         );
         Self {
             counts: CachePadded::new(AtomicU64::new(0)),
+            watcher: CachePadded::new(AtomicUsize::new(0)),
             masks: (0..workers.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
@@ -87,14 +90,21 @@ impl Idle {
         }
     }
 
-    /// Takes a bit for a reservation. There is one (rule 2), though others may get in between.
+    /// Takes a bit for a reservation. There is one (rule 2), though others may get in between. The watcher's comes last of its mask.
     fn take_any(&self) -> usize {
+        // Ordering: Relaxed, a preference.
+        let watcher = self.watcher.load(Relaxed).wrapping_sub(1);
         loop {
             for (i, mask) in self.masks.iter().enumerate() {
                 // Ordering: Relaxed, the exchange below confirms what was read.
                 let mut bits = mask.load(Relaxed);
                 while bits != 0 {
-                    let bit = bits & bits.wrapping_neg();
+                    let others = match watcher {
+                        at if at / 64 == i => bits & !(1 << (at % 64)),
+                        _ => bits,
+                    };
+                    let from = if others != 0 { others } else { bits };
+                    let bit = from & from.wrapping_neg();
                     // Ordering: AcqRel, so that the sleeper's look at its bit sees the reservation too.
                     match mask.compare_exchange_weak(bits, bits & !bit, AcqRel, Relaxed) {
                         Ok(_) => return i * 64 + bit.trailing_zeros() as usize,
@@ -133,6 +143,9 @@ impl Idle {
 
     /// Announces that `worker` will sleep. It must now look at every queue once more, a retry counting as work, and
     /// then either park or [`wake_self`](Self::wake_self). Two read-modify-writes and a fence.
+    ///
+    /// # Panics
+    /// When there is no such worker.
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
         // Ordering: AcqRel, as all changes of the masks; published by the count below.
@@ -150,6 +163,9 @@ impl Idle {
     }
 
     /// A sleeper takes itself back; it counts as searching afterwards. Two read-modify-writes.
+    ///
+    /// # Panics
+    /// When there is no such worker.
     pub fn wake_self(&self, worker: usize) -> Woken {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed, the exchange below confirms what was read.
@@ -188,15 +204,42 @@ impl Idle {
 
     /// After a park: whether a notifier chose this worker, which then counts as searching. Else it
     /// sleeps on, or takes itself back. A load.
+    ///
+    /// # Panics
+    /// When there is no such worker.
     pub fn was_notified(&self, worker: usize) -> bool {
         let (mask, bit) = self.mask(worker);
         // Ordering: Acquire pairs with `take_any`.
         mask.load(Acquire) & bit == 0
     }
 
+    /// Makes a sleeper the watcher, unless there is one. A load, and a read-modify-write if it becomes that.
+    pub fn try_watch(&self, worker: usize) -> bool {
+        // Ordering: Acquire and Release, from watcher to watcher: the next one sees what the last one did.
+        !self.is_watched()
+            && self
+                .watcher
+                .compare_exchange(0, worker + 1, AcqRel, Relaxed)
+                .is_ok()
+    }
+
+    /// The watcher leaves.
+    pub fn leave_watch(&self) {
+        // Ordering: Release, as in `try_watch`.
+        self.watcher.store(0, Release);
+    }
+
+    /// Whether there is a watcher. A load of a line that changes when one comes or goes.
+    pub fn is_watched(&self) -> bool {
+        // Ordering: Relaxed: who reads it late calls for a watcher once too often, or relies on one that is about to leave, which looks
+        // once more after a while.
+        self.watcher.load(Relaxed) != 0
+    }
+
     /// Just before it is freed: nobody may notify any more.
     pub(crate) fn retire(&mut self) {
         self.counts.retire();
+        self.watcher.retire();
         self.masks.iter_mut().for_each(Retire::retire);
     }
 

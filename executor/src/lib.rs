@@ -1,26 +1,38 @@
 #![doc = include_str!("../README.md")]
 
+mod block_in_place;
 mod block_on;
 mod blocking;
 mod builder;
 mod context;
+mod core;
 mod foreign;
 mod handle;
+mod hooks;
 pub mod idle;
+mod lend;
 mod metrics;
 pub mod park;
 mod runtime;
 mod shared;
+mod sleep;
+mod slot;
+mod spawn;
+mod unhandled;
+mod watch;
 mod worker;
 mod yield_now;
 
+pub use block_in_place::block_in_place;
 pub use builder::Builder;
-pub use context::{spawn, spawn_blocking, spawn_detached};
 pub use coop_budget::Budget;
-pub use handle::Handle;
-pub use metrics::Snapshot;
+pub use handle::{EnterGuard, Handle};
+pub use hooks::UnhandledPanic;
+pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 pub use runtime::Runtime;
+pub use spawn::{spawn, spawn_blocking, spawn_detached};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
+pub use worker::{Tick, Worker};
 pub use yield_now::{YieldNow, yield_now};
 
 #[cfg(test)]

@@ -1,67 +1,183 @@
 //! What a runtime counts. A worker writes its own counters, with plain stores to lines of its own.
 use crate::shared::Shared;
-use std::fmt;
+use std::{fmt, time::Duration};
 use sync_shim::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A number that one thread writes and any may read.
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
     /// By the one writer. No read-modify-write.
+    #[inline]
     pub(crate) fn add(&self, n: u64) {
-        // Ordering: Relaxed twice, a count by its only writer.
-        let now = self.0.load(Relaxed);
+        // Ordering: Relaxed, a count by its only writer.
+        let now = self.get();
         // Ordering: as above.
         self.0.store(now + n, Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         // Ordering: Relaxed, a snapshot.
         self.0.load(Relaxed)
+    }
+}
+
+/// How many polls took how long: a bucket for each power of two of nanoseconds.
+///
+/// ```
+/// let runtime = selvedge::Builder::new().workers(1).measure_polls(true).build()?;
+/// for _ in 0..2 {
+///     runtime.block_on(runtime.spawn(async {})).unwrap();
+/// }
+/// let polls = runtime.metrics().poll_times;
+/// assert!(polls.count() >= 1); // The last poll may be just about to be counted.
+/// assert!(polls.quantile(1.0).unwrap() > std::time::Duration::ZERO);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PollTimes {
+    /// Bucket `i` counts the polls of less than 2ⁱ ns that are in no bucket before. Empty unless asked for.
+    pub buckets: Vec<u64>,
+}
+
+/// The last bucket is everything from 2³⁸ ns, four and a half minutes, on.
+const BUCKETS: usize = 40;
+
+fn bucket(took: Duration) -> usize {
+    let bits = 64 - (took.as_nanos() as u64).leading_zeros();
+    (bits as usize).min(BUCKETS - 1)
+}
+
+impl PollTimes {
+    /// Polls in all buckets.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// A time that this part of the polls, from 0 to 1, did not reach: the end of a bucket, so at most twice the truth. `None` without polls.
+    pub fn quantile(&self, part: f64) -> Option<Duration> {
+        let count = self.count();
+        let wanted = ((count as f64 * part).ceil() as u64).clamp(1, count.max(1));
+        let mut before = 0;
+        let at = self.buckets.iter().position(|polls| {
+            before += polls;
+            before >= wanted
+        })?;
+        Some(Duration::from_nanos(1 << at))
+    }
+
+    fn add(&mut self, counters: &[Counter]) {
+        self.buckets
+            .resize(counters.len().max(self.buckets.len()), 0);
+        for (bucket, counter) in self.buckets.iter_mut().zip(counters) {
+            *bucket += counter.get();
+        }
     }
 }
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// A worker's counters.
-        pub(crate) struct Counters { $(pub(crate) $name: Counter),* }
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+            poll_times: Box<[Counter]>,
+        }
 
         impl Counters {
-            pub(crate) fn new() -> Self {
-                Self { $($name: Counter::new()),* }
+            pub(crate) fn new(poll_times: bool) -> Self {
+                let buckets = if poll_times { BUCKETS } else { 0 };
+                Self {
+                    $($name: Counter::new(),)*
+                    poll_times: (0..buckets).map(|_| Counter::new()).collect(),
+                }
             }
         }
 
-        /// What a runtime has done so far, summed over its workers. A snapshot of a running one
-        /// may be a little uneven.
+        /// What one worker has done so far.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[non_exhaustive]
+        pub struct WorkerSnapshot {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Tasks in its ring.
+            pub ring_depth: u64,
+        }
+
+        /// What a runtime has done so far: sums over its workers, what others did, and each worker's own.
+        ///
+        /// Taking one costs the workers nothing. That of a running one may be a little uneven. Its `Display` is a line of words and numbers.
+        ///
+        /// ```
+        /// let runtime = selvedge::Builder::new().workers(1).build()?;
+        /// runtime.block_on(runtime.spawn(async {})).unwrap();
+        /// let metrics = runtime.metrics();
+        /// assert_eq!((metrics.spawned, metrics.polls), (1, 1));
+        /// assert!(metrics.to_string().starts_with("workers 1, spawned 1"));
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Snapshot {
-            /// Worker threads.
+            /// Workers.
             pub workers: u64,
-            $($(#[$doc])* pub $name: u64),*
+            $($(#[$doc])* pub $name: u64,)*
+            /// Tasks that were spawned and are not done.
+            pub live: u64,
+            /// Wakes of tasks by threads that are no workers.
+            pub remote_schedules: u64,
+            /// Tasks in the injector. Those that were pushed since a worker last looked may count as one.
+            pub injector_depth: u64,
+            /// Threads that are not workers: they run closures that block, or wait for such.
+            pub blocking_threads: u64,
+            /// Of these, those that wait.
+            pub blocking_idle: u64,
+            /// Closures that wait for a thread.
+            pub blocking_queue: u64,
+            /// How long polls took, if the builder asked for it.
+            pub poll_times: PollTimes,
+            /// Each worker's own.
+            pub per_worker: Vec<WorkerSnapshot>,
         }
 
         impl Snapshot {
             pub(crate) fn of(shared: &Shared) -> Self {
                 let mut sum = Self { workers: shared.remotes.len() as u64, ..Self::default() };
                 for remote in &shared.remotes {
-                    $(sum.$name += remote.counters.$name.get();)*
+                    let counters = &remote.own.counters;
+                    let own = WorkerSnapshot {
+                        $($name: counters.$name.get(),)*
+                        ring_depth: remote.stealer.len() as u64,
+                    };
+                    $(sum.$name += own.$name;)*
+                    sum.poll_times.add(&counters.poll_times);
+                    sum.per_worker.push(own);
                 }
-                // Ordering: Relaxed, a snapshot.
-                sum.spawned += shared.spawned_outside.load(Relaxed);
+                sum.add_shared(shared);
                 sum
             }
         }
 
         impl fmt::Display for Snapshot {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let numbers = [
+                    $((stringify!($name), self.$name),)*
+                    ("live", self.live),
+                    ("remote_schedules", self.remote_schedules),
+                    ("injector_depth", self.injector_depth),
+                    ("blocking_threads", self.blocking_threads),
+                    ("blocking_idle", self.blocking_idle),
+                    ("blocking_queue", self.blocking_queue),
+                ];
                 write!(f, "workers {}", self.workers)?;
-                $(write!(f, ", {} {}", stringify!($name).replace('_', " "), self.$name)?;)*
+                for (name, number) in numbers {
+                    write!(f, ", {} {number}", name.replace('_', " "))?;
+                }
                 Ok(())
             }
         }
@@ -71,8 +187,12 @@ macro_rules! counters {
 counters! {
     /// Tasks spawned.
     spawned,
+    /// Tasks that are done: completed, panicked, aborted or dropped.
+    ended,
     /// Polls of tasks.
     polls,
+    /// Wakes of tasks by the worker.
+    local_schedules,
     /// Tasks run from the LIFO slot.
     lifo_hits,
     /// Tasks taken from the injector.
@@ -81,6 +201,8 @@ counters! {
     steals,
     /// Tasks in those batches.
     stolen,
+    /// Tasks taken from a LIFO slot whose worker's poll was long.
+    slots_stolen,
     /// Pushes that found the ring full.
     overflows,
     /// Searches through the other workers.
@@ -89,4 +211,35 @@ counters! {
     forced_yields,
     /// Times that a worker went to sleep.
     parks,
+    /// Sleeps that a notification ended.
+    unparks,
+    /// Wake-ups for nothing.
+    false_wakes,
+    /// Nanoseconds awake, up to the last sleep. Zero unless asked for.
+    busy_ns,
+}
+
+impl Counters {
+    pub(crate) fn poll_took(&self, time: Duration) {
+        if let Some(counter) = self.poll_times.get(bucket(time)) {
+            counter.add(1);
+        }
+    }
+}
+
+impl Snapshot {
+    /// What is no worker's own.
+    fn add_shared(&mut self, shared: &Shared) {
+        // Ordering: Relaxed, a snapshot.
+        self.spawned += shared.spawned_outside.load(Relaxed);
+        // Ordering: as above.
+        self.ended += shared.ended_outside.load(Relaxed);
+        self.live = self.spawned.saturating_sub(self.ended);
+        self.remote_schedules = shared.foreign.schedules();
+        self.injector_depth = shared.injector.len() as u64;
+        let pool = shared.blocking.counts();
+        self.blocking_threads = pool.threads;
+        self.blocking_idle = pool.idle;
+        self.blocking_queue = pool.queue;
+    }
 }

@@ -28,9 +28,10 @@ fn bounded(preemptions: usize) -> Model {
 
 /// Waits for a task on a thread of the model.
 fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
-    crate::block_on::block_on(poll_fn(move |cx: &mut Context<'_>| {
-        Pin::new(&mut task).poll(cx)
-    }))
+    crate::block_on::block_on(
+        crate::Budget::DEFAULT,
+        poll_fn(move |cx: &mut Context<'_>| Pin::new(&mut task).poll(cx)),
+    )
 }
 
 /// A spawn from outside against the worker that falls asleep: it runs.

@@ -1,6 +1,6 @@
 //! A runtime: its worker threads and their end.
 use crate::{Builder, Handle, Snapshot, context, shared::Shared};
-use std::{fmt, future::Future, io};
+use std::{fmt, future::Future, io, time::Duration};
 use sync_shim::{sync::Arc, thread};
 use task_header::JoinHandle;
 
@@ -8,7 +8,8 @@ use task_header::JoinHandle;
 ///
 /// Dropping it refuses further spawns, drops the future of every task that is left, on a worker,
 /// and waits for the threads; closures of [`spawn_blocking`](Self::spawn_blocking) that have begun
-/// are waited for, the others dropped. Dropped by one of its own tasks it does the same without waiting.
+/// are waited for, the others dropped. Where waiting would hold up a future (dropped by a task, of its own or of another runtime, or inside `block_on`), and in its own blocking
+/// closures, it does the same without waiting, as [`shutdown_background`](Self::shutdown_background).
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -26,6 +27,8 @@ use task_header::JoinHandle;
 pub struct Runtime {
     handle: Handle,
     threads: Vec<thread::JoinHandle<()>>,
+    /// Whether its end was seen to.
+    over: bool,
 }
 
 impl Runtime {
@@ -37,10 +40,11 @@ impl Runtime {
         Builder::new().build()
     }
 
-    pub(crate) fn assemble(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new_of(shared: Arc<Shared>) -> Self {
         Self {
             handle: Handle::new(shared),
             threads: Vec::new(),
+            over: false,
         }
     }
 
@@ -93,27 +97,70 @@ impl Runtime {
         self.handle.block_on(future)
     }
 
+    /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
+    pub fn enter(&self) -> crate::EnterGuard<'_> {
+        self.handle.enter()
+    }
+
     /// What the runtime has done so far.
     pub fn metrics(&self) -> Snapshot {
         self.handle.metrics()
+    }
+
+    /// As a drop, but waits no longer than `limit`. Whether all threads have ended by then; those that have not go on until they have, and
+    /// keep what they need.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let runtime = selvedge::Builder::new().workers(1).build()?;
+    /// runtime.spawn_blocking(|| std::thread::sleep(Duration::from_secs(3)));
+    /// # std::thread::sleep(Duration::from_millis(50));
+    /// assert!(!runtime.shutdown_timeout(Duration::from_millis(10)));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_timeout(mut self, limit: Duration) -> bool {
+        self.end(Some(limit))
+    }
+
+    /// As a drop, but waits for nothing.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_secs(3)));
+    /// runtime.shutdown_background();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_background(mut self) {
+        self.end(Some(Duration::ZERO));
+    }
+
+    fn end(&mut self, limit: Option<Duration>) -> bool {
+        self.over = true;
+        let shared = self.handle.shared();
+        shared.close();
+        let threads = std::mem::take(&mut self.threads);
+        // A thread can't wait for itself, nor may it where that holds up a future: each has what it needs to end alone.
+        let limit = if context::must_not_wait_for(&self.handle) {
+            Some(Duration::ZERO)
+        } else {
+            limit
+        };
+        let ended = shared.blocking.wait(limit);
+        if ended {
+            for thread in threads {
+                // A worker's own panic has been printed; there is nobody to give it to.
+                let _ = thread.join();
+            }
+        }
+        ended
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let shared = self.handle.shared();
-        shared.close();
-        shared.blocking.close();
-        let inside = context::with_worker(|local| Arc::ptr_eq(&local.shared, shared)) == Some(true)
-            || shared.blocking.is_current();
-        if inside {
-            return; // A thread can't wait for itself; each holds what it needs to end alone.
+        if !self.over {
+            self.end(None);
         }
-        for thread in self.threads.drain(..) {
-            // A worker's own panic has been printed; there is nobody to give it to.
-            let _ = thread.join();
-        }
-        shared.blocking.wait();
     }
 }
 

@@ -9,24 +9,31 @@
 //! 2. After the push, the task may complete at once, and the runtime with it. A worker of this
 //!    runtime goes on all the same with its own counted `Shared`; any other thread has announced
 //!    itself in its [`foreign`](crate::foreign) record, which the workers await before they leave.
+//! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
+//!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
 use crate::{
     blocking::Pool,
     context,
+    core::Core,
     foreign::Registry,
+    hooks::Hooks,
     idle::Idle,
+    lend::Lent,
     metrics::Counters,
     park::{ThreadUnpark, Unpark},
+    slot::Slot,
 };
+use ::core::ptr::NonNull;
 use coop_budget::Budget;
-use core::ptr::NonNull;
 use queue_global::Injector;
 use queue_spmc::ring::Stealer;
+use std::any::Any;
 use sync_shim::{
     CachePadded,
     atomic::{
         AtomicBool, AtomicU64,
-        Ordering::{Acquire, Relaxed, Release},
-        Retire,
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        Retire, fence,
     },
     sync::Arc,
 };
@@ -35,35 +42,106 @@ use task_header::{Node, Notified, Schedule, WakeKind};
 /// A task of this executor, queued.
 pub(crate) type Task = Notified<Scheduler>;
 
+/// What a builder has settled for the workers.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Ticks between looks at the injector while there is other work.
+    pub(crate) global_interval: u32,
+    /// Whether there is a LIFO slot.
+    pub(crate) lifo: bool,
+    pub(crate) budget: Budget,
+    pub(crate) seed: u64,
+    /// Whether anything looks at spawns, or at panics.
+    pub(crate) special_spawns: bool,
+    /// Whether anything looks at polls: hooks, or a clock.
+    pub(crate) observed: bool,
+    pub(crate) poll_times: bool,
+    pub(crate) busy_time: bool,
+}
+
 /// What all workers share.
 pub(crate) struct Shared {
     pub(crate) injector: Injector<Node<Scheduler>>,
     pub(crate) idle: Idle,
-    pub(crate) remotes: Box<[CachePadded<Remote>]>,
+    pub(crate) remotes: Box<[Arc<Remote>]>,
     pub(crate) blocking: Arc<Pool>,
     pub(crate) foreign: Arc<Registry>,
-    pub(crate) budget: Budget,
+    pub(crate) settings: CachePadded<Settings>,
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
+    pub(crate) ended_outside: AtomicU64,
     closing: CachePadded<AtomicBool>,
 }
 
 /// What the others see of a worker.
 pub(crate) struct Remote {
     pub(crate) stealer: Stealer<Task>,
-    pub(crate) unpark: ThreadUnpark,
+    pub(crate) unpark: AnyUnpark,
+    /// Where its core is while nobody runs it.
+    pub(crate) lent: Lent<Core>,
+    pub(crate) own: CachePadded<Own>,
+}
+
+/// What a worker alone writes, but for thieves at the slot.
+pub(crate) struct Own {
+    pub(crate) slot: Slot<Node<Scheduler>>,
     pub(crate) counters: Counters,
 }
 
+/// How a worker is woken.
+pub(crate) enum AnyUnpark {
+    Thread(ThreadUnpark),
+    Other(Box<dyn Fn() + Send + Sync>),
+}
+
+impl AnyUnpark {
+    /// That of a thread is called straight.
+    pub(crate) fn of<U: Unpark>(unpark: U) -> Self {
+        match (&unpark as &dyn Any).downcast_ref::<ThreadUnpark>() {
+            Some(thread) => Self::Thread(thread.clone()),
+            None => Self::Other(Box::new(move || unpark.unpark())),
+        }
+    }
+
+    pub(crate) fn unpark(&self) {
+        match self {
+            Self::Thread(thread) => thread.unpark(),
+            Self::Other(unpark) => unpark(),
+        }
+    }
+}
+
+impl Remote {
+    pub(crate) fn new(stealer: Stealer<Task>, unpark: AnyUnpark, counters: Counters) -> Arc<Self> {
+        Arc::new(Self {
+            stealer,
+            unpark,
+            lent: Lent::new(),
+            own: CachePadded::new(Own {
+                slot: Slot::new(),
+                counters,
+            }),
+        })
+    }
+}
+
 impl Shared {
-    pub(crate) fn new(remotes: Vec<Remote>, blocking: Arc<Pool>, budget: Budget) -> Self {
+    pub(crate) fn new(
+        remotes: Vec<Arc<Remote>>,
+        blocking: Arc<Pool>,
+        settings: Settings,
+        hooks: Arc<Hooks>,
+    ) -> Self {
         Self {
             injector: Injector::new(),
             idle: Idle::new(remotes.len()),
-            remotes: remotes.into_iter().map(CachePadded::new).collect(),
+            remotes: remotes.into(),
             blocking,
             foreign: Arc::new(Registry::new()),
-            budget,
+            settings: CachePadded::new(settings),
+            hooks,
             spawned_outside: CachePadded::new(AtomicU64::new(0)),
+            ended_outside: AtomicU64::new(0),
             closing: CachePadded::new(AtomicBool::new(false)),
         }
     }
@@ -75,13 +153,40 @@ impl Shared {
         }
     }
 
+    /// Whether slots are watched at all: there is somebody to rob and somebody to do it.
+    pub(crate) fn watches_slots(&self) -> bool {
+        self.settings.lifo && self.remotes.len() > 1
+    }
+
+    /// After a worker has filled its empty slot. Two loads while there is a watcher.
+    pub(crate) fn call_watcher(&self) {
+        if !self.idle.is_watched() && self.watches_slots() && self.idle.counts().1 > 0 {
+            self.notify();
+        }
+    }
+
     /// Queues a task that was spawned by a thread that is no worker of this runtime.
     pub(crate) fn inject(&self, task: Task) {
-        // Ordering: Relaxed, a count.
-        self.spawned_outside.fetch_add(1, Relaxed);
         // A refused task is dropped here, which cancels it.
         if self.injector.push(task).is_ok() {
+            // Ordering: Relaxed, a count.
+            self.spawned_outside.fetch_add(1, Relaxed);
             self.notify();
+        }
+    }
+
+    /// Queues a task that its poll has left without a worker: the core went to another thread. Costs a fence beyond the push.
+    ///
+    /// Once the runtime closes, the workers may have gone: then what is queued ends here.
+    pub(crate) fn take_in(&self, task: Task) {
+        self.injector.requeue(task);
+        self.notify();
+        // Ordering: SeqCst pairs with the fence in `Core::end`: a worker that has seen the close sees the task, or this thread the close.
+        fence(SeqCst);
+        if self.is_closing() {
+            while let Some(task) = self.injector.pop() {
+                drop(task);
+            }
         }
     }
 
@@ -93,6 +198,7 @@ impl Shared {
         for remote in &self.remotes {
             remote.unpark.unpark();
         }
+        self.blocking.close();
     }
 
     /// Whether the workers are to end. A load of a line that is written once.
@@ -105,6 +211,13 @@ impl Shared {
     pub(crate) fn has_work(&self) -> bool {
         !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
     }
+
+    /// Whether a worker has a task in its slot.
+    pub(crate) fn has_filled_slot(&self) -> bool {
+        self.remotes
+            .iter()
+            .any(|remote| !remote.own.slot.is_empty())
+    }
 }
 
 impl Drop for Shared {
@@ -112,6 +225,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.idle.retire();
         self.spawned_outside.retire();
+        self.ended_outside.retire();
     }
 }
 

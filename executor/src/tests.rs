@@ -1,5 +1,7 @@
 //! The executor end to end, on real threads.
-use crate::{Builder, Handle, Runtime, spawn, spawn_blocking, spawn_detached, yield_now};
+use crate::{
+    Builder, Handle, Runtime, UnhandledPanic, spawn, spawn_blocking, spawn_detached, yield_now,
+};
 use futures::{channel::oneshot, executor::block_on, future::join_all};
 use std::{
     future::{Future, pending, poll_fn},
@@ -11,6 +13,10 @@ use std::{
     task::Poll,
     time::Duration,
 };
+
+mod blocks;
+mod ends;
+mod fairness;
 
 fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()
@@ -32,77 +38,6 @@ fn five_spawns_of_one_task_run_last_first_then_in_order() {
     });
     block_on(parent).unwrap();
     assert_eq!(*seen.lock().unwrap(), [5, 1, 2, 3, 4]);
-}
-
-#[test]
-fn two_tasks_that_wake_each_other_let_a_third_run_within_three_slot_polls() {
-    let runtime = workers(1);
-    let polls = Arc::new(AtomicUsize::new(0));
-    let counted = polls.clone();
-    let at_third = runtime.block_on(async move {
-        let task = spawn(async move {
-            let slots: [Arc<Mutex<Option<std::task::Waker>>>; 2] = Default::default();
-            let stop = Arc::new(AtomicBool::new(false));
-            let both = [0, 1].map(|me| {
-                let (slots, polls, stop) = (slots.clone(), polls.clone(), stop.clone());
-                spawn(poll_fn(move |cx| {
-                    if stop.load(SeqCst) {
-                        return Poll::Ready(());
-                    }
-                    polls.fetch_add(1, SeqCst);
-                    *slots[me].lock().unwrap() = Some(cx.waker().clone());
-                    if let Some(other) = slots[1 - me].lock().unwrap().take() {
-                        other.wake();
-                    }
-                    Poll::Pending
-                }))
-            });
-            for _ in 0..20 {
-                yield_now().await;
-            }
-            let before = counted.load(SeqCst);
-            yield_now().await;
-            let between = counted.load(SeqCst) - before;
-            stop.store(true, SeqCst);
-            for slot in &slots {
-                if let Some(waker) = slot.lock().unwrap().take() {
-                    waker.wake();
-                }
-            }
-            let _ = both.map(|task| task.abort());
-            between
-        });
-        task.await.unwrap()
-    });
-    assert!(
-        (1..=8).contains(&at_third),
-        "{at_third} polls between two of the third's"
-    );
-}
-
-#[test]
-fn a_task_in_the_injector_runs_within_61_ticks_of_a_saturated_worker() {
-    let runtime = workers(1);
-    let stop = Arc::new(AtomicBool::new(false));
-    let ticks = Arc::new(AtomicUsize::new(0));
-    for _ in 0..2 {
-        let (stop, ticks) = (stop.clone(), ticks.clone());
-        runtime.spawn_detached(async move {
-            while !stop.load(SeqCst) {
-                ticks.fetch_add(1, SeqCst);
-                yield_now().await;
-            }
-        });
-    }
-    while ticks.load(SeqCst) < 1_000 {
-        std::thread::yield_now();
-    }
-    let counted = ticks.clone();
-    let before = ticks.load(SeqCst);
-    let waited = block_on(runtime.spawn(async move { counted.load(SeqCst) })).unwrap() - before;
-    stop.store(true, SeqCst);
-    // Some ticks pass between the reading of the count and the push.
-    assert!(waited < 61 * 200, "{waited} ticks");
 }
 
 #[test]

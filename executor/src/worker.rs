@@ -1,283 +1,346 @@
-//! A worker: one thread's loop over its queues.
-//!
-//! Work is found in this order: every 61st tick, and after a poll that an exhausted budget ended, a fair share of the injector; the LIFO slot; the ring; a fair share of
-//! the injector; half of another's ring, from a random start; the injector again. Then sleep,
-//! announced and looked over once more as [`idle`](crate::idle) asks.
+//! A worker's loop: find a task, run it and what it puts into the slot, else sleep.
 //!
 //! The slot's task runs next after the one that filled it, in the same budget, at most three times
-//! in a row; then it goes behind the others. The slot is private: a task in it waits, at worst,
-//! for the poll in progress.
+//! in a row; then it goes behind the others.
+//!
+//! A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So nothing here holds on to it across a poll: the
+//! thread's own [`context`](crate::context) says after each whether it is a worker still.
 use crate::{
-    block_on::unpark_waker,
-    context::{self, Local},
-    idle::Woken,
-    park::{Park, ThreadPark},
-    shared::{Scheduler, Shared, Task},
+    Handle,
+    context::{self, OnWorker, Seat, with_core},
+    core::Core,
+    park::Park,
+    shared::{Shared, Task},
+    sleep::Patience,
 };
 use coop_budget::{Budget, Turns};
-use queue_spmc::ring::{self, Steal, StealLimit};
-use sync_shim::{hint, sync::Arc};
-use task_header::{Owned, Ran};
-
-/// Ticks between looks at the injector while there is other work. Prime, so that it falls in with
-/// no pattern of the tasks'.
-const GLOBAL_INTERVAL: u32 = 61;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+use sync_shim::atomic::Ordering::Relaxed;
+use task_header::{Id, Ran};
 
 /// Polls of the slot in a row.
 const LIFO_CAP: u32 = 3;
 
-/// The whole life of a worker's thread.
-pub(crate) fn run(
-    shared: Arc<Shared>,
-    index: usize,
-    ring: ring::Worker<Task>,
-    mut park: ThreadPark,
-    seed: u64,
-) {
-    let owned = Owned::new(unpark_waker(park.unparker()));
-    let budget = shared.budget;
-    let local = Local::new(shared, index, ring);
-    // Odd multiples of an odd number: never 0, and different for each worker.
-    let random = (seed | 1).wrapping_mul(2 * index as u64 + 1);
-    let work = |turns: &Turns<'_>| {
-        let mut worker = Worker {
-            local: &local,
-            owned,
-            park: &mut park,
-            turns,
-            budget,
-            tick: 0,
-            searching: false,
-            random,
+/// A thread of the runtime is a worker until the runtime ends, or until a task gives the core away.
+pub(crate) fn drive(core: Box<Core>) {
+    let shared = core.shared.clone();
+    core.lendable.set(true);
+    core.clock_in();
+    let core = Box::into_raw(core);
+    // SAFETY: it is freed below, after the seat.
+    let seat = unsafe { Seat::take(core) };
+    let ended = coop_budget::with_turns(&OnWorker, |turns| work(&shared, turns));
+    if !ended {
+        return context::leave();
+    }
+    drop(seat);
+    shared.foreign.wait();
+    // SAFETY: made from a box above, and it is still this thread's.
+    drop(unsafe { Box::from_raw(core) });
+}
+
+/// Whether it has come to the end, or lost the core.
+fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
+    loop {
+        // SAFETY: used up to the run of a task, which may give the core away.
+        let Some(core) = (unsafe { context::core() }) else {
+            return false;
         };
-        while !local.shared.is_closing() {
-            match worker.next() {
-                Some(task) => worker.run(task),
-                None => worker.sleep(),
+        if shared.is_closing() {
+            if core.hold(Core::end) {
+                return true;
             }
+            core.hold(Core::wait_in_thread);
+        } else if let Some(task) = core.next().or_else(|| core.hold(Core::sleep_in_thread)) {
+            run::<true>(shared, turns, task);
         }
-        worker.end();
-    };
-    context::as_worker(&local, || coop_budget::with_turns(&local, work));
-    local.shared.foreign.wait();
+    }
 }
 
-/// What the loop has to itself. The queues, which a running task reaches too, are in [`Local`].
-struct Worker<'a> {
-    local: &'a Local,
-    owned: Owned<Scheduler>,
-    park: &'a mut ThreadPark,
-    turns: &'a Turns<'a>,
-    budget: Budget,
-    tick: u32,
-    searching: bool,
-    random: u64,
-}
+impl Core {
+    /// Runs what may be user code outside of a poll: the core stays here.
+    #[cold]
+    pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+        let lendable = self.lendable.replace(false);
+        let result = f(self);
+        self.lendable.set(lendable);
+        result
+    }
 
-impl Worker<'_> {
+    /// The future of a queued task was dropped.
+    pub(crate) fn ended(&self, task: Id) {
+        self.own().counters.ended.add(1);
+        self.shared.hooks.tell(&self.shared.hooks.on_end, task);
+    }
+
+    fn sleep_in_thread(&self) -> Option<Task> {
+        let mut park = self.park.take()?;
+        let task = self.sleep(&mut park, Patience::Endless);
+        self.park.set(Some(park));
+        task
+    }
+
+    fn wait_in_thread(&self) {
+        if let Some(mut park) = self.park.take() {
+            self.sleep_until_release(&mut park, None);
+            self.park.set(Some(park));
+        }
+    }
+
     #[inline]
-    fn next(&mut self) -> Option<Task> {
-        self.tick = self.tick.wrapping_add(1);
-        if self.tick.is_multiple_of(GLOBAL_INTERVAL) {
-            self.owned.drain();
-            if let Some(task) = self.take_share() {
-                return Some(task);
-            }
-        }
-        if self.local.was_forced()
-            && let Some(task) = self.take_share()
-        {
-            return Some(task);
-        }
-        if let Some(task) = self.local.take_slot() {
-            self.local.counters().lifo_hits.add(1);
-            return Some(task);
-        }
-        self.local
-            .pop()
-            .or_else(|| self.take_share())
-            .or_else(|| self.search())
-    }
-
-    /// A fair share of the injector: one to run, the others to the ring.
-    fn take_share(&mut self) -> Option<Task> {
-        let shared = &self.local.shared;
-        let waiting = shared.injector.len();
-        if waiting == 0 {
-            return None;
-        }
-        let share = waiting / shared.remotes.len() + 1;
-        let room = self.local.with_ring(|ring| ring.spare_capacity());
-        let mut batch = shared.injector.pop_n(share.min(room / 2 + 1));
-        let first = batch.pop_front()?;
-        self.local.counters().injected.add(1 + batch.len() as u64);
-        while let Some(task) = batch.pop_front() {
-            self.local.push_back(task);
-        }
-        // What is in the ring, also from before, waits for this one now.
-        if !self.searching && !self.local.is_empty() {
-            shared.notify();
-        }
-        Some(first)
-    }
-
-    /// Looks through the other workers, if few enough do.
-    fn search(&mut self) -> Option<Task> {
-        let shared = &self.local.shared;
-        let workers = shared.remotes.len();
-        if workers == 1 {
-            return None;
-        }
-        if !self.searching && !shared.idle.try_search() {
-            return None;
-        }
-        self.searching = true;
-        self.local.counters().searches.add(1);
-        let start = self.next_random() as usize % workers;
-        let others = (0..workers)
-            .map(|i| (start + i) % workers)
-            .filter(|&i| i != self.local.index);
-        for other in others {
-            // A thief in mid-copy is gone after one copy; it may be preempted, so not for ever.
-            for _ in 0..4 {
-                let stolen = self.local.with_ring(|ring| {
-                    shared.remotes[other]
-                        .stealer
-                        .steal_into_and_pop(ring, StealLimit::Half)
-                });
-                match stolen {
-                    Steal::Success { first, moved } => {
-                        self.local.counters().steals.add(1);
-                        self.local.counters().stolen.add(moved as u64);
-                        return Some(first);
-                    }
-                    Steal::Retry => hint::spin_loop(),
-                    Steal::Empty => break,
-                }
-            }
-        }
-        self.take_share()
-    }
-
-    fn next_random(&mut self) -> u64 {
-        // Marsaglia's xorshift64.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
-
-    /// The searcher has found work: the last one to do so wakes another if there is more.
-    #[inline]
-    fn leave_search(&mut self) {
-        if std::mem::replace(&mut self.searching, false)
-            && self.local.shared.idle.stop_searching()
-            && self.local.shared.has_work()
-        {
-            self.local.shared.notify();
-        }
-    }
-
-    /// Runs a task, and what it puts into the slot.
-    #[inline]
-    fn run(&mut self, task: Task) {
+    fn begin_run(&self) -> (Budget, bool) {
         self.leave_search();
-        let turns = self.turns;
-        turns.run(self.budget, || {
-            self.poll(task);
-            for _ in 0..LIFO_CAP {
-                if !coop_budget::has_remaining() {
-                    break;
-                }
-                let Some(next) = self.local.take_slot() else {
-                    return;
-                };
-                self.local.counters().lifo_hits.add(1);
-                self.poll(next);
+        (self.budget, self.observed)
+    }
+
+    #[inline]
+    fn take_slot(&self) -> Option<Task> {
+        let task = self.own().slot.take()?;
+        self.own().counters.lifo_hits.add(1);
+        Some(task)
+    }
+}
+
+/// Runs a task, and what it puts into the slot. A copy for each kind of worker, so that it is part of the loop.
+///
+/// The thread is a worker when it is called.
+#[inline]
+fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, task: Task) {
+    let begun = with_core(Core::begin_run);
+    let (budget, observed) = begun.unwrap_or((Budget::DEFAULT, true));
+    turns.run(budget, || {
+        let (mut task, mut left) = (task, LIFO_CAP);
+        loop {
+            if observed {
+                observed_poll(shared, task);
+            } else {
+                poll(shared, task);
             }
-            if let Some(last) = self.local.take_slot() {
-                self.local.requeue(last);
+            if left == 0 || !coop_budget::has_remaining() {
+                break;
+            }
+            left -= 1;
+            match with_core(Core::take_slot).flatten() {
+                Some(next) => task = next,
+                None => return,
+            }
+        }
+        with_core(|core| {
+            if let Some(last) = core.own().slot.take() {
+                core.requeue(last);
             }
         });
-    }
+    });
+}
 
-    #[inline]
-    fn poll(&mut self, task: Task) {
-        self.local.counters().polls.add(1);
-        match self.owned.run(task) {
-            Ran::Complete | Ran::Pending => {}
-            Ran::Notified(task) => self.local.requeue(task),
+#[inline(always)]
+fn poll(shared: &Shared, task: Task) {
+    with_core(|core| core.own().counters.polls.add(1));
+    match task.run_in(context::owned) {
+        Ran::Pending => {}
+        Ran::Complete => count_end(shared),
+        Ran::Notified(task) => requeue(shared, task),
+    }
+}
+
+/// A poll that hooks or a clock look at.
+#[cold]
+fn observed_poll(shared: &Shared, task: Task) {
+    let (id, hooks) = (task.id(), &shared.hooks);
+    let held = |hook| {
+        let lendable = with_core(|core| core.lendable.replace(false));
+        hooks.tell(hook, id);
+        with_core(|core| core.lendable.set(lendable == Some(true)));
+    };
+    held(&hooks.before_poll);
+    with_core(|core| core.own().counters.polls.add(1));
+    let begun = shared.settings.poll_times.then(Instant::now);
+    let ran = task.run_in(|| {
+        if let Some(begun) = begun {
+            with_core(|core| core.own().counters.poll_took(begun.elapsed()));
+        }
+        context::owned()
+    });
+    held(&hooks.after_poll);
+    match ran {
+        Ran::Pending => {}
+        Ran::Complete => {
+            count_end(shared);
+            held(&hooks.on_end);
+        }
+        Ran::Notified(task) => requeue(shared, task),
+    }
+}
+
+#[inline]
+fn count_end(shared: &Shared) {
+    if with_core(|core| core.own().counters.ended.add(1)).is_none() {
+        // Ordering: Relaxed, a count.
+        shared.ended_outside.fetch_add(1, Relaxed);
+    }
+}
+
+#[inline]
+fn requeue(shared: &Shared, task: Task) {
+    // SAFETY: for this call, which runs no user code.
+    match unsafe { context::core() } {
+        Some(core) => core.requeue(task),
+        None => shared.take_in(task),
+    }
+}
+
+/// What a [`Worker::tick`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a worker that is ticked while it is idle or has ended spins"]
+pub enum Tick {
+    /// It ran a task, and up to three more that followed from it.
+    Ran,
+    /// There is nothing to run: [`park`](Worker::park), or do something else for a while.
+    Idle,
+    /// The runtime has ended, and this worker's tasks are gone. It will say nothing else from now on.
+    Ended,
+}
+
+/// A worker that somebody else's loop drives, made by [`Builder::build_driven`](crate::Builder::build_driven).
+///
+/// It is what the runtime's own threads are, less the loop: `tick` while it says [`Tick::Ran`], `park` when it is idle, stop when it has ended.
+/// What is to happen beside tasks (timers, I/O, a user interface) goes into the [`Park`] or between the ticks. In its tasks
+/// [`block_in_place`](crate::block_in_place()) gives no worker away.
+///
+/// One that is dropped before it has ended shuts its runtime down, and drops the futures of its tasks. Those that are in others' hands at that moment end there; their
+/// memory, and the runtime's, is not freed.
+///
+/// ```
+/// use selvedge::{Builder, Tick, park::ThreadPark};
+///
+/// let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+/// let task = runtime.spawn(async { 6 * 7 });
+/// let mut worker = workers.remove(0);
+/// while !task.is_finished() {
+///     match worker.tick() {
+///         Tick::Ran => {}
+///         Tick::Idle => worker.park(),
+///         Tick::Ended => break,
+///     }
+/// }
+/// drop(runtime);
+/// worker.run(); // Until the end, which is near.
+/// ```
+pub struct Worker<P: Park> {
+    core: Box<Core>,
+    park: P,
+    /// What the last sleep has found.
+    found: Option<Task>,
+    ended: bool,
+}
+
+impl<P: Park> Worker<P> {
+    pub(crate) fn new(core: Box<Core>, park: P) -> Self {
+        Self {
+            core,
+            park,
+            found: None,
+            ended: false,
         }
     }
 
-    /// Sleeps until notified, unless there is work after all. Either way it goes on as a searcher.
-    fn sleep(&mut self) {
-        self.owned.drain();
-        let shared = &self.local.shared;
-        let me = self.local.index;
-        shared.idle.sleep(me, self.searching);
-        self.searching = true;
-        if shared.has_work() || shared.is_closing() {
-            self.wake_self();
+    /// Runs what is next.
+    pub fn tick(&mut self) -> Tick {
+        if self.ended {
+            return Tick::Ended;
+        }
+        // SAFETY: the core is good for as long as this is borrowed, and not given away: it is not lendable.
+        let _seat = unsafe { Seat::take(&raw const *self.core) };
+        let shared = &self.core.shared;
+        if let Some(task) = self.found.take() {
+            self.core.push_back(task);
+        }
+        if shared.is_closing() {
+            if !self.core.end() {
+                return Tick::Idle;
+            }
+            self.ended = true;
+            shared.foreign.wait();
+            return Tick::Ended;
+        }
+        let Some(task) = self.core.next() else {
+            return Tick::Idle;
+        };
+        coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, task));
+        Tick::Ran
+    }
+
+    /// Waits until there may be something to do, or until the [`Park`] returns for a reason of its own. At once, if there is.
+    pub fn park(&mut self) {
+        self.park_for(None);
+    }
+
+    /// As [`park`](Self::park), for as long as `limit` at most.
+    pub fn park_timeout(&mut self, limit: Duration) {
+        self.park_for(Some(limit));
+    }
+
+    fn park_for(&mut self, limit: Option<Duration>) {
+        if self.ended || self.found.is_some() {
             return;
         }
-        self.local.counters().parks.add(1);
+        if self.core.shared.is_closing() {
+            self.core.sleep_until_release(&mut self.park, limit);
+        } else {
+            self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
+        }
+    }
+
+    /// Drives it until the runtime ends, in a loop of the usual kind.
+    pub fn run(mut self) {
         loop {
-            self.park.park();
-            if shared.idle.was_notified(me) {
-                return;
-            }
-            if shared.is_closing() || self.owned.has_releases() || shared.has_work() {
-                self.wake_self();
-                return;
+            match self.tick() {
+                Tick::Ran => {}
+                Tick::Idle => self.park(),
+                Tick::Ended => return,
             }
         }
     }
 
-    /// Takes itself out of the sleepers, as a searcher.
-    fn wake_self(&mut self) {
-        match self.local.shared.idle.wake_self(self.local.index) {
-            // A token may be left in the parker: it costs a turn of the next sleep's loop.
-            Woken::BySelf | Woken::ByNotifier => {}
-        }
+    /// The way in which it waits.
+    pub fn park_mut(&mut self) -> &mut P {
+        &mut self.park
     }
 
-    /// Drops the futures of this worker's tasks and of all that are queued, until its own list is empty.
-    fn end(&mut self) {
-        self.owned.close();
-        loop {
-            self.leave_search();
-            self.owned.cancel_all();
-            while let Some(task) = self.local.take_slot().or_else(|| self.local.pop()) {
-                self.owned.cancel(task);
-            }
-            while let Some(task) = self.local.shared.injector.pop() {
-                self.owned.cancel(task);
-            }
-            self.owned.drain();
-            if self.owned.is_empty()
-                && self.local.shared.injector.is_empty()
-                && self.local.is_empty()
-            {
-                return;
-            }
-            self.sleep_until_release();
+    /// A way into its runtime.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.core.shared.clone())
+    }
+}
+
+impl<P: Park> Drop for Worker<P> {
+    fn drop(&mut self) {
+        let shared = self.core.shared.clone();
+        if self.ended {
+            return;
+        }
+        shared.close();
+        // SAFETY: as in `tick`.
+        let _seat = unsafe { Seat::take(&raw const *self.core) };
+        if let Some(task) = self.found.take() {
+            self.core.push_back(task);
+        }
+        if self.core.end() {
+            shared.foreign.wait();
+        } else {
+            // Tasks in others' hands name it.
+            std::mem::forget(shared);
         }
     }
+}
 
-    /// Waits for a task of this worker that is in another's hands: it comes over the injector or
-    /// the release stack.
-    fn sleep_until_release(&mut self) {
-        let shared = &self.local.shared;
-        let me = self.local.index;
-        shared.idle.sleep(me, self.searching);
-        self.searching = true;
-        if shared.injector.is_empty() && self.local.is_empty() && !self.owned.has_releases() {
-            self.park.park();
-            if shared.idle.was_notified(me) {
-                return;
-            }
-        }
-        self.wake_self();
+impl<P: Park> fmt::Debug for Worker<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("index", &self.core.index)
+            .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,93 @@
+//! A task that blocks where it is, while another thread goes on as its worker.
+//!
+//! 1. The core is offered to whoever takes it, and a thread of the pool is asked to: beyond the pool's cap if need be, since one that blocks takes its place.
+//! 2. When the closure is done, the thread takes the core back if it is still on offer, and goes on as before.
+//! 3. Else it ends the poll without a core: wakes and spawns go to the injector, and so does the task if it is to run again. One that
+//!    waits and is in no list yet is queued once more, so that a worker lists it; one that is done and is in a list goes over that list's release stack.
+//!    The budget is the thread's, and so stays with the poll.
+//! 4. After that the thread is one of the pool's.
+use crate::{
+    Handle,
+    blocking::Pool,
+    context::{self, Within},
+    shared::Shared,
+};
+use sync_shim::sync::Arc;
+
+/// Runs a closure that blocks, in the middle of a task, and lets another thread be the worker meanwhile.
+///
+/// The task itself waits: what runs beside it in the same task (by `join!`, say) is held up. Prefer
+/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away costs two read-modify-writes, a lock and
+/// the wake of a thread; a closure that is done before that thread is up to it keeps the worker.
+///
+/// Where nothing is to be given away it just runs the closure: outside of a runtime, in `block_on`, in a closure that may block anyway. In a hook, in a
+/// future that is dropped because its runtime ends, and in a worker that is driven by hand, only the LIFO slot is opened for the others.
+/// A panic of the closure is the task's.
+///
+/// ```
+/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let read = runtime.spawn(async {
+///     let (sender, receiver) = std::sync::mpsc::channel();
+///     selvedge::spawn_detached(async move { sender.send(7).unwrap() });
+///     // With one worker, the other task runs only because that is given away.
+///     selvedge::block_in_place(|| receiver.recv().unwrap())
+/// });
+/// assert_eq!(runtime.block_on(read).unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
+    let Some(core) = context::give() else {
+        context::with_core(|core| core.open_slot());
+        return without_core(f);
+    };
+    let (shared, index) = (core.shared.clone(), core.index);
+    if shared.is_closing() {
+        // Its end is this thread's to bring about, when the poll is over.
+        context::give_back(core);
+        return f();
+    }
+    shared.remotes[index].lent.offer(core);
+    Pool::take_over(&shared.blocking, &shared, index);
+    let _given = Given {
+        within: Some(Within::enter(Handle::new(shared.clone()), true)),
+        shared,
+        index,
+    };
+    f()
+}
+
+/// While a closure runs whose thread has given its core away.
+struct Given {
+    shared: Arc<Shared>,
+    index: usize,
+    within: Option<Within>,
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        let within = self.within.take();
+        if let Some(core) = self.shared.remotes[self.index].lent.take() {
+            drop(within);
+            context::give_back(core);
+        } else {
+            // Rule 3: the thread is in its runtime, as no worker, until the poll is over.
+            context::set_may_block(false);
+            std::mem::forget(within);
+        }
+    }
+}
+
+/// In a thread that is no worker, or is to stay one.
+fn without_core<R>(f: impl FnOnce() -> R) -> R {
+    struct Forbid;
+    impl Drop for Forbid {
+        fn drop(&mut self) {
+            context::set_may_block(false);
+        }
+    }
+    let _forbid = (context::may_block() == Some(false)).then(|| {
+        context::set_may_block(true);
+        Forbid
+    });
+    f()
+}

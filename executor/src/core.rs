@@ -1,0 +1,364 @@
+//! A worker's core: its queues, its list of live tasks, and how it finds work.
+//!
+//! Work is found in this order: every so many ticks (61, unless the builder says otherwise), and after a poll that an exhausted budget ended, a fair share of the
+//! injector; the LIFO slot; the ring; a fair share of the injector; half of another's ring, from a random start; the injector again.
+//!
+//! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
+//! that worker blocked (see [`lend`](crate::lend)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
+use crate::{
+    block_on::unpark_waker,
+    park::ThreadPark,
+    shared::{Own, Remote, Scheduler, Shared, Task},
+    watch::Seen,
+};
+use coop_budget::{Budget, Exhausted};
+use queue_spmc::ring::{self, Steal, StealLimit};
+use std::{
+    cell::{Cell, RefCell},
+    time::Instant,
+};
+use sync_shim::{
+    atomic::{Ordering::SeqCst, fence},
+    cell::UnsafeCell,
+    hint,
+    sync::Arc,
+};
+use task_header::{Owned, WakeKind};
+
+/// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
+#[repr(align(128))]
+pub(crate) struct Core {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: usize,
+    remote: Arc<Remote>,
+    /// Of the settings, those that every spawn and every poll asks for.
+    pub(crate) lifo: bool,
+    pub(crate) special_spawns: bool,
+    pub(crate) observed: bool,
+    pub(crate) budget: Budget,
+    /// Borrowed for one queue operation at a time, none of which runs user code.
+    ring: RefCell<ring::Worker<Task>>,
+    owned: UnsafeCell<Owned<Scheduler>>,
+    /// How a thread of the runtime sleeps. One that others drive has its own.
+    pub(crate) park: Cell<Option<ThreadPark>>,
+    /// Ticks until the injector's turn.
+    interval: Cell<u32>,
+    random: Cell<u64>,
+    pub(crate) searching: Cell<bool>,
+    pub(crate) watching: Cell<bool>,
+    /// What the watcher has seen in the others' slots.
+    pub(crate) seen: Cell<Vec<Seen>>,
+    /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
+    forced: Cell<bool>,
+    /// Whether a task is polled that may give the core away.
+    pub(crate) lendable: Cell<bool>,
+    /// Since when it is awake, if that is measured.
+    awake: Cell<Option<Instant>>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        ring: ring::Worker<Task>,
+        unpark: impl crate::park::Unpark,
+    ) -> Self {
+        let remote = shared.remotes[index].clone();
+        let settings = &shared.settings;
+        // Odd multiples of an odd number: never 0, and different for each worker.
+        let random = (settings.seed | 1).wrapping_mul(2 * index as u64 + 1);
+        Self {
+            index,
+            remote,
+            lifo: settings.lifo,
+            special_spawns: settings.special_spawns,
+            observed: settings.observed,
+            budget: settings.budget,
+            ring: RefCell::new(ring),
+            owned: UnsafeCell::new(Owned::new(unpark_waker(unpark))),
+            park: Cell::new(None),
+            interval: Cell::new(settings.global_interval),
+            random: Cell::new(random),
+            searching: Cell::new(false),
+            watching: Cell::new(false),
+            seen: Cell::new(Vec::new()),
+            forced: Cell::new(false),
+            lendable: Cell::new(false),
+            awake: Cell::new(None),
+            shared,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn own(&self) -> &Own {
+        &self.remote.own
+    }
+
+    /// The tasks that this worker keeps.
+    ///
+    /// # Safety
+    /// No other borrow of it is used while this one is.
+    #[expect(clippy::mut_from_ref, reason = "as a cell's")]
+    pub(crate) unsafe fn owned(&self) -> &mut Owned<Scheduler> {
+        self.owned.with_mut(|owned| {
+            // SAFETY: the core is this thread's; the rest is the caller's.
+            unsafe { &mut *owned }
+        })
+    }
+
+    /// A task that its waker, or its parent, wants to run soon: to the slot. What was there goes
+    /// behind the others, and only then is there something for a thief.
+    #[inline]
+    pub(crate) fn push_next(&self, task: Task) {
+        if !self.lifo {
+            self.push_back(task);
+            self.shared.notify();
+        } else if let Some(displaced) = self.own().slot.put(task) {
+            self.push_back(displaced);
+            self.shared.notify();
+        } else {
+            self.shared.call_watcher();
+        }
+    }
+
+    /// A new task; given back once the runtime is closing.
+    #[inline]
+    pub(crate) fn accept(&self, task: Task) -> Option<Task> {
+        if self.shared.is_closing() {
+            return Some(task);
+        }
+        self.own().counters.spawned.add(1);
+        self.push_next(task);
+        None
+    }
+
+    /// A task that is to run after the others. The caller notifies.
+    #[inline]
+    pub(crate) fn push_back(&self, task: Task) {
+        let mut ring = self.ring.borrow_mut();
+        if ring.spare_capacity() == 0 {
+            self.own().counters.overflows.add(1);
+        }
+        ring.push_or_overflow(task, &self.shared.injector);
+    }
+
+    /// A task that yielded, or was woken in its poll, goes behind the others. With ring and slot empty it
+    /// is taken up again by this worker next, so nobody is woken for it.
+    #[inline]
+    pub(crate) fn requeue(&self, task: Task) {
+        let alone = self.is_empty();
+        self.push_back(task);
+        if !alone {
+            self.shared.notify();
+        }
+    }
+
+    /// A task that was woken by this thread.
+    #[inline]
+    pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
+        self.own().counters.local_schedules.add(1);
+        if let WakeKind::Wake = why {
+            self.push_next(task);
+        } else {
+            self.push_back(task);
+            self.shared.notify();
+        }
+    }
+
+    /// Makes what is in the slot visible to the others.
+    pub(crate) fn open_slot(&self) {
+        if let Some(task) = self.own().slot.take() {
+            self.push_back(task);
+            self.shared.notify();
+        }
+    }
+
+    /// Whether slot and ring are empty.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.own().slot.is_empty() && self.ring.borrow().is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Task> {
+        self.ring.borrow_mut().pop()
+    }
+
+    pub(crate) fn forced_yield(&self, _: Exhausted) {
+        self.own().counters.forced_yields.add(1);
+        self.forced.set(true);
+    }
+
+    /// Time goes by as busy from here on.
+    pub(crate) fn clock_in(&self) {
+        if self.shared.settings.busy_time {
+            self.awake.set(Some(Instant::now()));
+        }
+    }
+
+    pub(crate) fn clock_out(&self) {
+        if let Some(awake) = self.awake.take() {
+            self.own()
+                .counters
+                .busy_ns
+                .add(awake.elapsed().as_nanos() as u64);
+        }
+    }
+
+    /// The task to run next.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Task> {
+        let left = self.interval.get() - 1;
+        if left == 0 {
+            if let Some(task) = self.hold(Self::at_interval) {
+                return Some(task);
+            }
+        } else {
+            self.interval.set(left);
+        }
+        if self.forced.take()
+            && let Some(task) = self.take_share()
+        {
+            return Some(task);
+        }
+        if let Some(task) = self.own().slot.take() {
+            self.own().counters.lifo_hits.add(1);
+            return Some(task);
+        }
+        self.pop()
+            .or_else(|| self.take_share())
+            .or_else(|| self.search())
+    }
+
+    fn at_interval(&self) -> Option<Task> {
+        self.interval.set(self.shared.settings.global_interval);
+        self.clock_out();
+        self.clock_in();
+        self.drain();
+        self.take_share()
+    }
+
+    /// Lets go of tasks that ended elsewhere. Some memory is freed, and with it what users have put there.
+    pub(crate) fn drain(&self) {
+        // SAFETY: for this call: what it drops reaches the queues, but no list.
+        unsafe { self.owned() }.drain();
+    }
+
+    /// A fair share of the injector: one to run, the others to the ring.
+    fn take_share(&self) -> Option<Task> {
+        let shared = &self.shared;
+        let waiting = shared.injector.len();
+        if waiting == 0 {
+            return None;
+        }
+        let share = waiting / shared.remotes.len() + 1;
+        let room = self.ring.borrow().spare_capacity();
+        let mut batch = shared.injector.pop_n(share.min(room / 2 + 1));
+        let first = batch.pop_front()?;
+        self.own().counters.injected.add(1 + batch.len() as u64);
+        while let Some(task) = batch.pop_front() {
+            self.push_back(task);
+        }
+        // What is in the ring, also from before, waits for this one now.
+        if !self.searching.get() && !self.is_empty() {
+            shared.notify();
+        }
+        Some(first)
+    }
+
+    /// Looks through the other workers, if few enough do.
+    fn search(&self) -> Option<Task> {
+        let shared = &self.shared;
+        let workers = shared.remotes.len();
+        if workers == 1 {
+            return None;
+        }
+        if !self.searching.get() && !shared.idle.try_search() {
+            return None;
+        }
+        self.searching.set(true);
+        self.own().counters.searches.add(1);
+        let start = self.next_random() as usize % workers;
+        let others = (0..workers)
+            .map(|i| (start + i) % workers)
+            .filter(|&i| i != self.index);
+        for other in others {
+            if let Some(task) = self.steal(&shared.remotes[other]) {
+                return Some(task);
+            }
+        }
+        self.take_share()
+    }
+
+    fn steal(&self, victim: &Remote) -> Option<Task> {
+        // A thief in mid-copy is gone after one copy; it may be preempted, so not for ever.
+        for _ in 0..4 {
+            let mut ring = self.ring.borrow_mut();
+            match victim
+                .stealer
+                .steal_into_and_pop(&mut ring, StealLimit::Half)
+            {
+                Steal::Success { first, moved } => {
+                    self.own().counters.steals.add(1);
+                    self.own().counters.stolen.add(moved as u64);
+                    return Some(first);
+                }
+                Steal::Retry => hint::spin_loop(),
+                Steal::Empty => break,
+            }
+        }
+        None
+    }
+
+    fn next_random(&self) -> u64 {
+        // Marsaglia's xorshift64.
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        random
+    }
+
+    /// The searcher has found work: the last one to do so wakes another if there is more.
+    #[inline]
+    pub(crate) fn leave_search(&self) {
+        if self.searching.replace(false) {
+            self.leave_as_searcher();
+        }
+    }
+
+    #[cold]
+    fn leave_as_searcher(&self) {
+        let watched = self.watching.replace(false);
+        let shared = &self.shared;
+        if shared.idle.stop_searching()
+            && (shared.has_work() || watched && shared.has_filled_slot())
+        {
+            shared.notify();
+        }
+    }
+
+    /// Drops the futures of this worker's tasks and of all that are queued. Whether its own list is empty by now.
+    pub(crate) fn end(&self) -> bool {
+        self.leave_search();
+        // SAFETY: for this call. What the futures' drops do reaches the queues, and no list: there is
+        // no poll here, and no core is given away outside of one.
+        let owned = unsafe { self.owned() };
+        owned.close();
+        owned.cancel_all();
+        let queued = || {
+            let own = self.own().slot.take().or_else(|| self.pop());
+            own.or_else(|| self.shared.injector.pop())
+        };
+        while let Some(task) = queued() {
+            let id = task.id();
+            owned.cancel(task);
+            self.ended(id);
+        }
+        owned.drain();
+        // Ordering: SeqCst pairs with the fence in `Shared::take_in`, after the close was seen.
+        fence(SeqCst);
+        owned.is_empty() && self.shared.injector.is_empty() && self.is_empty()
+    }
+}

@@ -1,0 +1,76 @@
+//! An owner and thieves. Each task is taken once, and whole: to run it is to write to a cell of its own.
+use super::*;
+use queue_global::Boxed;
+use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
+
+type Node = Boxed<UnsafeCell<usize>>;
+
+fn task(n: usize) -> Box<Node> {
+    Box::new(Boxed::new(UnsafeCell::new(n)))
+}
+
+/// Runs it, and says which it was, as a bit.
+fn run(task: Option<Box<Node>>) -> usize {
+    task.map_or(0, |task| {
+        task.value.with_mut(|n| {
+            // SAFETY: whoever has a task has it alone; the model checks it.
+            let n = unsafe { &mut *n };
+            *n += 1;
+            1 << (*n - 1)
+        })
+    })
+}
+
+fn look_and_steal(slot: &Slot<Node>) -> usize {
+    run(slot.look().and_then(|seen| slot.steal(seen)))
+}
+
+/// Bites: fill the slot with Relaxed; steal with a store.
+#[test]
+fn a_thief_gets_a_task_whole_or_the_owner_does() {
+    model(|| {
+        let slot = Arc::new(Slot::new());
+        let thief = {
+            let slot = slot.clone();
+            thread::spawn(move || look_and_steal(&slot))
+        };
+        let displaced = run(slot.put(task(0)));
+        let taken = run(slot.take());
+        let ran = [displaced, taken, thief.join().unwrap()];
+        assert_eq!(ran.iter().sum::<usize>(), 1, "{ran:?}");
+    });
+}
+
+/// Bites: a `put` that displaces with a load and a store.
+#[test]
+fn a_task_is_displaced_or_stolen_not_both() {
+    model(|| {
+        let slot = Arc::new(Slot::new());
+        slot.put(task(0));
+        let thief = {
+            let slot = slot.clone();
+            thread::spawn(move || look_and_steal(&slot))
+        };
+        let displaced = run(slot.put(task(1)));
+        let again = run(slot.put(task(2)));
+        let taken = run(slot.take());
+        let ran = [displaced, again, taken, thief.join().unwrap()];
+        assert_eq!(ran.iter().sum::<usize>(), 0b111, "{ran:?}");
+    });
+}
+
+/// Bites: steal with a load and a store.
+#[test]
+fn of_two_thieves_and_the_owner_one_gets_the_task() {
+    Model::new().bound(3).check(|| {
+        let slot = Arc::new(Slot::new());
+        slot.put(task(0));
+        let thieves = [(); 2].map(|()| {
+            let slot = slot.clone();
+            thread::spawn(move || look_and_steal(&slot))
+        });
+        let taken = run(slot.take());
+        let stolen: usize = thieves.map(|thief| thief.join().unwrap()).iter().sum();
+        assert_eq!(taken + stolen, 1);
+    });
+}

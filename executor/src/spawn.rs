@@ -1,0 +1,176 @@
+//! From a future to a queue: by a task, on the runtime that the thread is in, and by a handle.
+//!
+//! A spawn hook, and the drop of a future that is refused, are code of users: no core is held on to across them.
+use crate::{
+    Handle,
+    context::{self, with_core},
+    core::Core,
+    shared::{Scheduler, Shared, Task},
+    unhandled::Overheard,
+};
+use std::{future::Future, ptr};
+use task_header::JoinHandle;
+
+impl Shared {
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if self.settings.special_spawns {
+            return self.spawn_special(future);
+        }
+        let (task, join) = task_header::new(future, Scheduler::of(self));
+        self.submit(task);
+        join
+    }
+
+    fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if self.settings.special_spawns {
+            drop(self.spawn_special(future));
+        } else {
+            self.submit(task_header::new_detached(future, Scheduler::of(self)));
+        }
+    }
+
+    /// A task that somebody hears of, or whose panics somebody hears of.
+    #[cold]
+    fn spawn_special<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (task, join) = if self.hooks.observe_panics() {
+            let future = Overheard::new(self.hooks.clone(), future);
+            task_header::new(future, Scheduler::of(self))
+        } else {
+            task_header::new(future, Scheduler::of(self))
+        };
+        self.hooks.tell(&self.hooks.on_spawn, task.id());
+        self.submit(task);
+        join
+    }
+
+    /// To the slot, by a worker; once the runtime is closing the task is cancelled here.
+    fn submit(&self, task: Task) {
+        let mut task = Some(task);
+        with_core(|core| {
+            if ptr::eq(&*core.shared, self) {
+                task = task.take().and_then(|task| core.accept(task));
+            }
+        });
+        if let Some(task) = task {
+            self.inject(task);
+        }
+    }
+}
+
+impl Core {
+    /// Not inlined: a handle that is moved about among the caller's variables costs as much as the rest.
+    #[inline(never)]
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (task, join) = task_header::new(future, Scheduler::of(&self.shared));
+        drop(self.accept(task));
+        join
+    }
+}
+
+impl Handle {
+    /// Spawns a task; see [`Runtime::spawn`](crate::Runtime::spawn).
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.shared().spawn(future)
+    }
+
+    /// Spawns a task that nobody waits for; see [`Runtime::spawn`](crate::Runtime::spawn).
+    pub fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.shared().spawn_detached(future);
+    }
+}
+
+/// Spawns a task on the current runtime; see [`Runtime::spawn`](crate::Runtime::spawn). By a task
+/// it costs one allocation and no read-modify-write; if it displaces another
+/// from the LIFO slot, one and a `SeqCst` fence.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let seven = runtime.block_on(async { selvedge::spawn(async { 7 }).await.unwrap() });
+/// assert_eq!(seven, 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+/// Outside a runtime.
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    // SAFETY: used for calls that run no user code, before the last.
+    match unsafe { context::core() } {
+        Some(core) if !core.special_spawns => core.spawn(future),
+        _ => Handle::current().spawn(future),
+    }
+}
+
+/// Spawns a task that nobody waits for on the current runtime. Costs as [`spawn`] does.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// runtime.block_on(async { selvedge::spawn_detached(async move { sender.send(7).unwrap() }) });
+/// assert_eq!(receiver.recv().unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+/// Outside a runtime.
+pub fn spawn_detached<F>(future: F)
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    // SAFETY: as in `spawn`.
+    match unsafe { context::core() } {
+        Some(core) if !core.special_spawns => {
+            let task = task_header::new_detached(future, Scheduler::of(&core.shared));
+            drop(core.accept(task));
+        }
+        _ => Handle::current().spawn_detached(future),
+    }
+}
+
+/// Runs `f` on the current runtime's threads for blocking work; see
+/// [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let read = runtime.block_on(async { selvedge::spawn_blocking(|| std::fs::read("/dev/null")).await });
+/// assert!(read.unwrap().is_ok());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+/// Outside a runtime.
+pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    Handle::current().spawn_blocking(f)
+}

@@ -1,0 +1,207 @@
+//! Tasks that block in place, and closures that block elsewhere.
+use super::*;
+use crate::block_in_place;
+
+#[test]
+fn the_others_of_a_worker_go_on_while_a_task_blocks() {
+    let runtime = workers(1);
+    let task = runtime.spawn(async {
+        let (sender, receiver) = mpsc::channel();
+        for i in 0..100 {
+            let sender = sender.clone();
+            spawn_detached(async move {
+                yield_now().await;
+                sender.send(i).unwrap();
+            });
+        }
+        drop(sender);
+        let sum = block_in_place(|| receiver.into_iter().sum::<i32>());
+        // The rest of the poll is in its runtime, if as no worker.
+        spawn(async move { sum }).await.unwrap()
+    });
+    assert_eq!(block_on(task).unwrap(), 4950);
+    assert_eq!(block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+}
+
+#[test]
+fn a_task_that_lost_its_worker_waits_and_is_woken_like_any_other() {
+    let runtime = workers(1);
+    for round in 0..200 {
+        let (wake, woken) = oneshot::channel();
+        let (blocked, free) = mpsc::channel();
+        let task = runtime.spawn(async move {
+            let other = spawn(async move { blocked.send(()).unwrap() });
+            block_in_place(|| free.recv().unwrap());
+            let got = woken.await.unwrap();
+            other.await.unwrap();
+            got
+        });
+        wake.send(round).unwrap();
+        assert_eq!(block_on(task).unwrap(), round);
+    }
+}
+
+#[test]
+fn a_closure_that_is_done_at_once_keeps_or_loses_the_worker_and_nothing_else() {
+    let runtime = workers(2);
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            runtime.spawn(async {
+                let mut sum = 0;
+                for i in 0..200 {
+                    sum += block_in_place(|| i);
+                    if i % 3 == 0 {
+                        yield_now().await;
+                    }
+                    if i % 7 == 0 {
+                        sum += spawn(async { 0 }).await.unwrap();
+                    }
+                }
+                sum
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(block_on(task).unwrap(), 19_900);
+    }
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    assert_eq!(handle.metrics().live, 0);
+}
+
+#[test]
+fn blocking_in_place_nests_and_works_anywhere() {
+    assert_eq!(block_in_place(|| 1), 1);
+    let runtime = workers(1);
+    assert_eq!(
+        runtime.block_on(async { block_in_place(|| Handle::current().block_on(async { 2 })) }),
+        2
+    );
+    let nested = runtime.spawn(async {
+        block_in_place(|| {
+            block_in_place(|| Handle::current().block_on(spawn(async { 3 })).unwrap())
+        })
+    });
+    assert_eq!(block_on(nested).unwrap(), 3);
+    let in_closure = runtime.spawn_blocking(|| block_in_place(|| 4));
+    assert_eq!(block_on(in_closure).unwrap(), 4);
+}
+
+#[test]
+fn after_blocking_in_place_a_task_may_not_block_on() {
+    let runtime = workers(1);
+    let task = runtime.spawn(async {
+        let (sender, receiver) = mpsc::channel();
+        spawn_detached(async move { sender.send(()).unwrap() });
+        block_in_place(|| receiver.recv().unwrap());
+        Handle::current().block_on(async {});
+    });
+    let error = block_on(task).unwrap_err();
+    assert!(
+        error.to_string().contains("await the future instead"),
+        "{error}"
+    );
+    assert!(block_on(runtime.spawn(async { Handle::try_current().is_some() })).unwrap());
+}
+
+#[test]
+fn a_panic_in_place_is_the_tasks() {
+    let runtime = workers(1);
+    let error =
+        block_on(runtime.spawn(async { block_in_place(|| panic!("on purpose")) })).unwrap_err();
+    assert!(error.is_panic());
+    assert_eq!(block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+}
+
+#[test]
+fn a_runtime_that_ends_while_a_task_blocks_waits_for_it_and_drops_the_rest() {
+    for _ in 0..50 {
+        let runtime = workers(2);
+        let (begun, wait) = (mpsc::channel(), mpsc::channel::<()>());
+        let done = Arc::new(AtomicBool::new(false));
+        let set = done.clone();
+        let task = runtime.spawn(async move {
+            block_in_place(|| {
+                begun.0.send(()).unwrap();
+                wait.1.recv().unwrap();
+            });
+            set.store(true, SeqCst);
+            // First time that it waits: it is in no list yet.
+            pending::<()>().await;
+        });
+        begun.1.recv().unwrap();
+        let waker = std::thread::spawn(move || {
+            std::thread::yield_now();
+            wait.0.send(()).unwrap();
+        });
+        drop(runtime);
+        waker.join().unwrap();
+        assert!(done.load(SeqCst));
+        assert!(block_on(task).unwrap_err().is_cancelled());
+    }
+}
+
+#[test]
+fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
+    let runtime = workers(1);
+    let handle = runtime.handle().clone();
+    let (sent, ended) = mpsc::channel();
+    handle.spawn_detached(async move {
+        let (sender, receiver) = mpsc::channel();
+        spawn_detached(async move { sender.send(()).unwrap() });
+        block_in_place(|| receiver.recv().unwrap());
+        drop(runtime);
+        sent.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(20)).unwrap();
+}
+
+#[test]
+fn the_budget_stays_with_the_poll() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(crate::Budget::new(10))
+        .build()
+        .unwrap();
+    let left = runtime.spawn(async {
+        for _ in 0..4 {
+            coop_budget::consume().await;
+        }
+        let (sender, receiver) = mpsc::channel();
+        spawn_detached(async move { sender.send(()).unwrap() });
+        block_in_place(|| receiver.recv().unwrap());
+        coop_budget::remaining()
+    });
+    assert_eq!(block_on(left).unwrap(), Some(6));
+}
+
+#[test]
+fn closures_beyond_the_cap_wait_and_idle_threads_end() {
+    let runtime = Builder::new()
+        .workers(1)
+        .blocking_threads(2)
+        .blocking_keep_alive(Duration::from_millis(20))
+        .build()
+        .unwrap();
+    let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let closures: Vec<_> = (0..20)
+        .map(|_| {
+            let (most, now) = (most.clone(), now.clone());
+            runtime.spawn_blocking(move || {
+                most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                std::thread::sleep(Duration::from_millis(1));
+                now.fetch_sub(1, SeqCst);
+            })
+        })
+        .collect();
+    closures
+        .into_iter()
+        .for_each(|closure| block_on(closure).unwrap());
+    assert_eq!(most.load(SeqCst), 2);
+    let begun = std::time::Instant::now();
+    while runtime.metrics().blocking_threads > 0 {
+        assert!(begun.elapsed().as_secs() < 20, "{}", runtime.metrics());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 1)).unwrap(), 1);
+}

@@ -1,0 +1,278 @@
+//! How runtimes start and end.
+use super::*;
+
+/// Counts its drops, by the thread's name.
+struct Drops(Arc<Mutex<Vec<String>>>);
+
+impl Drop for Drops {
+    fn drop(&mut self) {
+        let name = std::thread::current().name().unwrap_or("?").to_owned();
+        self.0.lock().unwrap().push(name);
+    }
+}
+
+/// Threads of this process whose names begin so. (A name is cut at 15 bytes.)
+fn threads_named(prefix: &str) -> usize {
+    let names = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(prefix)).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_build_that_fails_at_a_thread_leaves_none_behind() {
+    for fails in 0..3 {
+        let mut builder = Builder::new().workers(3).thread_name("failing");
+        builder.fail_at_thread(fails);
+        let error = builder.build().unwrap_err();
+        assert!(error.to_string().contains("as the test asked"), "{error}");
+        assert_eq!(threads_named("failing"), 0);
+    }
+}
+
+#[test]
+fn a_stack_that_cannot_be_had_is_an_error() {
+    let builder = Builder::new()
+        .workers(1)
+        .stack_size(isize::MAX as usize / 2);
+    assert!(builder.build().is_err());
+}
+
+#[test]
+fn a_shutdown_with_a_limit_says_whether_all_ended() {
+    let runtime = workers(2);
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    assert!(runtime.shutdown_timeout(Duration::from_secs(20)));
+
+    let runtime = workers(1);
+    let (begun, wait) = (mpsc::channel(), mpsc::channel::<()>());
+    let closure = runtime.spawn_blocking(move || {
+        begun.0.send(()).unwrap();
+        let _ = wait.1.recv();
+        7
+    });
+    begun.1.recv().unwrap();
+    let drops = Arc::new(Mutex::new(Vec::new()));
+    let held = Drops(drops.clone());
+    runtime.spawn_detached(async move {
+        let _held = held;
+        pending::<()>().await;
+    });
+    assert!(!runtime.shutdown_timeout(Duration::from_millis(200)));
+    assert_eq!(drops.lock().unwrap().len(), 1, "the task didn't wait");
+    wait.0.send(()).unwrap();
+    assert_eq!(block_on(closure).unwrap(), 7);
+}
+
+#[test]
+fn a_shutdown_in_the_background_ends_everything_by_and_by() {
+    let drops = Arc::new(Mutex::new(Vec::new()));
+    let runtime = workers(2);
+    let tasks: Vec<_> = (0..10)
+        .map(|_| {
+            let held = Drops(drops.clone());
+            runtime.spawn(async move {
+                let _held = held;
+                pending::<()>().await;
+            })
+        })
+        .collect();
+    runtime.shutdown_background();
+    for task in tasks {
+        assert!(block_on(task).unwrap_err().is_cancelled());
+    }
+    assert_eq!(drops.lock().unwrap().len(), 10);
+}
+
+#[test]
+fn runtimes_that_are_dropped_by_each_others_tasks_end() {
+    let (one, two) = (workers(1), workers(1));
+    let handles = [one.handle().clone(), two.handle().clone()];
+    let (sent, ended) = mpsc::channel::<()>();
+    for (handle, runtime) in handles.into_iter().zip([two, one]) {
+        let sent = sent.clone();
+        // It may be cancelled by the other before it runs: its runtime is dropped all the same.
+        handle.spawn_detached(async move {
+            let _sent = sent;
+            drop(runtime);
+        });
+    }
+    drop(sent);
+    assert_eq!(
+        ended.recv_timeout(Duration::from_secs(20)),
+        Err(mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+#[test]
+fn a_runtime_dropped_in_block_on_of_another_does_not_wait_for_its_closures() {
+    let outer = workers(1);
+    let (sender, receiver) = mpsc::channel();
+    outer.block_on(async {
+        let inner = workers(1);
+        let (begun, begins) = mpsc::channel();
+        inner.spawn_blocking(move || {
+            begun.send(()).unwrap();
+            receiver.recv().unwrap()
+        });
+        begins.recv().unwrap();
+        drop(inner);
+        sender.send(()).unwrap();
+    });
+}
+
+#[test]
+fn a_runtime_dropped_in_its_own_blocking_closure_ends() {
+    let runtime = workers(1);
+    let handle = runtime.handle().clone();
+    let closure = handle.spawn_blocking(move || drop(runtime));
+    block_on(closure).unwrap();
+    assert!(block_on(handle.spawn(async {})).unwrap_err().is_cancelled());
+}
+
+#[test]
+fn an_unhandled_panic_shuts_the_runtime_down_if_asked_to() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = seen.clone();
+    let runtime = Builder::new()
+        .workers(2)
+        .unhandled_panic(UnhandledPanic::Shutdown)
+        .on_panic(move |payload| {
+            let text = payload.downcast_ref::<&str>().copied().unwrap_or("?");
+            heard.lock().unwrap().push(text.to_owned());
+        })
+        .build()
+        .unwrap();
+    let other = runtime.spawn(pending::<()>());
+    let error = block_on(runtime.spawn(async { panic!("on purpose") })).unwrap_err();
+    assert!(error.is_panic());
+    assert!(block_on(other).unwrap_err().is_cancelled());
+    assert!(
+        block_on(runtime.spawn(async {}))
+            .unwrap_err()
+            .is_cancelled()
+    );
+    assert_eq!(*seen.lock().unwrap(), ["on purpose"]);
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("in a drop");
+    }
+}
+
+#[test]
+fn panics_in_drops_hooks_and_closures_reach_the_handler_and_the_workers_go_on() {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = heard.clone();
+    let runtime = Builder::new()
+        .workers(1)
+        .on_panic(move |_| {
+            count.fetch_add(1, SeqCst);
+            panic!("in the handler");
+        })
+        .on_thread_start(|| panic!("in a hook"))
+        .build()
+        .unwrap();
+    let future_drop = runtime.spawn(async {
+        let _bomb = Bomb;
+        yield_now().await;
+    });
+    assert!(block_on(future_drop).unwrap_err().is_panic());
+    let aborted = runtime.spawn(async {
+        let _bomb = Bomb;
+        pending::<()>().await;
+    });
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    aborted.abort();
+    assert!(block_on(aborted).is_err());
+    assert!(
+        block_on(runtime.spawn_blocking(|| panic!("in a closure")))
+            .unwrap_err()
+            .is_panic()
+    );
+    runtime.spawn_detached(async { Bomb });
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    drop(runtime);
+    // Two starts, the two futures, the closure. The output's drop is contained where it completes.
+    assert_eq!(heard.load(SeqCst), 5);
+}
+
+#[test]
+fn hooks_are_called_in_pairs() {
+    let counts: [Arc<AtomicUsize>; 8] = Default::default();
+    let hook = |i: usize| {
+        let count = counts[i].clone();
+        move || {
+            count.fetch_add(1, SeqCst);
+        }
+    };
+    let task_hook = |i: usize| {
+        let hook = hook(i);
+        move |_| hook()
+    };
+    let runtime = Builder::new()
+        .workers(2)
+        .on_thread_start(hook(0))
+        .on_thread_stop(hook(1))
+        .on_thread_park(hook(2))
+        .on_thread_unpark(hook(3))
+        .on_task_spawn(task_hook(4))
+        .on_before_poll(task_hook(5))
+        .on_after_poll(task_hook(6))
+        .on_task_end(task_hook(7))
+        .build()
+        .unwrap();
+    let tasks: Vec<_> = (0..50).map(|_| runtime.spawn(yield_now())).collect();
+    tasks.into_iter().for_each(|task| block_on(task).unwrap());
+    runtime.spawn_detached(pending::<()>());
+    drop(runtime);
+    let [start, stop, park, unpark, spawn, before, after, end] =
+        counts.map(|count| count.load(SeqCst));
+    assert_eq!((start, stop), (2, 2));
+    assert!(park > 0);
+    assert_eq!(park, unpark);
+    assert_eq!((spawn, end), (51, 51));
+    assert!(before >= 100, "{before}");
+    assert_eq!(before, after);
+}
+
+#[test]
+fn what_a_park_hook_spawns_is_run() {
+    let (sender, receiver) = mpsc::channel();
+    let once = AtomicBool::new(false);
+    let runtime = Builder::new()
+        .workers(1)
+        .on_thread_park(move || {
+            if !once.swap(true, SeqCst) {
+                let sender = sender.clone();
+                spawn_detached(async move { sender.send(()).unwrap() });
+            }
+        })
+        .build()
+        .unwrap();
+    receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    drop(runtime);
+}
+
+#[test]
+fn a_snapshot_accounts_for_every_task() {
+    let runtime = workers(2);
+    let tasks: Vec<_> = (0..100).map(|_| runtime.spawn(yield_now())).collect();
+    tasks.into_iter().for_each(|task| block_on(task).unwrap());
+    let waiting = runtime.spawn(pending::<()>());
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.spawned, metrics.per_worker.len()), (102, 2));
+    waiting.abort();
+    assert!(block_on(waiting).is_err());
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let metrics = handle.metrics();
+    assert_eq!((metrics.live, metrics.ended), (0, 102), "{metrics}");
+    let polls: u64 = metrics.per_worker.iter().map(|worker| worker.polls).sum();
+    assert_eq!(metrics.polls, polls);
+}

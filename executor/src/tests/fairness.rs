@@ -1,0 +1,256 @@
+//! Who runs when, in counts. The worker is ticked by hand: what is pushed between two ticks is known.
+use super::*;
+use crate::{Tick, Worker, park::ThreadPark};
+
+fn driven() -> (Runtime, Worker<ThreadPark>) {
+    let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    (runtime, workers.remove(0))
+}
+
+/// Ticks until there is nothing to run.
+fn settle(worker: &mut Worker<ThreadPark>) {
+    while worker.tick() == Tick::Ran {}
+}
+
+#[test]
+fn a_task_in_the_injector_runs_within_61_ticks_of_a_saturated_worker() {
+    for warm_up in 0..130 {
+        let (runtime, mut worker) = driven();
+        for _ in 0..3 {
+            runtime.spawn_detached(async {
+                loop {
+                    yield_now().await;
+                }
+            });
+        }
+        for _ in 0..warm_up + 3 {
+            assert_eq!(worker.tick(), Tick::Ran);
+        }
+        let task = runtime.spawn(async {});
+        let ticks = (1..).find(|_| {
+            assert_eq!(worker.tick(), Tick::Ran);
+            task.is_finished()
+        });
+        assert!(ticks.unwrap() <= 61, "{ticks:?} ticks, {warm_up} before");
+        drop(runtime);
+        worker.run();
+    }
+}
+
+#[test]
+fn the_interval_is_the_builders() {
+    let (runtime, mut workers) = Builder::new()
+        .global_interval(7)
+        .build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    runtime.spawn_detached(async {
+        loop {
+            yield_now().await;
+        }
+    });
+    let _ = worker.tick();
+    for _ in 0..20 {
+        let task = runtime.spawn(async {});
+        let ticks = (1..).find(|_| worker.tick() == Tick::Ran && task.is_finished());
+        assert!(ticks.unwrap() <= 7, "{ticks:?}");
+    }
+}
+
+#[test]
+fn two_tasks_that_wake_each_other_let_a_third_run_after_four_polls() {
+    let (runtime, mut worker) = driven();
+    let polls = Arc::new(AtomicUsize::new(0));
+    let slots: [Arc<Mutex<Option<std::task::Waker>>>; 2] = Default::default();
+    for me in [0, 1] {
+        let (slots, polls) = (slots.clone(), polls.clone());
+        runtime.spawn_detached(poll_fn(move |cx| {
+            polls.fetch_add(1, SeqCst);
+            *slots[me].lock().unwrap() = Some(cx.waker().clone());
+            if let Some(other) = slots[1 - me].lock().unwrap().take() {
+                other.wake();
+            }
+            Poll::<()>::Pending
+        }));
+    }
+    let third = Arc::new(Mutex::new(Vec::new()));
+    let (seen, counted) = (third.clone(), polls.clone());
+    runtime.spawn_detached(async move {
+        loop {
+            seen.lock().unwrap().push(counted.load(SeqCst));
+            yield_now().await;
+        }
+    });
+    // The third gets out of the injector at the interval, if not before.
+    for _ in 0..161 {
+        assert_eq!(worker.tick(), Tick::Ran);
+    }
+    let turns = third.lock().unwrap();
+    assert!(turns.len() > 40, "{turns:?}");
+    // One that came from the ring, and three from the slot.
+    assert!(
+        turns.windows(2).all(|pair| pair[1] - pair[0] <= 4),
+        "{turns:?}"
+    );
+    assert!(
+        turns.windows(2).any(|pair| pair[1] - pair[0] == 4),
+        "{turns:?}"
+    );
+    for slot in &slots {
+        slot.lock().unwrap().take();
+    }
+}
+
+#[test]
+fn neither_a_self_waking_task_nor_a_yielding_one_starves_a_ready_one() {
+    let (runtime, mut worker) = driven();
+    runtime.spawn_detached(poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        Poll::<()>::Pending
+    }));
+    runtime.spawn_detached(async {
+        loop {
+            yield_now().await;
+        }
+    });
+    let turns = Arc::new(AtomicUsize::new(0));
+    let count = turns.clone();
+    runtime.spawn_detached(async move {
+        loop {
+            count.fetch_add(1, SeqCst);
+            yield_now().await;
+        }
+    });
+    let mut ticks = |n| (0..n).for_each(|_| assert_eq!(worker.tick(), Tick::Ran));
+    // All are out of the injector after that.
+    ticks(122);
+    let before = turns.load(SeqCst);
+    ticks(300);
+    assert_eq!(turns.load(SeqCst) - before, 100);
+}
+
+#[test]
+fn remote_spawns_start_beside_a_task_that_is_always_ready_on_each_worker() {
+    let runtime = workers(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (up, started) = mpsc::channel();
+    let hogs: Vec<_> = (0..2)
+        .map(|_| {
+            let (stop, up) = (stop.clone(), up.clone());
+            runtime.spawn(async move {
+                up.send(std::thread::current().id()).unwrap();
+                while !stop.load(SeqCst) {
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..2 {
+        started.recv().unwrap();
+    }
+    let before = runtime.metrics().polls;
+    for i in 0..100 {
+        assert_eq!(block_on(runtime.spawn(async move { i })).unwrap(), i);
+    }
+    let polls = runtime.metrics().polls - before;
+    stop.store(true, SeqCst);
+    hogs.into_iter().for_each(|hog| block_on(hog).unwrap());
+    assert!(polls > 0);
+}
+
+#[test]
+fn without_the_slot_five_spawns_run_in_order() {
+    let (runtime, mut workers) = Builder::new()
+        .lifo_slot(false)
+        .build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let seen = order.clone();
+    runtime.spawn_detached(async move {
+        for i in 1..=5 {
+            let order = order.clone();
+            spawn_detached(async move { order.lock().unwrap().push(i) });
+        }
+    });
+    settle(&mut worker);
+    assert_eq!(*seen.lock().unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(runtime.metrics().lifo_hits, 0);
+}
+
+/// The child is in the slot of a worker whose task waits for it without letting go.
+#[test]
+fn a_task_in_the_slot_of_a_worker_whose_poll_is_long_is_stolen_at_last() {
+    let runtime = workers(2);
+    let parent = runtime.spawn(async {
+        let ran = Arc::new(AtomicBool::new(false));
+        let set = ran.clone();
+        let child = spawn(async move { set.store(true, SeqCst) });
+        let begun = std::time::Instant::now();
+        while !ran.load(SeqCst) && begun.elapsed().as_secs() < 20 {
+            std::hint::spin_loop();
+        }
+        let in_time = ran.load(SeqCst);
+        child.await.unwrap();
+        in_time
+    });
+    assert!(block_on(parent).unwrap(), "it waited for its parent's poll");
+    assert_eq!(runtime.metrics().slots_stolen, 1);
+}
+
+#[test]
+fn an_idle_runtime_has_no_wake_ups() {
+    let runtime = Builder::new().workers(2).build().unwrap();
+    runtime
+        .block_on(runtime.spawn(async { spawn(async {}).await.unwrap() }))
+        .unwrap();
+    // Longer than a watch of the slots goes on.
+    std::thread::sleep(Duration::from_millis(300));
+    let before = runtime.metrics();
+    std::thread::sleep(Duration::from_millis(300));
+    let after = runtime.metrics();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_driven_worker_that_is_dropped_ends_its_runtime() {
+    let (runtime, mut worker) = driven();
+    let waiting = runtime.spawn(pending::<()>());
+    let queued = runtime.spawn(async {});
+    let _ = worker.tick();
+    drop(worker);
+    assert!(block_on(waiting).unwrap_err().is_cancelled());
+    assert!(queued.is_finished());
+    assert!(
+        block_on(runtime.spawn(async {}))
+            .unwrap_err()
+            .is_cancelled()
+    );
+}
+
+#[test]
+fn driven_workers_of_one_thread_end_one_by_one() {
+    let (runtime, mut workers) =
+        Builder::new().build_driven([ThreadPark::new(), ThreadPark::new()]);
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            runtime.spawn(async {
+                loop {
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..100 {
+        for worker in &mut workers {
+            let _ = worker.tick();
+        }
+    }
+    drop(runtime);
+    let mut going = 2;
+    while going > 0 {
+        let ticks = workers.iter_mut().map(Worker::tick);
+        going = ticks.filter(|tick| *tick != Tick::Ended).count();
+    }
+    tasks.into_iter().for_each(|task: crate::JoinHandle<()>| {
+        assert!(block_on(task).unwrap_err().is_cancelled())
+    });
+}

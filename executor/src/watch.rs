@@ -1,0 +1,131 @@
+//! The watch over the LIFO slots.
+//!
+//! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one processor. But a task in it waits for the poll
+//! in progress, and that may take long. So as the last resort a slot is robbed once it is *aged*: the same task in it, and the
+//! same number of polls, at two looks that are a while apart. (The task alone would not tell: it may have run in between.)
+//!
+//! 1. A sleeper is the watcher, if there is none, and sleeps with a limit. At each it looks at every slot.
+//! 2. Who fills an empty slot and sees no watcher wakes a sleeper, who becomes one unless it finds work.
+//! 3. The watcher that wakes for work leaves the watch. It is chosen last among the sleepers, and as a searcher it looks after
+//!    filled slots when it stops to search, by waking another.
+//! 4. Once all others have slept for a while, the watcher gives up, but looks once more after that. So whoever relied on it before (rule 2 has no fence,
+//!    a slot is filled too often for that) is seen by then. From there on an idle runtime has no wake-up at all.
+//!
+//! No task is lost if all this fails: it waits for its worker's poll.
+use crate::{core::Core, idle::Idle, shared::Task};
+use std::time::Duration;
+
+/// Between two looks at a slot with a task in it; the limits of the others double up to the longest.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(8);
+
+/// Looks at sleepers only, before the watch is given up.
+const PATIENCE: u32 = 6;
+
+/// A slot at some time: what was in it, and the polls of its worker.
+pub(crate) type Seen = Option<(usize, u64)>;
+
+/// What a look has shown.
+pub(crate) enum Look {
+    /// A task that has waited for too long.
+    Aged(Task),
+    /// Nothing that calls for anything.
+    Nothing,
+    /// All sleep, and have for long.
+    GiveUp,
+}
+
+/// The watcher's watch.
+pub(crate) struct Watch<'a> {
+    core: &'a Core,
+    limit: Duration,
+    quiet: u32,
+    /// Rule 4: given up, but for one look.
+    leaving: bool,
+    seen: Vec<Seen>,
+}
+
+impl<'a> Watch<'a> {
+    /// Rule 1.
+    pub(crate) fn begin(core: &'a Core) -> Option<Self> {
+        let shared = &core.shared;
+        if !shared.watches_slots() || !shared.idle.try_watch(core.index) {
+            return None;
+        }
+        let mut seen = core.seen.take();
+        seen.clear();
+        seen.resize(shared.remotes.len(), None);
+        Some(Self {
+            core,
+            limit: SHORTEST,
+            quiet: 0,
+            leaving: false,
+            seen,
+        })
+    }
+
+    /// How long to sleep before the next look.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    fn idle(&self) -> &'a Idle {
+        &self.core.shared.idle
+    }
+
+    /// Looks at the others.
+    pub(crate) fn look(&mut self) -> Look {
+        let shared = &self.core.shared;
+        let mut filled = false;
+        for (other, remote) in shared.remotes.iter().enumerate() {
+            let own = &remote.own;
+            let now = own.slot.look().map(|task| (task, own.counters.polls.get()));
+            let before = std::mem::replace(&mut self.seen[other], now);
+            filled |= now.is_some();
+            if let Some((task, _)) = now
+                && now == before
+                && let Some(task) = own.slot.steal(task)
+            {
+                return Look::Aged(task);
+            }
+        }
+        self.limit = if filled {
+            SHORTEST
+        } else {
+            LONGEST.min(2 * self.limit)
+        };
+        let (_, sleeping) = self.idle().counts();
+        if filled || sleeping < shared.remotes.len() {
+            self.quiet = 0;
+            return self.come_back();
+        }
+        if self.leaving {
+            return Look::GiveUp;
+        }
+        self.quiet += 1;
+        if self.quiet == PATIENCE {
+            self.leaving = true;
+            self.idle().leave_watch();
+        }
+        Look::Nothing
+    }
+
+    /// Somebody is awake after all.
+    fn come_back(&mut self) -> Look {
+        if self.leaving && !self.idle().try_watch(self.core.index) {
+            return Look::GiveUp;
+        }
+        self.leaving = false;
+        Look::Nothing
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if !self.leaving {
+            self.core.watching.set(true);
+            self.idle().leave_watch();
+        }
+        self.core.seen.set(std::mem::take(&mut self.seen));
+    }
+}
