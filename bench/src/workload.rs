@@ -142,7 +142,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "wake",
             "yield_many",
-            "200 tasks that yield 1,000 times each",
+            "200 tasks that yield 1,000 times each; futures' pool and NeXosim poll such a task again at once",
             &[],
             repeat(
                 wake::YIELDERS * wake::YIELDS,
@@ -153,7 +153,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "wake",
             "yield_one",
-            "one task that yields 10,000 times",
+            "one task that yields 10,000 times; see yield_many for futures' pool and NeXosim",
             &[],
             repeat(wake::ALONE, 1, wake::yield_one),
         ),

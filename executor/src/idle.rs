@@ -7,6 +7,7 @@ use sync_shim::{
         Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
         Retire, fence,
     },
+    count::shared,
     thread,
 };
 
@@ -52,10 +53,10 @@ impl Idle {
             "{workers} workers"
         );
         Self {
-            counts: CachePadded::new(AtomicU64::new(0)),
+            counts: CachePadded::new(shared(AtomicU64::new(0))),
             watcher: CachePadded::new(AtomicUsize::new(0)),
             masks: (0..workers.div_ceil(64))
-                .map(|_| AtomicU64::new(0))
+                .map(|_| shared(AtomicU64::new(0)))
                 .collect(),
             workers: workers as u64,
         }

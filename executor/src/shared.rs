@@ -35,6 +35,7 @@ use sync_shim::{
         Ordering::{Acquire, Relaxed, Release, SeqCst},
         Retire, fence,
     },
+    count,
     sync::Arc,
 };
 use task_header::{Node, Notified, Schedule, WakeKind};
@@ -140,8 +141,8 @@ impl Shared {
             foreign: Arc::new(Registry::new()),
             settings: CachePadded::new(settings),
             hooks,
-            spawned_outside: CachePadded::new(AtomicU64::new(0)),
-            ended_outside: AtomicU64::new(0),
+            spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
+            ended_outside: count::shared(AtomicU64::new(0)),
             closing: CachePadded::new(AtomicBool::new(false)),
         }
     }

@@ -18,10 +18,13 @@ use crate::{
     top::{ALIGN, Holds, Top},
 };
 use core::{marker::PhantomData, ptr::NonNull};
-use sync_shim::atomic::{
-    AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-    Retire,
+use sync_shim::{
+    atomic::{
+        AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+        Retire,
+    },
+    count::shared,
 };
 
 pub(crate) struct Stack<T>(AtomicUsize, PhantomData<*mut T>);
@@ -34,7 +37,7 @@ impl<T: Linked> Stack<T> {
 
     pub(crate) fn new() -> Self {
         const { Self::ALIGNED };
-        Self(AtomicUsize::new(Top::new().word()), PhantomData)
+        Self(shared(AtomicUsize::new(Top::new().word())), PhantomData)
     }
 
     /// What the queue holds; orders nothing.

@@ -1,9 +1,9 @@
 //! What code costs in read-modify-writes, counted under `--cfg selvedge_count`.
 //!
-//! There, `counted(|| ..)` gives a closure's result and its `Counts`. Under every backend [`shared`] marks an
+//! There, `counted(|| ..)` gives a closure's result and its `Counts`, and `total()` those of all threads so far. Under every backend [`shared`] marks an
 //! atomic as one whose line all workers share, so that operations on it are counted apart.
 #[cfg(selvedge_count)]
-pub use crate::backend::imp::{Counts, counted};
+pub use crate::backend::imp::{Counts, counted, total};
 
 /// Marks an atomic as one on a line that all workers share. Nothing but under `selvedge_count`.
 pub fn shared<A: OnSharedLine>(atomic: A) -> A {
@@ -54,5 +54,15 @@ mod tests {
                 seqcst_fences: 1
             }
         );
+    }
+
+    #[test]
+    fn the_total_is_of_all_threads() {
+        let before = total();
+        std::thread::spawn(|| AtomicUsize::new(0).fetch_add(1, Relaxed))
+            .join()
+            .unwrap();
+        // Other tests count meanwhile.
+        assert!(total().rmws > before.rmws);
     }
 }

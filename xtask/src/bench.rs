@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+mod ablation;
 mod plot;
 mod table;
 
@@ -54,6 +55,9 @@ pub(crate) struct Options {
     /// Measures nothing, and takes the tables from files that --json wrote on one machine.
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with_all = ["quick", "rows", "peers", "list"])]
     from: Vec<PathBuf>,
+    /// Measures ours with each of its optimisations off in turn, and writes the table and a chart into a directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "from", "list", "instructions"])]
+    ablate: Option<PathBuf>,
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
     #[arg(long)]
     jemalloc: bool,
@@ -179,12 +183,15 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if !options.from.is_empty() {
         return show(&saved(&options.from)?, options);
     }
-    let bench = build(&root, options.jemalloc)?;
+    let bench = build(&root, options.jemalloc, &root.join("target"))?;
     let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
         .context("reading what `bench list` says")?;
     if options.list {
         print(&list(&listing));
         return Ok(true);
+    }
+    if let Some(dir) = &options.ablate {
+        return ablation::run(&root, &listing, options, &bench, dir);
     }
     let (ours, others) = listing
         .runtimes
@@ -208,6 +215,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut session = Session {
         options,
         bench: &bench,
+        variants: &[],
         patience: 0,
         failures: 0,
         taken: Vec::new(),
@@ -297,18 +305,20 @@ impl Report {
     }
 }
 
-fn build(root: &Path, jemalloc: bool) -> Result<PathBuf> {
+/// Builds the bench of a tree into a target directory.
+fn build(tree: &Path, jemalloc: bool, target: &Path) -> Result<PathBuf> {
     let mut build = cargo();
     build
-        .current_dir(root)
-        .args(["build", "--profile", "bench", "--target-dir", "target"])
+        .current_dir(tree)
+        .args(["build", "--profile", "bench", "--target-dir"])
+        .arg(target)
         .args(["--package", "bench", "--bin", "bench"]);
     if jemalloc {
         build.args(["--features", "jemalloc"]);
     }
     ensure!(build.status()?.success(), "bench doesn't build");
     let name = format!("bench{}", std::env::consts::EXE_SUFFIX);
-    Ok(root.join("target/release").join(name))
+    Ok(target.join("release").join(name))
 }
 
 /// Where and with what it was measured: a figure without it says little.
@@ -398,6 +408,8 @@ impl Options {
 struct Session<'a> {
     options: &'a Options,
     bench: &'a Path,
+    /// Names that stand for ours as another program has it.
+    variants: &'a [(String, PathBuf)],
     /// Retries left in this row, so that a machine that never suits doesn't hold us for hours.
     patience: usize,
     failures: usize,
@@ -465,11 +477,16 @@ impl Session<'_> {
     fn sample(&self, row: &str, rt: &str) -> Result<Result<Sample, String>> {
         let workers = self.options.workers.to_string();
         let millis = if self.options.quick { "20" } else { "200" };
-        let output = Command::new(self.bench)
+        let mut variants = self.variants.iter();
+        let (bench, rt) = match variants.find(|(name, _)| name == rt) {
+            Some((_, bench)) => (bench.as_path(), "selvedge"),
+            None => (self.bench, rt),
+        };
+        let output = Command::new(bench)
             .args(["sample", "--json", "--rt", rt, "--row", row])
             .args(["--workers", &workers, "--millis", millis])
             .output()
-            .with_context(|| format!("starting {}", self.bench.display()))?;
+            .with_context(|| format!("starting {}", bench.display()))?;
         let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             return Ok(Err(format!(

@@ -19,12 +19,39 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { rmws: 0, shared_rmws: 0, seqcst_fences: 0 }) };
 }
 
+/// What all threads cost so far: read-modify-writes, shared ones, fences.
+static TOTAL: [std::sync::atomic::AtomicU64; 3] =
+    [const { std::sync::atomic::AtomicU64::new(0) }; 3];
+
 fn count(f: impl FnOnce(&mut Counts)) {
+    let mut more = Counts::default();
+    f(&mut more);
     let _ = COUNTS.try_with(|counts| {
         let mut now = counts.get();
-        f(&mut now);
+        now.rmws += more.rmws;
+        now.shared_rmws += more.shared_rmws;
+        now.seqcst_fences += more.seqcst_fences;
         counts.set(now);
     });
+    let more = [more.rmws, more.shared_rmws, more.seqcst_fences];
+    for (total, more) in TOTAL.iter().zip(more) {
+        if more > 0 {
+            // Ordering: a count, read when the threads are done or as a snapshot.
+            total.fetch_add(more, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// What all threads of the process cost so far, a snapshot.
+pub fn total() -> Counts {
+    // Ordering: as in `count`.
+    let [rmws, shared_rmws, seqcst_fences] =
+        [0, 1, 2].map(|i: usize| TOTAL[i].load(std::sync::atomic::Ordering::Relaxed));
+    Counts {
+        rmws,
+        shared_rmws,
+        seqcst_fences,
+    }
 }
 
 /// Runs `f` and tells what it cost on this thread.

@@ -36,12 +36,40 @@ pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Ve
     for kind in kinds {
         let of_kind: Vec<&Table> = tables.iter().filter(|table| table.kind == kind).collect();
         let file = dir.join(format!("{kind}.svg"));
-        panels(machine, kind, &of_kind, &file)
-            .map_err(|error| anyhow!("{}: {error}", file.display()))?;
+        panels(
+            machine,
+            &format!("{kind}: shorter is better"),
+            &LEGEND,
+            &of_kind,
+            &file,
+        )
+        .map_err(|error| anyhow!("{}: {error}", file.display()))?;
         files.push(file);
     }
     Ok(files)
 }
+
+/// Ours as it is and without what was undone, a panel a row.
+pub(super) fn ablation(machine: &Machine, tables: &[Table], file: &Path) -> Result<()> {
+    let tables: Vec<&Table> = tables.iter().collect();
+    let legend = [(16, OURS, "as it is"), (110, PEER, "without")];
+    panels(
+        machine,
+        "What each optimisation is worth",
+        &legend,
+        &tables,
+        file,
+    )
+    .map_err(|error| anyhow!("{}: {error}", file.display()))
+}
+
+/// The legend of charts with all runtimes.
+const LEGEND: [(i32, RGBColor, &str); 4] = [
+    (16, OURS, "selvedge"),
+    (110, TOKIO, "tokio"),
+    (180, PEER, "peers"),
+    (250, ALONE, "on one thread"),
+];
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
@@ -110,15 +138,18 @@ fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A figure in three digits or so.
-fn short(value: f64) -> String {
-    match value {
-        v if v >= 10_000.0 => format!("{:.0}k", v / 1_000.0),
-        v if v >= 1_000.0 => format!("{:.1}k", v / 1_000.0),
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
+/// A figure in about three digits, with its unit.
+fn shown(value: f64, unit: &str) -> String {
+    let (value, unit) = match unit {
+        "ns" if value >= 1_000.0 => (value / 1_000.0, "µs"),
+        unit => (value, unit),
+    };
+    let digits = match value {
+        v if v >= 99.5 => 0,
+        v if v >= 9.95 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
 }
 
 /// Every row: ours and the best parallel peer beside the yardstick, which is 1.
@@ -135,7 +166,7 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
             let best = table.best_peer.as_deref()?;
             let best = table.lines.iter().find(|line| line.rt == best);
             let best = best.filter(|line| line.rt != YARDSTICK);
-            Some((table, table.lines.first()?.to_tokio?, best))
+            Some((table, table.lines.first()?.to_yardstick?, best))
         })
         .collect();
     let bottom = TOP + ROW * rows.len() as i32;
@@ -192,18 +223,22 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
         )?;
         let bars = [
             Some((*ours, OURS, String::new())),
-            best.and_then(|best| Some((best.to_tokio?, PEER, format!(" {}", best.rt)))),
+            best.and_then(|best| Some((best.to_yardstick?, PEER, format!(" {}", best.rt)))),
         ];
         for (turn, (ratio, colour, who)) in bars.into_iter().flatten().enumerate() {
             let y = y + 13 * turn as i32;
             bar(&area, (LEFT, y), at(ratio) - LEFT, 11, colour)?;
             let ink = Ink { size: 11, ..PLAIN };
-            text(
+            let words = format!("{ratio:.2}{who}");
+            // Over the lines of the scale.
+            bar(
                 &area,
-                (at(ratio) + 5, y + 6),
-                &ink,
-                &format!("{ratio:.2}{who}"),
+                (at(ratio) + 3, y),
+                6 * words.len() as i32 + 4,
+                11,
+                WHITE,
             )?;
+            text(&area, (at(ratio) + 5, y + 6), &ink, &words)?;
         }
     }
     footer(&area, machine, bottom + 18, 150)?;
@@ -212,12 +247,18 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
 }
 
 /// The rows of a kind, each with all runtimes' figures, in two columns.
-fn panels(machine: &Machine, kind: &str, tables: &[&Table], file: &Path) -> Drawn {
+fn panels(
+    machine: &Machine,
+    heading: &str,
+    legend: &[(i32, RGBColor, &str)],
+    tables: &[&Table],
+    file: &Path,
+) -> Drawn {
     const WIDTH: i32 = 520;
     const LEFT: i32 = 170;
     const BAR: i32 = 18;
     const TOP: i32 = 70;
-    let height = |table: &Table| 64 + BAR * table.lines.len() as i32;
+    let height = |table: &Table| 92 + BAR * table.lines.len() as i32;
     let rows: Vec<_> = tables.chunks(2).collect();
     let heights: Vec<i32> = rows
         .iter()
@@ -229,19 +270,9 @@ fn panels(machine: &Machine, kind: &str, tables: &[&Table], file: &Path) -> Draw
     let area = SVGBackend::new(file, size).into_drawing_area();
     area.fill(&WHITE)?;
     let title = Ink { size: 19, ..PLAIN };
-    text(
-        &area,
-        (16, 24),
-        &title,
-        &format!("{kind}: shorter is better"),
-    )?;
-    for (x, colour, words) in [
-        (16, OURS, "selvedge"),
-        (110, TOKIO, "tokio"),
-        (180, PEER, "peers"),
-        (250, ALONE, "on one thread"),
-    ] {
-        bar(&area, (x, 42), 12, 12, colour)?;
+    text(&area, (16, 24), &title, heading)?;
+    for (x, colour, words) in legend {
+        bar(&area, (*x, 42), 12, 12, *colour)?;
         text(&area, (x + 18, 49), &PLAIN, words)?;
     }
     let mut top = TOP;
@@ -265,20 +296,19 @@ fn panel(
     height: i32,
 ) -> Drawn {
     let heading = Ink { size: 14, ..PLAIN };
-    let unit = match table.unit.as_str() {
-        "ns" => "nanoseconds an operation",
-        unit => unit,
+    text(area, (x + 16, y + 14), &heading, &table.row)?;
+    let ink = Ink {
+        size: 11,
+        colour: TOKIO,
+        ..PLAIN
     };
-    text(
-        area,
-        (x + 16, y + 14),
-        &heading,
-        &format!("{}, {unit}", table.row),
-    )?;
+    for (index, words) in wrap(&table.what, 84).iter().take(2).enumerate() {
+        text(area, (x + 16, y + 30 + 14 * index as i32), &ink, words)?;
+    }
     let longest = table.lines.iter().filter_map(|line| line.value);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     for (index, line) in table.lines.iter().enumerate() {
-        let y = y + 28 + height * index as i32;
+        let y = y + 58 + height * index as i32;
         let name = Ink {
             size: 12,
             to: HPos::Right,
@@ -294,7 +324,9 @@ fn panel(
         let space = f64::from(width - left - 110);
         let long = (line.value.unwrap_or(0.0) / longest * space) as i32;
         bar(area, (x + left, y), long, height - 4, colour)?;
-        let mut words = line.value.map_or("not measured".into(), short);
+        let mut words = line
+            .value
+            .map_or("not measured".into(), |value| shown(value, &table.unit));
         if let Some(efficiency) = line.efficiency {
             words.push_str(&format!(" ({:.0} %)", 100.0 * efficiency));
         }
@@ -309,10 +341,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_about_three_digits() {
-        let all = [0.123, 1.0, 12.345, 123.45, 1234.5, 23456.0];
-        let all = all.map(short);
-        assert_eq!(all, ["0.12", "1.00", "12.3", "123", "1.2k", "23k"]);
+    fn figures_have_about_three_digits_and_a_unit() {
+        let all = [0.123, 12.345, 123.45, 1234.5, 23456.0];
+        let all = all.map(|value| shown(value, "ns"));
+        assert_eq!(all, ["0.12 ns", "12.3 ns", "123 ns", "1.23 µs", "23.5 µs"]);
+        assert_eq!(shown(96.0, "bytes"), "96.0 bytes");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(super) struct Table {
     pub(super) what: String,
     pub(super) kind: String,
     pub(super) unit: String,
+    /// The runtime that all are compared with.
+    yardstick: String,
     /// How many times the yardstick's figure ours shall be at most.
     pub(super) aim: f64,
     /// The parallel peer with the smallest median, if any was measured.
@@ -27,13 +29,13 @@ pub(super) struct Line {
     pub(super) parallel: bool,
     pub(super) value: Option<f64>,
     /// The largest sample less the smallest, as a part of the median.
-    spread: Option<f64>,
+    pub(super) spread: Option<f64>,
     p99: Option<f64>,
     pub(super) efficiency: Option<f64>,
     cpu_ns: Option<f64>,
-    pub(super) to_tokio: Option<f64>,
-    cpu_to_tokio: Option<f64>,
-    p99_to_tokio: Option<f64>,
+    pub(super) to_yardstick: Option<f64>,
+    cpu_to_yardstick: Option<f64>,
+    p99_to_yardstick: Option<f64>,
     to_best_peer: Option<f64>,
     kept: usize,
     rounds: usize,
@@ -43,6 +45,16 @@ pub(super) struct Line {
 impl Table {
     /// Of the runtimes that have the row.
     pub(super) fn of(row: &Row, runtimes: &[Runtime], taken: &[Taken]) -> Self {
+        Self::against(YARDSTICK, row, runtimes, taken)
+    }
+
+    /// The same, with another yardstick.
+    pub(super) fn against(
+        yardstick: &str,
+        row: &Row,
+        runtimes: &[Runtime],
+        taken: &[Taken],
+    ) -> Self {
         let value = |rt: &str| median(figures(taken, rt, |sample| Some(sample.value)));
         let best_peer = runtimes[1..]
             .iter()
@@ -67,9 +79,9 @@ impl Table {
                 p99: median(figures(taken, rt_name, |sample| sample.p99)),
                 efficiency: median(figures(taken, rt_name, |sample| sample.efficiency)),
                 cpu_ns: median(figures(taken, rt_name, |sample| Some(sample.cpu_ns))),
-                to_tokio: to(YARDSTICK, |sample| Some(sample.value)),
-                cpu_to_tokio: to(YARDSTICK, |sample| Some(sample.cpu_ns)),
-                p99_to_tokio: to(YARDSTICK, |sample| sample.p99),
+                to_yardstick: to(yardstick, |sample| Some(sample.value)),
+                cpu_to_yardstick: to(yardstick, |sample| Some(sample.cpu_ns)),
+                p99_to_yardstick: to(yardstick, |sample| sample.p99),
                 to_best_peer: best_peer
                     .as_ref()
                     .and_then(|best| to(best, |sample| Some(sample.value))),
@@ -83,6 +95,7 @@ impl Table {
             what: row.what.clone(),
             kind: row.kind.clone(),
             unit: row.unit.clone(),
+            yardstick: yardstick.into(),
             aim: row.aim,
             lines: runtimes.iter().map(line).collect(),
             best_peer,
@@ -101,7 +114,10 @@ impl Table {
         let mut columns = vec![format!("{}/op", self.unit), "spread".into()];
         columns.extend(p99.then(|| "p99".into()));
         columns.extend(efficiency.then(|| "efficiency".into()));
-        columns.extend(["cpu ns/op", "x tokio", "cpu x tokio", "x best peer"].map(String::from));
+        let yardstick = &self.yardstick;
+        columns.push("cpu ns/op".into());
+        columns.extend([format!("x {yardstick}"), format!("cpu x {yardstick}")]);
+        columns.push("x best peer".into());
         let row = |name: &str, columns: &[String], rest: &str| {
             let columns: String = columns.iter().map(|text| format!("{text:>13}")).collect();
             format!("  {name:<23}{columns}  {rest}\n")
@@ -115,7 +131,7 @@ impl Table {
             columns.extend(p99.then(|| figure(line.p99, 0)));
             columns.extend(efficiency.then(|| percent(line.efficiency)));
             columns.push(figure(line.cpu_ns, 1));
-            for ratio in [line.to_tokio, line.cpu_to_tokio, line.to_best_peer] {
+            for ratio in [line.to_yardstick, line.cpu_to_yardstick, line.to_best_peer] {
                 columns.push(figure(ratio, 2));
             }
             let best = match (&self.best_peer, line.parallel) {
@@ -131,7 +147,7 @@ impl Table {
 
     /// Ours, the yardstick's multiple, and whether that is as aimed at.
     fn ours(&self) -> Option<(f64, bool)> {
-        let ratio = self.lines.first()?.to_tokio?;
+        let ratio = self.lines.first()?.to_yardstick?;
         Some((ratio, ratio <= self.aim))
     }
 }
@@ -148,11 +164,11 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
     let ours = || timed().filter_map(|table| table.lines.first());
     for (ratios, to) in [
         (
-            ours().filter_map(|line| line.to_tokio).collect(),
+            ours().filter_map(|line| line.to_yardstick).collect(),
             "tokio's time",
         ),
         (
-            ours().filter_map(|line| line.cpu_to_tokio).collect(),
+            ours().filter_map(|line| line.cpu_to_yardstick).collect(),
             "tokio's processor time",
         ),
         (
@@ -178,8 +194,8 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
             behind.push(format!("{ratio:.2} x tokio, the aim is {}", table.aim));
         }
         for (ratio, of) in [
-            (line.cpu_to_tokio, "processor time"),
-            (line.p99_to_tokio, "p99"),
+            (line.cpu_to_yardstick, "processor time"),
+            (line.p99_to_yardstick, "p99"),
         ] {
             if let Some(ratio) = ratio.filter(|ratio| *ratio > 1.0 && table.unit == "ns") {
                 behind.push(format!("{of} {ratio:.2} x tokio's"));
@@ -328,8 +344,8 @@ mod tests {
         ]);
         assert_eq!(table.lines[0].value, Some(30.0));
         assert_eq!(table.lines[0].spread, Some(1.0));
-        assert_eq!(table.lines[0].to_tokio, Some(0.25));
-        assert_eq!(table.lines[1].to_tokio, Some(1.0));
+        assert_eq!(table.lines[0].to_yardstick, Some(0.25));
+        assert_eq!(table.lines[1].to_yardstick, Some(1.0));
     }
 
     #[test]

@@ -1,0 +1,244 @@
+//! `cargo xtask bench --ablate DIR`: what each optimisation is worth. A copy of the tree is built for each with that one undone, by
+//! replacing a few lines of the source, and all are measured in the same rounds.
+use super::{
+    Listing, Machine, Options, Runtime, Session, build, choose, plot, print, table::Table,
+};
+use anyhow::{Context, Result, ensure};
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// An optimisation, and the replacements that undo it: file, text, other text.
+struct Ablation {
+    without: &'static str,
+    how: &'static str,
+    edits: &'static [(&'static str, &'static str, &'static str)],
+}
+
+const AS_IT_IS: &str = "as it is";
+
+/// The rows that the optimisations were presented with.
+const ROWS: [&str; 5] = [
+    "chained_spawn",
+    "ping_pong",
+    "spawn_many_remote",
+    "spawn_many_local",
+    "yield_many",
+];
+
+const ABLATIONS: &[Ablation] = &[
+    Ablation {
+        without: "slot",
+        how: "a task that is woken or spawned by a worker goes to the back of its ring, and others are notified",
+        edits: &[("executor/src/core.rs", "if !self.lifo {", "if true {")],
+    },
+    Ablation {
+        without: "throttled search",
+        how: "every push wakes a worker if one sleeps, and all of them may search at once",
+        edits: &[
+            (
+                "executor/src/idle.rs",
+                "if searching(counts) > 0 || sleeping(counts) == 0 {",
+                "if sleeping(counts) == 0 {",
+            ),
+            (
+                "executor/src/idle.rs",
+                "if 2 * searching(self.counts.load(Relaxed)) >= self.workers {",
+                "if false {",
+            ),
+        ],
+    },
+    Ablation {
+        without: "refcount elision",
+        how: "a poll counts a waker of its own, and drops it",
+        edits: &[(
+            "task-header/src/stage.rs",
+            "let mut cx = Context::from_waker(&waker);",
+            "let waker = core::task::Waker::clone(&waker);
+    let mut cx = Context::from_waker(&waker);",
+        )],
+    },
+    Ablation {
+        without: "overflow in batches",
+        how: "what finds the ring full goes to the injector alone",
+        edits: &[(
+            "executor/src/core.rs",
+            "ring.push_or_overflow(task, &self.shared.injector);",
+            "if let Err(full) = ring.push(task) {
+            let _ = self.shared.injector.push(full.0);
+        }",
+        )],
+    },
+    Ablation {
+        without: "one allocation",
+        how: "the future has a box of its own",
+        edits: &[
+            (
+                "executor/src/spawn.rs",
+                "let (task, join) = task_header::new(future, Scheduler::of(self));",
+                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(self));",
+            ),
+            (
+                "executor/src/spawn.rs",
+                "let (task, join) = task_header::new(future, Scheduler::of(&self.shared));",
+                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(&self.shared));",
+            ),
+        ],
+    },
+];
+
+/// Builds all, measures, prints, and writes `ablation.md` and `ablation.svg`.
+pub(super) fn run(
+    root: &Path,
+    listing: &Listing,
+    options: &Options,
+    bench: &Path,
+    dir: &Path,
+) -> Result<bool> {
+    let names: Vec<String> = if options.rows.is_empty() {
+        ROWS.map(String::from).into()
+    } else {
+        options.rows.clone()
+    };
+    let rows = choose(&listing.rows, |row| &row.name, &names, "row")?;
+    let built = root.join("target/ablation");
+    fs::create_dir_all(&built).context("making target/ablation")?;
+    let mut variants = vec![(AS_IT_IS.to_owned(), bench.to_owned())];
+    for ablation in ABLATIONS {
+        let bench = ablation.build(root, &built, options)?;
+        variants.push((format!("no {}", ablation.without), bench));
+    }
+
+    let ours = listing.runtimes.first().context("bench knows no runtime")?;
+    let runtimes: Vec<Runtime> = variants
+        .iter()
+        .map(|(name, _)| Runtime {
+            name: name.clone(),
+            ..ours.clone()
+        })
+        .collect();
+    let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    let machine = Machine::this(options, std::slice::from_ref(ours), &lock);
+    print(&machine.line());
+    let mut session = Session {
+        options,
+        bench,
+        variants: &variants,
+        patience: 0,
+        failures: 0,
+        taken: Vec::new(),
+    };
+    let mut tables = Vec::new();
+    for row in &rows {
+        let taken = session.take(row, &runtimes)?;
+        let table = Table::against(AS_IT_IS, row, &runtimes, &taken);
+        print(&table.text());
+        tables.push(table);
+    }
+    fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let text = page(&machine, &tables);
+    let file = dir.join("ablation.md");
+    fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    plot::ablation(&machine, &tables, &dir.join("ablation.svg"))?;
+    Ok(session.failures == 0 && tables.iter().all(Table::is_complete))
+}
+
+impl Ablation {
+    /// Builds `bench` without this in `dir`, unless that was done before, and gives the program.
+    ///
+    /// All variants are built in one tree and one target directory of their own: to cargo they are the same packages, which have changed if their files were written since.
+    fn build(&self, root: &Path, dir: &Path, options: &Options) -> Result<PathBuf> {
+        let files = self.files(root)?;
+        let mut hasher = DefaultHasher::new();
+        (&files, options.jemalloc).hash(&mut hasher);
+        let kept = dir.join(format!(
+            "bench-{}-{:x}",
+            self.without.replace(' ', "-"),
+            hasher.finish()
+        ));
+        if kept.exists() {
+            return Ok(kept);
+        }
+        let tree = dir.join("tree");
+        for (name, text) in files {
+            let to = tree.join(name);
+            if let Some(parent) = to.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::write(&to, text).with_context(|| format!("writing {}", to.display()))?;
+        }
+        print(&format!(
+            "building without {}: {}\n",
+            self.without, self.how
+        ));
+        let bench = build(&tree, options.jemalloc, &dir.join("target"))?;
+        fs::copy(&bench, &kept).with_context(|| format!("copying {}", bench.display()))?;
+        Ok(kept)
+    }
+
+    /// What git has of the tree, so that nothing that was built comes along, with the replacements made.
+    fn files(&self, root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+        let output = Command::new("git")
+            .current_dir(root)
+            .args(["ls-files", "-z"])
+            .output()
+            .context("git ls-files")?;
+        ensure!(output.status.success(), "git ls-files failed");
+        let mut files = Vec::new();
+        for name in String::from_utf8_lossy(&output.stdout).split_terminator('\0') {
+            let Ok(mut text) = fs::read(root.join(name)) else {
+                continue; // Deleted, and not committed.
+            };
+            for (_, old, new) in self.edits.iter().filter(|(file, ..)| *file == name) {
+                let source = String::from_utf8(text).with_context(|| name.to_owned())?;
+                ensure!(
+                    source.matches(old).count() == 1,
+                    "{} is undone by a replacement in {name}, where this is not found once any more:\n{old}",
+                    self.without
+                );
+                text = source.replace(old, new).into_bytes();
+            }
+            files.push((name.to_owned(), text));
+        }
+        Ok(files)
+    }
+}
+
+/// A page of markdown.
+fn page(machine: &Machine, tables: &[Table]) -> String {
+    let mut text = "# What each optimisation is worth here\n\n\
+        Nanoseconds an operation with one optimisation undone in the source, and how many times the time as it is that makes (the median of the rounds' ratios; \
+        within the spread it says nothing). `cargo xtask bench --ablate docs/benchmarks` makes this page.\n\n"
+        .to_owned();
+    text.push_str(&format!(
+        "{}\n![chart](ablation.svg)\n\n| row |",
+        machine.line()
+    ));
+    for line in tables.iter().take(1).flat_map(|table| &table.lines) {
+        text.push_str(&format!(" {} |", line.rt));
+    }
+    text.push_str("\n|---|");
+    for _ in tables.iter().take(1).flat_map(|table| &table.lines) {
+        text.push_str("---|");
+    }
+    for table in tables {
+        text.push_str(&format!("\n| `{}` |", table.row));
+        for line in &table.lines {
+            let value = line.value.map_or("-".into(), |value| format!("{value:.1}"));
+            let ratio = line.to_yardstick.map(|ratio| format!(", {ratio:.2} x"));
+            let spread = line
+                .spread
+                .map(|spread| format!(" (spread {:.0} %)", 100.0 * spread));
+            let rest = if line.rt == AS_IT_IS { spread } else { ratio };
+            text.push_str(&format!(" {value}{} |", rest.unwrap_or_default()));
+        }
+    }
+    text.push_str("\n\n| without | that is |\n|---|---|\n");
+    for ablation in ABLATIONS {
+        text.push_str(&format!("| {} | {} |\n", ablation.without, ablation.how));
+    }
+    text
+}
