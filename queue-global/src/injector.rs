@@ -122,9 +122,7 @@ impl<T: Linked, L: RawMutex> Injector<T, L> {
         if unsafe { self.inner.stack.push(first, last, false) } {
             return Ok(());
         }
-        // SAFETY: refused, so they are not in the queue.
-        unsafe { link::end(last, 0) };
-        // SAFETY: as they were in the list.
+        // SAFETY: refused, so they are not in the queue; the last link is an end, if perhaps another.
         Err(Closed(unsafe { List::from_parts((first, last), len) }))
     }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `None` | is in no list and no queue |
 //! | an address | has that node behind it |
-//! | an address and the bit END | is the last of its chain; 0, or in a stack the address of the first of an older chain |
+//! | an address and the bit END | is the last of its chain; in a stack that is the address of the first of an older chain or 0, in a list it says nothing |
 //!
 //! 1. So whoever is given a node whose link is not `None` is given one that is queued.
 //! 2. An address with END comes from the word that says what a stack holds, in which it may have been free and taken again since. So nobody's pointer goes with

@@ -137,11 +137,7 @@ impl<T: Linked> Stack<T> {
                 len += 1;
             };
             let tail = match newer {
-                None => {
-                    // SAFETY: as above.
-                    unsafe { link::end(last, 0) };
-                    last
-                }
+                None => last,
                 Some((behind, tail)) => {
                     // SAFETY: as above.
                     unsafe { T::set_next(last, Some(behind)) };
