@@ -16,7 +16,7 @@ use std::time::Duration;
 use sync_shim::{
     atomic::{
         AtomicU32,
-        Ordering::{AcqRel, Acquire},
+        Ordering::{Acquire, Relaxed, Release},
     },
     sync::{Arc, Mutex},
     thread::{self, Thread},
@@ -76,10 +76,10 @@ impl ThreadPark {
     }
 
     fn take_token(&self) -> bool {
-        // Ordering: Acquire pairs with `unpark`.
+        // Ordering: Acquire pairs with `unpark`. Without a token nothing is known.
         self.0
             .state
-            .compare_exchange(NOTIFIED, EMPTY, Acquire, Acquire)
+            .compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed)
             .is_ok()
     }
 
@@ -88,11 +88,11 @@ impl ThreadPark {
             return;
         }
         *self.0.thread.lock() = Some(thread::current());
-        // Ordering: Release (of AcqRel) publishes the thread to `unpark`; Acquire if there is a token.
+        // Ordering: Relaxed. The lock publishes the thread to who finds PARKED; if there is a token, the swap below acquires.
         if self
             .0
             .state
-            .compare_exchange(EMPTY, PARKED, AcqRel, Acquire)
+            .compare_exchange(EMPTY, PARKED, Relaxed, Relaxed)
             .is_ok()
         {
             loop {
@@ -129,8 +129,9 @@ impl Park for ThreadPark {
 
 impl Unpark for ThreadUnpark {
     fn unpark(&self) {
-        // Ordering: Release publishes what came before to `park`; Acquire pairs with PARKED: the thread is read next.
-        if self.0.state.swap(NOTIFIED, AcqRel) == PARKED {
+        // Ordering: Release publishes what came before to `park`, also what came before an earlier unpark (a release sequence). The thread is read
+        // under its lock, which its writer left before PARKED.
+        if self.0.state.swap(NOTIFIED, Release) == PARKED {
             let thread = self.0.thread.lock().clone();
             if let Some(thread) = thread {
                 thread.unpark();

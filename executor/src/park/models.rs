@@ -1,6 +1,6 @@
 //! Unparks before, in and after a park.
 use super::*;
-use sync_shim::{atomic::Ordering::Relaxed, model, model_must_fail};
+use sync_shim::{model, model_must_fail};
 
 /// A message under Relaxed, then an unpark: the parker sees it.
 ///
