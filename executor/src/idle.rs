@@ -4,7 +4,7 @@ use sync_shim::{
     CachePadded,
     atomic::{
         AtomicU64, AtomicUsize,
-        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
         Retire, fence,
     },
     count::shared,
@@ -80,10 +80,10 @@ impl Idle {
                 return None;
             }
             let reserved = counts - SLEEPING + SEARCHING;
-            // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted.
+            // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted, so `take_any` finds it at once.
             match self
                 .counts
-                .compare_exchange_weak(counts, reserved, AcqRel, Relaxed)
+                .compare_exchange_weak(counts, reserved, Acquire, Relaxed)
             {
                 Ok(_) => return Some(self.take_any()),
                 Err(now) => counts = now,
@@ -106,8 +106,8 @@ impl Idle {
                     };
                     let from = if others != 0 { others } else { bits };
                     let bit = from & from.wrapping_neg();
-                    // Ordering: AcqRel, so that the sleeper's look at its bit sees the reservation too.
-                    match mask.compare_exchange_weak(bits, bits & !bit, AcqRel, Relaxed) {
+                    // Ordering: Relaxed, as all changes of the masks: they carry nothing, the fences carry the proof.
+                    match mask.compare_exchange_weak(bits, bits & !bit, Relaxed, Relaxed) {
                         Ok(_) => return i * 64 + bit.trailing_zeros() as usize,
                         Err(now) => bits = now,
                     }
@@ -123,16 +123,16 @@ impl Idle {
         if 2 * searching(self.counts.load(Relaxed)) >= self.workers {
             return false;
         }
-        // Ordering: AcqRel, as all changes of the counts.
-        self.counts.fetch_add(SEARCHING, AcqRel);
+        // Ordering: Relaxed, as all changes of the counts: they carry nothing, the fences carry the proof.
+        self.counts.fetch_add(SEARCHING, Relaxed);
         true
     }
 
     /// Ends a search that found work. True for the last searcher, who must look whether there is more work
     /// and then [`notify`](Self::notify): pushes since have relied on it.
     pub fn stop_searching(&self) -> bool {
-        // Ordering: AcqRel, as all changes of the counts.
-        let before = self.counts.fetch_sub(SEARCHING, AcqRel);
+        // Ordering: Relaxed, as in `try_search`.
+        let before = self.counts.fetch_sub(SEARCHING, Relaxed);
         debug_assert!(searching(before) > 0, "nobody searched");
         let last = searching(before) == 1;
         if last {
@@ -149,8 +149,8 @@ impl Idle {
     /// When there is no such worker.
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
-        // Ordering: AcqRel, as all changes of the masks; published by the count below.
-        let before = mask.fetch_or(bit, AcqRel);
+        // Ordering: Relaxed, published by the count below.
+        let before = mask.fetch_or(bit, Relaxed);
         debug_assert_eq!(before & bit, 0, "worker {worker} sleeps already");
         let change = if was_searching {
             SLEEPING - SEARCHING
@@ -158,7 +158,7 @@ impl Idle {
             SLEEPING
         };
         // Ordering: Release publishes the bit to `notify`.
-        self.counts.fetch_add(change, AcqRel);
+        self.counts.fetch_add(change, Release);
         // Ordering: SeqCst pairs with the fence in `notify` (rule 3).
         fence(SeqCst);
     }
@@ -184,22 +184,22 @@ impl Idle {
                 continue;
             }
             let reserved = counts - SLEEPING + SEARCHING;
-            // Ordering: AcqRel, as all changes of the counts.
+            // Ordering: Relaxed, as in `try_search`.
             match self
                 .counts
-                .compare_exchange_weak(counts, reserved, AcqRel, Relaxed)
+                .compare_exchange_weak(counts, reserved, Relaxed, Relaxed)
             {
                 Ok(_) => break,
                 Err(now) => counts = now,
             }
         }
-        // Ordering: AcqRel, as all changes of the masks.
-        if mask.fetch_and(!bit, AcqRel) & bit != 0 {
+        // Ordering: Relaxed, as in `take_any`.
+        if mask.fetch_and(!bit, Relaxed) & bit != 0 {
             return Woken::BySelf;
         }
         // A notifier was faster and has counted this worker: the reservation goes back.
-        // Ordering: AcqRel, as all changes of the counts.
-        self.counts.fetch_add(SLEEPING - SEARCHING, AcqRel);
+        // Ordering: Relaxed, as in `try_search`.
+        self.counts.fetch_add(SLEEPING - SEARCHING, Relaxed);
         Woken::ByNotifier
     }
 
@@ -210,24 +210,24 @@ impl Idle {
     /// When there is no such worker.
     pub fn was_notified(&self, worker: usize) -> bool {
         let (mask, bit) = self.mask(worker);
-        // Ordering: Acquire pairs with `take_any`.
-        mask.load(Acquire) & bit == 0
+        // Ordering: Relaxed. Who finds itself chosen looks for work, and once more after the fence of its next `sleep`, which the notifier's fence precedes then.
+        mask.load(Relaxed) & bit == 0
     }
 
     /// Makes a sleeper the watcher, unless there is one. A load, and a read-modify-write if it becomes that.
     pub fn try_watch(&self, worker: usize) -> bool {
-        // Ordering: Acquire and Release, from watcher to watcher: the next one sees what the last one did.
+        // Ordering: Relaxed, there is one: a watcher takes over nothing from the last.
         !self.is_watched()
             && self
                 .watcher
-                .compare_exchange(0, worker + 1, AcqRel, Relaxed)
+                .compare_exchange(0, worker + 1, Relaxed, Relaxed)
                 .is_ok()
     }
 
     /// The watcher leaves.
     pub fn leave_watch(&self) {
-        // Ordering: Release, as in `try_watch`.
-        self.watcher.store(0, Release);
+        // Ordering: Relaxed, as in `try_watch`.
+        self.watcher.store(0, Relaxed);
     }
 
     /// Whether there is a watcher. A load of a line that changes when one comes or goes.

@@ -6,7 +6,7 @@
 use std::{marker::PhantomData, ptr};
 use sync_shim::atomic::{
     AtomicPtr,
-    Ordering::{AcqRel, Acquire},
+    Ordering::{Acquire, Release},
     Retire,
 };
 
@@ -27,7 +27,7 @@ impl<T: Send> Lent<T> {
     /// Offers `value`. There is one of it, so nothing else is on offer.
     pub(crate) fn offer(&self, value: Box<T>) {
         // Ordering: Release pairs with `take`.
-        let before = self.on_offer.swap(Box::into_raw(value), AcqRel);
+        let before = self.on_offer.swap(Box::into_raw(value), Release);
         debug_assert!(before.is_null(), "two offers at a time");
     }
 

@@ -32,7 +32,7 @@ use sync_shim::{
     CachePadded,
     atomic::{
         AtomicBool, AtomicU64,
-        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        Ordering::{Relaxed, SeqCst},
         Retire, fence,
     },
     count,
@@ -194,8 +194,8 @@ impl Shared {
     /// Refuses spawns from now on and calls the workers to end.
     pub(crate) fn close(&self) {
         self.injector.close();
-        // Ordering: Release pairs with `is_closing`: who sees it finds the injector closed.
-        self.closing.store(true, Release);
+        // Ordering: Relaxed. What is pushed beside it is found by the fences of `take_in` and `Core::end`.
+        self.closing.store(true, Relaxed);
         for remote in &self.remotes {
             remote.unpark.unpark();
         }
@@ -204,8 +204,8 @@ impl Shared {
 
     /// Whether the workers are to end. A load of a line that is written once.
     pub(crate) fn is_closing(&self) -> bool {
-        // Ordering: Acquire pairs with `close`.
-        self.closing.load(Acquire)
+        // Ordering: Relaxed, as in `close`.
+        self.closing.load(Relaxed)
     }
 
     /// Whether a thief would find anything. For the look after announcing sleep.

@@ -142,6 +142,22 @@ fn a_sleeper_that_takes_itself_back_against_a_notifier_keeps_the_counts() {
     });
 }
 
+/// Bites: `try_watch` with a store in place of the exchange.
+#[test]
+fn of_two_sleepers_one_watches() {
+    model(|| {
+        let pool = Pool::new(2);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.idle.try_watch(1))
+        };
+        let mine = pool.idle.try_watch(0);
+        assert!(mine != other.join().unwrap());
+        pool.idle.leave_watch();
+        assert!(pool.idle.try_watch(0));
+    });
+}
+
 /// Without a fence both may miss, in the pusher or in the sleeper.
 #[test]
 fn a_notify_without_its_fence_loses_a_wake() {
