@@ -49,7 +49,7 @@ pub(crate) struct Options {
     /// Writes the machine, the versions, every sample and the table to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draws the tables as bar charts, SVG, into a directory.
+    /// Draws the tables as bar charts, SVG, into a directory, with a page of figures.
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Measures nothing, and takes the tables from files that --json wrote on one machine.
@@ -297,9 +297,16 @@ impl Report {
             std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
         }
         if let Some(dir) = &options.plot {
+            let page = dir.join("results.md");
+            let mut text = table::page(&self.machine.line(), &self.tables);
+            text.push_str(&format!(
+                "\n```text{}```\n",
+                table::closing(&self.tables, &self.samples)
+            ));
             for file in plot::draw(&self.machine, &self.tables, dir)? {
                 print(&format!("{}\n", file.display()));
             }
+            std::fs::write(&page, text).with_context(|| format!("writing {}", page.display()))?;
         }
         Ok(())
     }

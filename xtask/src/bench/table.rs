@@ -152,6 +152,51 @@ impl Table {
     }
 }
 
+/// All rows as a page of markdown: ours, the yardstick and the best parallel peer.
+pub(super) fn page(machine: &str, tables: &[Table]) -> String {
+    let mut text = format!(
+        "# Runtimes side by side\n\n\
+         `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. What a row is, and what the charts show \
+         of which runtime, is in [bench](../../bench). Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
+         medians of the rounds' ratios.\n\n{machine}\n\
+         | row | selvedge | spread | {YARDSTICK} | x {YARDSTICK} | aim | processor time, x {YARDSTICK} | best parallel peer | x that |\n\
+         |---|---|---|---|---|---|---|---|---|\n"
+    );
+    for table in tables {
+        let of = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
+        let (Some(ours), Some(best)) = (table.lines.first(), table.best_peer.as_deref()) else {
+            continue;
+        };
+        let value = |line: Option<&Line>| figure(line.and_then(|line| line.value), 1);
+        let efficiency = ours.efficiency.filter(|_| table.kind == "load");
+        let efficiency = efficiency.map(|part| format!(" ({:.0} % of the workers)", 100.0 * part));
+        let tail = ours
+            .p99_to_yardstick
+            .map(|ratio| format!(" (p99 {ratio:.2})"));
+        text.push_str(&format!(
+            "| `{}`{} | {}{} | {} | {} | {}{} | {} | {} | {best} {} | {} |\n",
+            table.row,
+            if table.unit == "ns" {
+                String::new()
+            } else {
+                format!(", {}", table.unit)
+            },
+            value(Some(ours)),
+            efficiency.unwrap_or_default(),
+            ours.spread
+                .map_or("-".into(), |spread| format!("{:.0} %", 100.0 * spread)),
+            value(of(YARDSTICK)),
+            figure(ours.to_yardstick, 2),
+            tail.unwrap_or_default(),
+            table.aim,
+            figure(ours.cpu_to_yardstick, 2),
+            value(of(best)),
+            figure(ours.to_best_peer, 2),
+        ));
+    }
+    text
+}
+
 /// What is to be said of all rows.
 pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
     let mut text = "\n".to_owned();
