@@ -10,6 +10,7 @@ use crate::{
     Handle,
     blocking::Pool,
     context::{self, Within},
+    local,
     shared::Shared,
 };
 use sync_shim::sync::Arc;
@@ -35,7 +36,14 @@ use sync_shim::sync::Arc;
 /// assert_eq!(runtime.block_on(read).unwrap(), 7);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+///
+/// # Panics
+/// In a [`LocalSet`](crate::LocalSet) or [`LocalRuntime`](crate::LocalRuntime), whose tasks no other thread can run.
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
+    assert!(
+        !local::is_polled(),
+        "block_in_place was called in a local set, whose tasks no other thread can run: use spawn_blocking"
+    );
     let Some(core) = context::give() else {
         context::with_core(|core| core.open_slot());
         return without_core(f);

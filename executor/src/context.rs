@@ -10,6 +10,7 @@
 use crate::{
     Handle,
     core::Core,
+    local,
     shared::{Scheduler, Task},
 };
 use coop_budget::{Exhausted, OnExhausted};
@@ -133,6 +134,18 @@ pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Optio
 /// # Panics
 /// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
 pub(crate) fn enter<R>(handle: &Handle, f: impl FnOnce() -> R) -> R {
+    assert_may_block_on();
+    let _within = Within::enter(handle.clone(), false);
+    f()
+}
+
+/// # Panics
+/// As for [`enter`].
+pub(crate) fn assert_may_block_on() {
+    assert!(
+        !local::is_polled(),
+        "block_on was called in a local set: await the future instead"
+    );
     assert!(
         with_core(|_| ()).is_none(),
         "block_on was called by a task: it would block a worker; await the future instead"
@@ -141,8 +154,6 @@ pub(crate) fn enter<R>(handle: &Handle, f: impl FnOnce() -> R) -> R {
         may_block() != Some(false),
         "block_on was called inside block_on: await the future instead"
     );
-    let _within = Within::enter(handle.clone(), false);
-    f()
 }
 
 /// Whether blocking is allowed in the runtime that this thread is in as no worker.

@@ -1,6 +1,6 @@
 //! Whole runtimes of one and two workers under the model checker. They are large: each states its
 //! bound, which the report prints.
-use crate::{Builder, Runtime};
+use crate::{Builder, Runtime, Tick, park::ThreadPark};
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
@@ -113,5 +113,75 @@ fn full_two_workers_end_with_a_task_between_them() {
             Ok(output) => assert_eq!(output, 7),
             Err(error) => assert!(error.is_cancelled()),
         }
+    });
+}
+
+/// Two workers, each in a thread of its own and ticked a few times: what a task of one spawns runs once, wherever.
+///
+/// Bites: displace from the slot and drop what was there.
+#[test]
+fn two_workers_share_what_one_spawns() {
+    bounded(2).check(|| {
+        let parks = [ThreadPark::new(), ThreadPark::new()];
+        let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
+        let [mut one, mut two] = <[_; 2]>::try_from(workers).unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let count = ran.clone();
+        runtime.spawn_detached(async move {
+            for _ in 0..2 {
+                let count = count.clone();
+                crate::spawn_detached(async move {
+                    count.fetch_add(1, Relaxed);
+                });
+            }
+        });
+        let other = thread::spawn(move || {
+            for _ in 0..2 {
+                let _ = two.tick();
+            }
+            two
+        });
+        for _ in 0..2 {
+            let _ = one.tick();
+        }
+        let mut two = other.join().unwrap();
+        while two.tick() == Tick::Ran || one.tick() == Tick::Ran {}
+        assert_eq!(ran.load(Relaxed), 2);
+        drop(runtime);
+        while two.tick() != Tick::Ended || one.tick() != Tick::Ended {}
+    });
+}
+
+/// One worker's task gives the core away, for a closure that is done at once: the other task runs, by whichever thread, the task
+/// itself goes on with or without its core, and the runtime ends.
+///
+/// Bites: drop a task that is left without a core.
+#[test]
+fn a_core_is_given_away_against_its_return() {
+    bounded(2).check(|| {
+        let runtime = pool(1);
+        let task = runtime.spawn(async {
+            let other = crate::spawn(async { 6 });
+            let one = crate::block_in_place(|| 1);
+            other.await.unwrap() + one
+        });
+        assert_eq!(wait(task).unwrap(), 7);
+        drop(runtime);
+    });
+}
+
+/// A task without its core, which waits for the first time, against the end: it is cancelled, by whoever finds it.
+///
+/// Bites: leave out the look at the close in `Shared::take_in`.
+#[test]
+fn a_task_without_its_core_against_the_end_is_cancelled() {
+    bounded(2).check(|| {
+        let runtime = pool(1);
+        let task = runtime.spawn(async {
+            crate::block_in_place(|| ());
+            std::future::pending::<()>().await;
+        });
+        drop(runtime);
+        assert!(wait(task).unwrap_err().is_cancelled());
     });
 }

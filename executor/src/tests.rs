@@ -17,6 +17,7 @@ use std::{
 mod blocks;
 mod ends;
 mod fairness;
+mod local;
 
 fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()

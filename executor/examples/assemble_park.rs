@@ -1,0 +1,141 @@
+//! A worker driven by hand, and a `Park` of one's own with a heap of timers: what an I/O driver does with a poller, in small.
+use selvedge::{
+    Builder, Tick,
+    park::{Park, ThreadPark, ThreadUnpark},
+};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    future::{Future, poll_fn},
+    sync::{Arc, Mutex},
+    task::{Poll, Waker},
+    time::{Duration, Instant},
+};
+
+/// A deadline, and who waits for it.
+struct Timer {
+    at: Instant,
+    waker: Waker,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Timers(Arc<Mutex<BinaryHeap<Reverse<Timer>>>>);
+
+impl Timers {
+    fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let (timers, at) = (self.clone(), Instant::now() + time);
+        poll_fn(move |cx| {
+            if Instant::now() >= at {
+                return Poll::Ready(());
+            }
+            let waker = cx.waker().clone();
+            timers.0.lock().unwrap().push(Reverse(Timer { at, waker }));
+            Poll::Pending
+        })
+    }
+
+    fn until_next(&self) -> Option<Duration> {
+        let timers = self.0.lock().unwrap();
+        timers
+            .peek()
+            .map(|next| next.0.at.saturating_duration_since(Instant::now()))
+    }
+
+    fn fire(&self) {
+        let now = Instant::now();
+        loop {
+            let mut timers = self.0.lock().unwrap();
+            if timers.peek().is_none_or(|next| next.0.at > now) {
+                return;
+            }
+            let due = timers.pop();
+            drop(timers); // A waker is somebody's code.
+            if let Some(Reverse(timer)) = due {
+                timer.waker.wake();
+            }
+        }
+    }
+}
+
+/// Sleeps no longer than to the next deadline.
+struct TimerPark {
+    thread: ThreadPark,
+    timers: Timers,
+    parks: usize,
+}
+
+impl Park for TimerPark {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.park_timeout(Duration::MAX);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.parks += 1;
+        match self.timers.until_next() {
+            Some(next) => self.thread.park_timeout(next.min(limit)),
+            None if limit == Duration::MAX => self.thread.park(),
+            None => self.thread.park_timeout(limit),
+        }
+        self.timers.fire();
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.thread.unparker()
+    }
+}
+
+fn main() {
+    let timers = Timers::default();
+    let park = TimerPark {
+        thread: ThreadPark::new(),
+        timers: timers.clone(),
+        parks: 0,
+    };
+    let (runtime, mut workers) = Builder::new().build_driven([park]);
+    let mut worker = workers.remove(0);
+    let begun = Instant::now();
+    let tasks: Vec<_> = [30_u64, 10, 20]
+        .map(|millis| {
+            let timers = timers.clone();
+            runtime.spawn(async move {
+                timers.sleep(Duration::from_millis(millis)).await;
+                println!("{millis} ms: woke after {:?}", begun.elapsed());
+                assert!(begun.elapsed() >= Duration::from_millis(millis));
+            })
+        })
+        .into();
+    let mut ticks = 0;
+    while !tasks.iter().all(|task| task.is_finished()) {
+        match worker.tick() {
+            Tick::Ran => ticks += 1,
+            Tick::Idle => worker.park(),
+            Tick::Ended => unreachable!("the runtime goes on"),
+        }
+    }
+    println!("{ticks} tasks run, {} sleeps", worker.park_mut().parks);
+    assert_eq!(ticks, 6);
+    drop(runtime);
+    worker.run();
+}

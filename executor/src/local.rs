@@ -1,0 +1,174 @@
+//! Tasks that stay on their thread.
+use crate::{Budget, JoinHandle, Runtime, block_on, context};
+use std::{
+    cell::RefCell,
+    fmt,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+type Tasks = Rc<task_header::LocalSet>;
+
+sync_shim::thread_local! {
+    /// The set that this thread polls.
+    static CURRENT: RefCell<Option<Tasks>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread polls a set.
+pub(crate) fn is_polled() -> bool {
+    CURRENT
+        .try_with(|current| current.borrow().is_some())
+        .unwrap_or(false)
+}
+
+/// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
+///
+/// They run while the set is awaited, or another future is by [`run_until`](Self::run_until), in a runtime's `block_on`. Its drop cancels what is left.
+///
+/// ```
+/// use std::rc::Rc;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let set = selvedge::LocalSet::new();
+/// let seven = runtime.block_on(set.run_until(async {
+///     let seven = Rc::new(7);
+///     *selvedge::spawn_local(async move { seven }).await.unwrap()
+/// }));
+/// assert_eq!(seven, 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Default)]
+pub struct LocalSet {
+    tasks: Tasks,
+}
+
+impl LocalSet {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Spawns a task that runs while the set is polled.
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.tasks.spawn(future)
+    }
+
+    /// Runs the tasks until `future` is done, and gives what came of it.
+    pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
+        let mut until = pin!(self.tasks.run_until(future));
+        poll_fn(|cx| self.polling(|| until.as_mut().poll(cx))).await
+    }
+
+    /// Waits on this thread for a future, in a runtime, and runs the tasks meanwhile.
+    ///
+    /// # Panics
+    /// As [`Runtime::block_on`].
+    pub fn block_on<F: Future>(&self, runtime: &Runtime, future: F) -> F::Output {
+        runtime.block_on(self.run_until(future))
+    }
+
+    /// Tasks that are not done.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether all tasks are done.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Leave(Option<Tasks>);
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                CURRENT.with(|current| current.replace(self.0.take()));
+            }
+        }
+        let tasks = Some(self.tasks.clone());
+        let _leave = Leave(CURRENT.with(|current| current.replace(tasks)));
+        f()
+    }
+}
+
+impl Future for LocalSet {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.polling(|| self.tasks.poll_tasks(cx))
+    }
+}
+
+impl fmt::Debug for LocalSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSet")
+            .field("len", &self.len())
+            .finish()
+    }
+}
+
+/// A runtime of one thread: the one that calls [`block_on`](Self::block_on). It starts no thread.
+///
+/// ```
+/// let runtime = selvedge::LocalRuntime::new();
+/// let seven = runtime.block_on(async { selvedge::spawn_local(async { 7 }).await.unwrap() });
+/// assert_eq!(seven, 7);
+/// ```
+#[derive(Debug, Default)]
+pub struct LocalRuntime {
+    set: LocalSet,
+}
+
+impl LocalRuntime {
+    /// A runtime without tasks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Spawns a task that runs in the next [`block_on`](Self::block_on), or in this one.
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.set.spawn_local(future)
+    }
+
+    /// Runs the tasks until `future` is done, and gives what came of it. What is left stays for the next time.
+    ///
+    /// # Panics
+    /// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        context::assert_may_block_on();
+        block_on::block_on(Budget::DEFAULT, self.set.run_until(future))
+    }
+}
+
+/// Spawns a task on the local set or runtime that this thread polls.
+///
+/// ```
+/// let runtime = selvedge::LocalRuntime::new();
+/// let text = runtime.block_on(async {
+///     let text = std::rc::Rc::new("not Send");
+///     *selvedge::spawn_local(async move { text }).await.unwrap()
+/// });
+/// assert_eq!(text, "not Send");
+/// ```
+///
+/// # Panics
+/// Outside of a [`LocalSet`] and a [`LocalRuntime`].
+pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let tasks = CURRENT.with(|current| current.borrow().clone());
+    let tasks = tasks
+        .expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on");
+    tasks.spawn(future)
+}

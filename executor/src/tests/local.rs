@@ -1,0 +1,80 @@
+//! Tasks of one thread.
+use super::*;
+use crate::{JoinSet, LocalRuntime, LocalSet, block_in_place, spawn_local};
+use std::{cell::Cell, rc::Rc};
+
+#[test]
+fn local_tasks_and_others_wake_each_other() {
+    let runtime = workers(2);
+    let set = LocalSet::new();
+    let sum = Rc::new(Cell::new(0));
+    let tasks: Vec<_> = (0..50)
+        .map(|i| {
+            let sum = sum.clone();
+            set.spawn_local(async move {
+                let (sender, receiver) = oneshot::channel();
+                spawn_detached(async move {
+                    yield_now().await;
+                    sender.send(i).unwrap();
+                });
+                let got = receiver.await.unwrap();
+                sum.set(sum.get() + got);
+                yield_now().await;
+            })
+        })
+        .collect();
+    set.block_on(&runtime, async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(sum.get(), 1225);
+}
+
+#[test]
+fn what_a_local_runtime_has_left_goes_on_the_next_time() {
+    let runtime = LocalRuntime::new();
+    let turns = Rc::new(Cell::new(0));
+    let count = turns.clone();
+    let task = runtime.spawn_local(async move {
+        for _ in 0..100 {
+            count.set(count.get() + 1);
+            yield_now().await;
+        }
+    });
+    runtime.block_on(yield_now());
+    assert!(turns.get() < 100);
+    runtime.block_on(task).unwrap();
+    assert_eq!(turns.get(), 100);
+}
+
+#[test]
+fn blocking_is_refused_where_local_tasks_would_be_held_up() {
+    let runtime = workers(1);
+    let local = LocalRuntime::new();
+    let error = local.block_on(async {
+        let task = spawn_local(async { block_in_place(|| ()) });
+        task.await.unwrap_err()
+    });
+    assert!(error.to_string().contains("use spawn_blocking"), "{error}");
+    let handle = runtime.handle().clone();
+    let error = local.block_on(local.spawn_local(async move { handle.block_on(async {}) }));
+    assert!(error.unwrap_err().is_panic());
+    let error = runtime.block_on(runtime.spawn(async { LocalRuntime::new().block_on(async {}) }));
+    assert!(error.unwrap_err().is_panic());
+}
+
+#[test]
+fn a_join_set_gives_tasks_in_the_order_of_their_ends() {
+    let runtime = workers(2);
+    let outputs = runtime.block_on(async {
+        let mut set: JoinSet<i32> = (0..20).map(|i| spawn(async move { i })).collect();
+        let mut outputs = Vec::new();
+        while let Some(output) = set.join_next().await {
+            outputs.push(output.unwrap());
+        }
+        outputs.sort_unstable();
+        outputs
+    });
+    assert_eq!(outputs, (0..20).collect::<Vec<_>>());
+}

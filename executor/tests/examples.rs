@@ -1,0 +1,43 @@
+//! The examples that judge themselves, run as tests.
+use std::process::Command;
+
+fn run(example: &str) {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "run",
+        "--quiet",
+        "--package",
+        "selvedge",
+        "--example",
+        example,
+    ]);
+    let output = cargo.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!output.stdout.is_empty(), "it shows nothing");
+}
+
+#[test]
+fn an_executor_of_parts_runs() {
+    run("assemble");
+}
+
+#[test]
+fn an_executor_of_parts_that_steals_runs() {
+    run("assemble_stealing");
+}
+
+#[test]
+fn an_executor_of_two_classes_runs() {
+    run("assemble_priority");
+}
+
+#[test]
+fn a_worker_with_a_timer_heap_runs() {
+    run("assemble_park");
+}
+
+#[test]
+fn the_tour_of_the_scheduler_shows_what_it_says() {
+    run("scheduler_tour");
+}
