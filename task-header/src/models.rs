@@ -653,3 +653,5 @@ impl Woken {
         std::sync::Arc::new(Wake(woken.clone())).into()
     }
 }
+
+mod pairs;

@@ -428,5 +428,7 @@ impl fmt::Debug for State {
     }
 }
 
+#[cfg(all(test, feature = "std"))]
+mod diagram;
 #[cfg(test)]
 mod tests;

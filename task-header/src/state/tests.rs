@@ -116,7 +116,7 @@ fn a_join_handle_leaves_its_waker_first() {
 }
 
 /// Atomics of a model live only in one.
-fn on_the_backend(scenario: fn()) {
+pub(super) fn on_the_backend(scenario: fn()) {
     #[cfg(any(selvedge_loom, selvedge_shuttle))]
     sync_shim::model(scenario);
     #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]

@@ -1,0 +1,400 @@
+//! Every pair of ends: a waker that is woken, by value or by reference, cloned or dropped, while the task runs to `Pending`, `Ready` or a panic, and is aborted,
+//! awaited, let go or shut down before or after that; and each of these against each while the task is idle. 112 models of a thread beside the owner, none with a bound.
+//! With the waker and the handle on threads of their own (`full_..._meanwhile`) the models have a bound of 2.
+//!
+//! The task has been polled once, is listed, and queued again. The owner runs it; then, once all threads are through, it shuts its list down.
+//! Of each model this is asserted:
+//!
+//! - the future is polled by one thread at a time (its body is a cell that the model watches) and dropped once; so is its output;
+//! - nobody submits it while it is queued (the queue has room for one);
+//! - a wake is seen by a later poll, with what its thread wrote before it, unless the task was cancelled;
+//! - a join that was told to wait is woken, and finds what came of the task;
+//! - the cell is freed once, and nobody touches it after that: a free first touches all of it.
+//!
+//! Queue and books are kept in std's locks and atomics, which the model does not branch on: what one thread does between two steps of the task's own is one step. Nor does it take
+//! them for synchronisation, so that the task's word alone has to order what is done to the task.
+use crate::{JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Mutex as Unseen, MutexGuard,
+        atomic::{AtomicUsize as Count, Ordering::Relaxed as InTurn},
+    },
+    task::{Context, Poll, Waker},
+};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    cell::UnsafeCell,
+    thread,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wakes {
+    ByValue,
+    ByRef,
+    Clones,
+    Drops,
+}
+
+impl Wakes {
+    fn is_wake(self) -> bool {
+        matches!(self, Self::ByValue | Self::ByRef)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Polls {
+    Pending,
+    Ready,
+    Panics,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Abort,
+    Join,
+    Leave,
+    Shutdown,
+}
+
+/// When the task is aborted, awaited, let go or shut down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// By the thread that has the waker, before that is used. A shutdown: before the run.
+    Before,
+    /// The other way round.
+    After,
+    /// By another thread than that which has the waker.
+    Meanwhile,
+    /// By the owner, who does not run the task meanwhile.
+    Idle,
+}
+
+/// What happened, by the book.
+#[derive(Default)]
+struct Book {
+    futures: Count,
+    outputs_made: Count,
+    outputs_dropped: Count,
+    /// Whether a poll saw what was written before the wake.
+    seen: Count,
+    waker: Unseen<Option<Waker>>,
+}
+
+type Shared<T> = std::sync::Arc<T>;
+
+fn unseen<T>(lock: &Unseen<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap()
+}
+
+struct Task {
+    polls: Polls,
+    flag: Shared<AtomicUsize>,
+    book: Shared<Book>,
+    body: UnsafeCell<u8>,
+}
+
+// SAFETY: a model for the task protocol, which is what makes it true.
+unsafe impl Send for Task {}
+
+impl Future for Task {
+    type Output = Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        // SAFETY: the poll has the future alone; the model checks that.
+        let first = self.body.with_mut(|body| unsafe {
+            *body += 1;
+            *body == 1
+        });
+        if first {
+            *unseen(&self.book.waker) = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if self.flag.load(Relaxed) == 0 {
+            return Poll::Pending;
+        }
+        self.book.seen.store(1, InTurn);
+        match self.polls {
+            Polls::Pending => Poll::Pending,
+            Polls::Ready => {
+                self.book.outputs_made.fetch_add(1, InTurn);
+                Poll::Ready(Output(self.book.clone()))
+            }
+            // Past the hook, which would print it.
+            Polls::Panics => std::panic::resume_unwind(Box::new("in a poll")),
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.body.with_mut(|_| ());
+        self.book.futures.fetch_add(1, InTurn);
+    }
+}
+
+struct Output(Shared<Book>);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.outputs_dropped.fetch_add(1, InTurn);
+    }
+}
+
+#[derive(Clone)]
+struct Queue(Shared<Unseen<Option<Notified<Queue>>>>);
+
+impl Schedule for Queue {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let queue = task.scheduler().clone();
+        let before = unseen(&queue.0).replace(task);
+        assert!(before.is_none(), "two `Notified` of one task");
+    }
+}
+
+impl Queue {
+    fn run_in(&self, owned: &mut Owned<Queue>) {
+        loop {
+            let task = unseen(&self.0).take();
+            let Some(task) = task else { return };
+            if let Ran::Notified(again) = owned.run(task) {
+                Queue::schedule(again, WakeKind::Wake);
+            }
+        }
+    }
+}
+
+/// A join waker that counts.
+struct Woken(Shared<Count>);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Shared<Self>) {
+        self.0.fetch_add(1, InTurn);
+    }
+}
+
+/// The join handle, what it gave, and how often its waker was woken, after the thread that had it.
+struct Joined {
+    handle: Option<JoinHandle<Output>>,
+    output: Option<Result<Output, JoinError>>,
+    woken: Shared<Count>,
+}
+
+impl Joined {
+    fn poll(&mut self) {
+        let Some(handle) = &mut self.handle else {
+            return;
+        };
+        let waker = Waker::from(Shared::new(Woken(self.woken.clone())));
+        let mut cx = Context::from_waker(&waker);
+        if let Poll::Ready(output) = Pin::new(handle).poll(&mut cx) {
+            self.output = Some(output);
+            self.handle = None;
+        }
+    }
+
+    fn end(mut self, ends: Ends) -> Self {
+        match ends {
+            Ends::Abort => {
+                if let Some(handle) = &self.handle {
+                    handle.abort();
+                }
+            }
+            Ends::Join => self.poll(),
+            Ends::Leave => self.handle = None,
+            Ends::Shutdown => {}
+        }
+        self
+    }
+}
+
+/// Uses the waker, and gives back what is to be dropped when all is over.
+fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
+    if wakes.is_wake() {
+        flag.store(1, Relaxed);
+    }
+    match wakes {
+        Wakes::ByValue => waker.wake(),
+        Wakes::ByRef => {
+            waker.wake_by_ref();
+            return [Some(waker), None];
+        }
+        Wakes::Clones => return [Some(waker.clone()), Some(waker)],
+        Wakes::Drops => drop(waker),
+    }
+    [None, None]
+}
+
+fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
+    let bounded = if when == When::Meanwhile {
+        Model::new().bound(2)
+    } else {
+        Model::new()
+    };
+    bounded.check(move || {
+        let book = Shared::new(Book::default());
+        let flag = Shared::new(AtomicUsize::new(0));
+        let queue = Queue(Shared::default());
+        let mut owned = Owned::new(Waker::noop().clone());
+        let future = Task {
+            polls,
+            flag: flag.clone(),
+            book: book.clone(),
+            body: UnsafeCell::new(0),
+        };
+        let (task, handle) = crate::new(future, queue.clone());
+        assert!(matches!(owned.run(task), Ran::Pending));
+        let waker = unseen(&book.waker).take().unwrap();
+        if !wakes.is_wake() {
+            flag.store(1, Relaxed);
+        }
+        if when != When::Idle {
+            waker.wake_by_ref();
+        }
+
+        let joined = Joined {
+            handle: Some(handle),
+            output: None,
+            woken: Shared::default(),
+        };
+        let shut_down = |owned: &mut Owned<Queue>| {
+            owned.close();
+            owned.cancel_all();
+        };
+        let by_owner = ends == Ends::Shutdown || when == When::Idle;
+        let (mine, theirs) = if by_owner {
+            (Some(joined), None)
+        } else {
+            (None, Some(joined))
+        };
+        let (apart, theirs) = if when == When::Meanwhile {
+            (theirs, None)
+        } else {
+            (None, theirs)
+        };
+        let waking = thread::spawn(move || match (theirs, when) {
+            (Some(joined), When::Before) => {
+                let joined = joined.end(ends);
+                (wake(wakes, &flag, waker), Some(joined))
+            }
+            (joined, _) => {
+                let wakers = wake(wakes, &flag, waker);
+                (wakers, joined.map(|joined| joined.end(ends)))
+            }
+        });
+        let ending = apart.map(|joined| thread::spawn(move || joined.end(ends)));
+        if ends == Ends::Shutdown && when != When::After {
+            shut_down(&mut owned);
+        }
+        let mine = mine.map(|joined| {
+            if when == When::Idle {
+                joined.end(ends)
+            } else {
+                joined
+            }
+        });
+        if when != When::Idle {
+            queue.run_in(&mut owned);
+        }
+        if ends == Ends::Shutdown && when == When::After {
+            shut_down(&mut owned);
+        }
+        let apart = ending.map(|ending| ending.join().unwrap());
+        let (wakers, theirs) = waking.join().unwrap();
+        let mut joined = mine.or(theirs).or(apart).unwrap();
+        queue.run_in(&mut owned);
+        drop(wakers);
+        queue.run_in(&mut owned);
+
+        let cancelled = matches!(ends, Ends::Abort | Ends::Shutdown);
+        let woken = wakes.is_wake() || when != When::Idle;
+        assert!(
+            cancelled || !woken || book.seen.load(InTurn) == 1,
+            "a wake was lost"
+        );
+        let waits = ends == Ends::Join && joined.output.is_none();
+        if waits && woken && polls != Polls::Pending {
+            assert_eq!(joined.woken.load(InTurn), 1, "a join was not woken");
+        }
+        shut_down(&mut owned);
+        queue.run_in(&mut owned);
+        owned.drain();
+        assert!(owned.is_empty(), "the task is listed still");
+        assert_eq!(book.futures.load(InTurn), 1);
+        joined.poll();
+        if let Some(output) = joined.output.take() {
+            match (output, polls) {
+                (Ok(_), Polls::Ready) => {}
+                (Err(error), Polls::Panics) if error.is_panic() => {}
+                (Err(error), _) => assert!(
+                    error.is_cancelled() && (cancelled || polls == Polls::Pending || !woken)
+                ),
+                (Ok(_), _) => panic!("an output of nowhere"),
+            }
+        }
+        drop(joined);
+        let made = book.outputs_made.load(InTurn);
+        assert_eq!(book.outputs_dropped.load(InTurn), made);
+    });
+}
+
+macro_rules! all {
+    ($($wakes:ident: $wake:ident)*) => {$(
+        mod $wakes {
+            mod while_it_pends {
+                super::super::ends!($wake, Pending);
+            }
+            mod while_it_completes {
+                super::super::ends!($wake, Ready);
+            }
+            mod while_it_panics {
+                super::super::ends!($wake, Panics);
+            }
+            mod while_it_is_idle {
+                super::super::ends! { $wake, Ready,
+                    and_is_aborted: Abort, Idle;
+                    and_is_joined: Join, Idle;
+                    and_is_left: Leave, Idle;
+                    and_is_shut_down: Shutdown, Idle;
+                }
+            }
+        }
+    )*};
+}
+
+macro_rules! ends {
+    ($wake:ident, $poll:ident) => {
+        super::super::ends! { $wake, $poll,
+            and_was_aborted: Abort, Before;
+            and_is_aborted: Abort, After;
+            full_and_is_aborted_meanwhile: Abort, Meanwhile;
+            and_was_joined: Join, Before;
+            and_is_joined: Join, After;
+            full_and_is_joined_meanwhile: Join, Meanwhile;
+            and_was_left: Leave, Before;
+            and_is_left: Leave, After;
+            full_and_is_left_meanwhile: Leave, Meanwhile;
+            and_was_shut_down: Shutdown, Before;
+            and_is_shut_down: Shutdown, After;
+        }
+    };
+    ($wake:ident, $poll:ident, $($name:ident: $end:ident, $when:ident;)*) => {
+        use super::super::{Ends, Polls, Wakes, When, pair};
+        $(
+            #[test]
+            fn $name() {
+                pair(Wakes::$wake, Polls::$poll, Ends::$end, When::$when);
+            }
+        )*
+    };
+}
+use ends;
+
+all! {
+    woken_by_value: ByValue
+    woken_by_reference: ByRef
+    its_waker_cloned: Clones
+    its_waker_dropped: Drops
+}

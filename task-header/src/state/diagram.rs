@@ -1,0 +1,190 @@
+//! The diagram in the README, drawn from the transitions themselves: all words that they lead to are walked through, each holder doing what it may.
+use super::*;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+/// What is seen of a word: the rest says who holds the task.
+fn name(s: usize) -> &'static str {
+    if s == FREED {
+        return "freed";
+    }
+    match (
+        s & COMPLETE != 0,
+        s & RUNNING != 0,
+        s & NOTIFIED != 0,
+        s & CANCELLED != 0,
+    ) {
+        (true, ..) => "complete",
+        (_, true, true, true) => "running_aborted",
+        (_, true, true, false) => "running_woken",
+        (_, true, false, true) => "cancelling",
+        (_, true, false, false) => "running",
+        (_, false, true, true) => "queued_aborted",
+        (_, false, true, false) => "queued",
+        (_, false, false, cancelled) => {
+            assert!(!cancelled, "an idle task that was aborted: {s:#b}");
+            "idle"
+        }
+    }
+}
+
+/// Where a word leads when no reference is left.
+const FREED: usize = usize::MAX;
+
+/// Most wakers and abort handles at a time.
+const MOST: usize = 2;
+
+/// What the holders may do to a word, and what comes of it.
+fn transitions(s: usize) -> Vec<(&'static str, usize)> {
+    let mut all = Vec::new();
+    let mut on = |does: &'static str, f: &dyn Fn(&State) -> Option<Duty>| {
+        let state = State(AtomicUsize::new(s));
+        let duty = f(&state);
+        let after = state.0.load(Relaxed);
+        if duty == Some(Duty::Submit) {
+            assert!(
+                after & NOTIFIED != 0 && after & (RUNNING | COMPLETE) == 0,
+                "{does}: {s:#b}"
+            );
+        }
+        all.push((
+            does,
+            if duty == Some(Duty::Dealloc) {
+                FREED
+            } else {
+                after
+            },
+        ));
+    };
+    let complete = s & COMPLETE != 0;
+    let runs = s & RUNNING != 0 && !complete;
+    let held = s / REF_ONE;
+    let joined = s & JOIN_INTEREST != 0;
+
+    if s & NOTIFIED != 0 && !runs && !complete {
+        on("start", &|state| {
+            assert_eq!(state.start() == Start::Cancel, s & CANCELLED != 0);
+            None
+        });
+    }
+    // A start that found an abort drops the future; it has no poll to end.
+    if runs && s & (CANCELLED | NOTIFIED) != CANCELLED {
+        for list in [false, true] {
+            if list && s & LISTED != 0 {
+                continue;
+            }
+            on("pending", &|state| {
+                let _ = state.pend(list);
+                None
+            });
+        }
+        on("wake", &|state| Some(state.wake_by_ref()));
+    }
+    if runs {
+        for unlisted in [false, true] {
+            if unlisted && s & LISTED == 0 {
+                continue;
+            }
+            on("end", &|state| match state.complete(joined, unlisted) {
+                Complete::DropOutput => panic!("nobody joins, so it was dropped: {s:#b}"),
+                Complete::WakeJoin => Some(state.release_run(unlisted)),
+                Complete::Done => None,
+                Complete::Dealloc => Some(Duty::Dealloc),
+            });
+        }
+    }
+    if held > 0 {
+        on("wake", &|state| Some(state.wake_by_ref()));
+        on("wake", &|state| Some(state.wake_by_val()));
+        on("last_drop", &|state| Some(state.ref_dec()));
+    }
+    if (held > 0 || runs || joined) && held < MOST {
+        on("clone", &|state| {
+            state.ref_inc();
+            None
+        });
+    }
+    if held > 0 || joined {
+        on("abort", &|state| Some(state.abort()));
+    }
+    if joined {
+        if !complete {
+            on("register", &|state| {
+                let toggled = if s & JOIN_WAKER == 0 {
+                    state.set_join_waker()
+                } else {
+                    state.unset_join_waker()
+                };
+                assert_eq!(toggled, Ok(()));
+                None
+            });
+        }
+        on("last_drop", &|state| loop {
+            match state.leave_join() {
+                LeaveJoin::DropWaker => {}
+                LeaveJoin::DropOutput => break Some(state.release_join()),
+                LeaveJoin::Left(duty) => break Some(duty),
+            }
+        });
+    }
+    if complete && s & LISTED != 0 {
+        on("last_drop", &|state| Some(state.release_listed()));
+    }
+    all
+}
+
+/// From, to, and why.
+fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
+    let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
+    let mut seen = BTreeSet::new();
+    let first = [true, false].map(|joined| State::new(joined).0.load(Relaxed));
+    let listed = [true, false].map(|joined| State::new_listed(joined).0.load(Relaxed));
+    let mut next = [first, listed].concat();
+    while let Some(s) = next.pop() {
+        if s == FREED || !seen.insert(s) {
+            continue;
+        }
+        assert!(
+            referenced(s),
+            "nobody holds it, and it is not freed: {s:#b}"
+        );
+        for (why, to) in transitions(s) {
+            if name(s) != name(to) {
+                edges.entry((name(s), name(to))).or_default().insert(why);
+            }
+            next.push(to);
+        }
+    }
+    edges
+}
+
+fn diagram() -> String {
+    let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> queued: spawn\n");
+    for ((from, to), why) in edges() {
+        let why: Vec<_> = why.into_iter().collect();
+        let to = if to == "freed" { "[*]" } else { to };
+        let why = why.join(", ").replace('_', " ");
+        writeln!(text, "    {from} --> {to}: {why}").unwrap();
+    }
+    text + "```\n"
+}
+
+/// `SELVEDGE_BLESS=1` writes it.
+#[test]
+fn the_readmes_diagram_is_what_the_transitions_do() {
+    super::tests::on_the_backend(|| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+        let readme = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- states -->\n", "<!-- /states -->");
+        let from = readme.find(begin).expect("the mark is there") + begin.len();
+        let to = from + readme[from..].find(end).expect("the mark is there");
+        if std::env::var_os("SELVEDGE_BLESS").is_some() {
+            let text = [&readme[..from], &diagram(), &readme[to..]].concat();
+            std::fs::write(path, text).unwrap();
+        } else {
+            assert_eq!(readme[from..to], diagram(), "SELVEDGE_BLESS=1 writes it");
+        }
+    });
+}
