@@ -135,3 +135,102 @@ fn completion_with_a_join_waker_costs_two_and_off_the_owner_two_more() {
     assert!(join.is_finished());
     drop(pop());
 }
+
+/// Read-modify-writes of everything that happens to a task, by name.
+fn table() -> Vec<(&'static str, u64)> {
+    let mut rows = Vec::new();
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut row = |name, n| rows.push((name, n));
+
+    let (task, n) = rmws(|| new_detached(async {}, Local));
+    row("spawn", n);
+    row(
+        "run to completion in the first poll, nobody joins",
+        rmws(|| owned.run(task)).1,
+    );
+    let (task, mut join) = new(async {}, Local);
+    row("the same, joined", rmws(|| owned.run(task)).1);
+    let mut cx = Context::from_waker(Waker::noop());
+    row(
+        "await of a task that is complete",
+        rmws(|| assert!(Pin::new(&mut join).poll(&mut cx).is_ready())).1,
+    );
+    row(
+        "drop of its handle, the last that holds it",
+        rmws(|| drop(join)).1,
+    );
+
+    let (future, slot) = waits(4);
+    let task = new_detached(future, Local);
+    let mut in_poll = |task| {
+        let (ran, n) = rmws(|| owned.run(task));
+        drop(ran);
+        // The future's own clone of its waker, if it left one.
+        n - u64::from(slot.lock().unwrap().is_some())
+    };
+    row("poll to pending: start and end", in_poll(task));
+    let waker = slot.lock().unwrap().take().unwrap();
+    row("wake by reference", rmws(|| waker.wake_by_ref()).1);
+    row(
+        "wake of a task that is queued already",
+        rmws(|| waker.wake_by_ref()).1,
+    );
+    let (clone, n) = rmws(|| waker.clone());
+    row("clone of a waker", n);
+    row("drop of a waker", rmws(|| drop(clone)).1);
+    drop(waker);
+    in_poll(pop());
+    let waker = slot.lock().unwrap().take().unwrap();
+    row("wake by value", rmws(|| waker.wake()).1);
+    in_poll(pop());
+    slot.lock().unwrap().take().unwrap().wake();
+    row(
+        "poll to completion after that, on its owner: start and end",
+        in_poll(pop()),
+    );
+
+    let mut polls = 0;
+    let yields = poll_fn(move |cx| {
+        polls += 1;
+        cx.waker().wake_by_ref();
+        if polls == 3 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    });
+    let Ran::Notified(task) = owned.run(new_detached(yields, Local)) else {
+        panic!()
+    };
+    let (ran, n) = rmws(|| owned.run(task));
+    row("yield: a poll that wakes its own task", n);
+    let Ran::Notified(task) = ran else { panic!() };
+    drop(owned.run(task));
+
+    let (future, slot) = waits(2);
+    let (task, mut join) = new(future, Local);
+    drop(owned.run(task));
+    row(
+        "await of a task that is not complete",
+        rmws(|| assert!(Pin::new(&mut join).poll(&mut cx).is_pending())).1,
+    );
+    slot.lock().unwrap().take().unwrap().wake();
+    let task = pop();
+    row(
+        "poll to completion elsewhere, with a join waker",
+        rmws(|| drop(task.run())).1,
+    );
+    row("its owner hears of it", rmws(|| owned.drain()).1);
+    drop(join);
+    rows
+}
+
+/// `SELVEDGE_BLESS=1` writes it.
+#[test]
+fn the_readmes_table_is_what_is_counted() {
+    let mut table = String::from("| | read-modify-writes |\n|---|---|\n");
+    for (name, n) in self::table() {
+        table += &format!("| {name} | {n} |\n");
+    }
+    crate::readme::holds("counts", &table);
+}

@@ -55,4 +55,6 @@ mod layout;
 #[cfg(all(test, feature = "std"))]
 mod models;
 #[cfg(all(test, feature = "std"))]
+mod readme;
+#[cfg(all(test, feature = "std"))]
 mod tests;

@@ -222,17 +222,22 @@ impl State {
         self.release(RUNNING | if unlisted { LISTED } else { 0 })
     }
 
-    /// The owner has unlinked a completed task. One read-modify-write.
+    /// The owner has unlinked a completed task. One read-modify-write, none if it is the last reference.
     pub(crate) fn release_listed(&self) -> Duty {
-        self.release(LISTED)
+        self.release_unless_last(LISTED)
     }
 
     /// The join handle of a completed task goes. One read-modify-write, none if it is the last reference.
     #[inline]
     pub(crate) fn release_join(&self) -> Duty {
+        self.release_unless_last(JOIN_INTEREST)
+    }
+
+    #[inline]
+    fn release_unless_last(&self, refs: usize) -> Duty {
         // Ordering: Acquire pairs with the releasing drops of references, when this finds that they are gone.
-        if referenced(self.0.load(Acquire) & !JOIN_INTEREST) {
-            self.release(JOIN_INTEREST)
+        if referenced(self.0.load(Acquire) & !refs) {
+            self.release(refs)
         } else {
             Duty::Dealloc
         }

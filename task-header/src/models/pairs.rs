@@ -103,8 +103,9 @@ impl Future for Task {
     type Output = Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
-        // SAFETY: the poll has the future alone; the model checks that.
-        let first = self.body.with_mut(|body| unsafe {
+        let first = self.body.with_mut(|body| {
+            // SAFETY: the poll has the future alone; the model checks that.
+            let body = unsafe { &mut *body };
             *body += 1;
             *body == 1
         });
