@@ -172,7 +172,7 @@ fn a_core_is_given_away_against_its_return() {
 
 /// A task without its core, which waits for the first time, against the end: it is cancelled, by whoever finds it.
 ///
-/// Bites: leave out the look at the close in `Shared::take_in`.
+/// Within this bound it doesn't notice when `Shared::take_in` leaves out its notification, or its look at the close: no mutation of it was seen to bite.
 #[test]
 fn a_task_without_its_core_against_the_end_is_cancelled() {
     bounded(2).check(|| {
