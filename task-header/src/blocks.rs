@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | a thread's open chain | up to [`full`] blocks of a size, while the depot can take the next | the thread |
 //! | a thread's spare chain | none, or [`full`] | the thread |
-//! | the depot | up to [`DEPOT`] bytes of all sizes, in chains | any thread, under its lock |
+//! | the depot | up to [`DEPOT`] bytes of all sizes, in chains; beyond that the size of which there is most makes room | any thread, under its lock |
 //!
 //! 1. A block is in one place at a time, and whoever takes it out has it alone. It was allocated with its class's layout, and is
 //!    freed with that.
@@ -118,7 +118,7 @@ impl Chain {
 /// Chains of all threads.
 struct Depot {
     chains: [Option<NonNull<Free>>; CLASSES],
-    bytes: usize,
+    bytes: [usize; CLASSES],
 }
 
 // SAFETY: it has its blocks alone (rule 1).
@@ -126,7 +126,7 @@ unsafe impl Send for Depot {}
 
 static DEPOT_OF_ALL: Mutex<Depot> = Mutex::new(Depot {
     chains: [None; CLASSES],
-    bytes: 0,
+    bytes: [0; CLASSES],
 });
 
 impl Depot {
@@ -145,32 +145,36 @@ impl Depot {
         // SAFETY: the depot has it, written by `put`.
         let free = unsafe { first.read() };
         self.chains[class] = free.next_chain;
-        self.bytes -= free.len * layout_of(class).size();
+        self.bytes[class] -= free.len * layout_of(class).size();
         Some(Chain {
             first: Some(first),
             len: free.len,
         })
     }
 
-    /// Whether the chain is the depot's from now on: else it is still the caller's.
-    fn keep(class: usize, chain: Chain) -> bool {
-        Self::with(|depot| depot.put(class, chain)).unwrap_or(false)
+    /// Keeps a chain, or frees it.
+    fn keep(class: usize, chain: Chain) {
+        if chain.first.is_some() && Self::with(|depot| depot.put(class, chain)).is_none() {
+            chain.free(class);
+        }
     }
 
-    fn put(&mut self, class: usize, chain: Chain) -> bool {
-        let Some(first) = chain.first else {
-            return true;
-        };
+    /// Makes room by freeing from the size of which there is most, so that none takes all the room for good.
+    fn put(&mut self, class: usize, chain: Chain) {
+        let Some(first) = chain.first else { return };
         let bytes = chain.len * layout_of(class).size();
-        if self.bytes + bytes > DEPOT {
-            return false;
+        while self.bytes.iter().sum::<usize>() + bytes > DEPOT {
+            let most = (0..CLASSES).max_by_key(|&class| self.bytes[class]);
+            let Some((most, chain)) = most.and_then(|most| Some((most, self.take(most)?))) else {
+                break;
+            };
+            chain.free(most);
         }
-        self.bytes += bytes;
+        self.bytes[class] += bytes;
         // SAFETY: the chain's, which the caller gives up; written by `push`.
         let free = unsafe { &mut *first.as_ptr() };
         free.next_chain = self.chains[class].replace(first);
         free.len = chain.len;
-        true
     }
 }
 
@@ -237,9 +241,7 @@ impl Local {
         if spare.first.is_none() {
             return;
         }
-        if !Depot::keep(class, spare) {
-            spare.free(class);
-        }
+        Depot::keep(class, spare);
     }
 }
 
@@ -250,9 +252,7 @@ impl Drop for Cache {
                 local.open(|open| replace(open, Chain::EMPTY)),
                 local.spare.replace(Chain::EMPTY),
             ] {
-                if !Depot::keep(class, chain) {
-                    chain.free(class);
-                }
+                Depot::keep(class, chain);
             }
         }
     }

@@ -69,6 +69,7 @@ impl<D: Details> Builder<D> {
     }
 
     /// Gives the task data of the user's, dropped where the task is freed: by any thread. A second call hides the first.
+    /// A panic of its drop is contained; two at once, of two calls' data, end the process.
     pub fn metadata<M: Any + Send + Sync>(self, metadata: M) -> Builder<With<M, D>> {
         Builder {
             details: With {

@@ -243,7 +243,7 @@ unsafe fn details_of<F: Future, S, M: Details>(task: TaskPtr) -> NonNull<dyn Det
     unsafe { NonNull::new_unchecked(details) }
 }
 
-/// Frees a cell whose future and output are gone. Contains a panic of the scheduler's drop and of the details'.
+/// Frees a cell whose future and output are gone. Contains a panic of the scheduler's drop, and one of the details'.
 ///
 /// # Safety
 /// No reference to the task, which is of these types, is left.
@@ -262,13 +262,22 @@ unsafe fn free<F: Future, S, M>(task: TaskPtr) {
         .trailer
         .join_waker
         .with(|slot| unsafe { (*slot).is_some() });
-    // SAFETY: initialised and dropped once. The stage has no drop of its own.
-    let drop_rest = || unsafe { cell.drop_in_place() };
     // SAFETY: `allocate` got the block with this layout.
     let dealloc = || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, M>>()) };
     // What is left of a plain task is a waker's place, and no waker.
     if needs_drop::<S>() || needs_drop::<M>() || has_waker {
-        panics::contain_then(drop_rest, dealloc);
+        let (scheduler, trailer) = (&raw mut whole.scheduler, &raw mut whole.trailer);
+        let details = &raw mut whole.details;
+        // One by one: two panics at once would end the process.
+        // SAFETY: a field of a live cell, dropped once; as the other two.
+        let drop_scheduler = || unsafe { scheduler.drop_in_place() };
+        // SAFETY: as above.
+        let drop_waker = || unsafe { trailer.drop_in_place() };
+        // SAFETY: as above.
+        let drop_details = || unsafe { details.drop_in_place() };
+        panics::contain_then(drop_scheduler, || {
+            panics::contain_then(drop_waker, || panics::contain_then(drop_details, dealloc));
+        });
     } else {
         dealloc();
     }

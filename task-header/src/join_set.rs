@@ -105,7 +105,7 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Adds a task. One allocation, and five read-modify-writes with what the completion pays. What the handle was polled with before is forgotten;
+    /// Adds a task. One allocation, and about eleven read-modify-writes with what the completion pays: it is for waiting, not for speed. What the handle was polled with before is forgotten;
     /// one that has given its output already is passed over.
     pub fn insert(&mut self, mut handle: JoinHandle<T>) {
         if handle.is_taken() {

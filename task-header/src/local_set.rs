@@ -184,12 +184,17 @@ impl LocalSet {
     }
 
     /// Runs the tasks until `future` is done, and gives what came of it.
+    ///
+    /// A set may be polled in several places by turns; the one that polled it last is woken.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|cx| {
+            // Done, or broken off by a panic, this polls no tasks for what the future did to them: whoever polls the set next is to know.
+            let hands_over = HandsOver(self);
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
+            core::mem::forget(hands_over);
             // What the tasks do for the future wakes it, and so this.
             let _ = self.poll_tasks(cx);
             Poll::Pending
@@ -247,6 +252,17 @@ impl LocalSet {
         };
         let _leave = Leave(POLLING.with(|polling| polling.replace(&raw const polled)));
         f()
+    }
+}
+
+/// Wakes who polls the set next, if there is something to do.
+struct HandsOver<'a>(&'a LocalSet);
+
+impl Drop for HandsOver<'_> {
+    fn drop(&mut self) {
+        if !self.0.queue.borrow().is_empty() || self.0.owned.has_received() {
+            self.0.waiter.0.wake();
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Notified<S: Schedule> {
 // SAFETY: the future is `Send` (asked for by `spawn`), and the holder of a `Notified` has it alone.
 unsafe impl<S: Schedule> Send for Notified<S> {}
 
-// SAFETY: a shared `Notified` reaches only the scheduler, which is `Sync`.
+// SAFETY: a shared `Notified` reaches only the scheduler and the details, which are `Sync`.
 unsafe impl<S: Schedule> Sync for Notified<S> {}
 
 /// How a run ended.
@@ -102,6 +102,9 @@ impl<S: Schedule> Notified<S> {
     ///
     /// With `None` the task is queued again if it waits and is in no list yet: it comes back as [`Ran::Notified`]. If it
     /// completes and is in a list, that list's owner hears of it.
+    ///
+    /// # Panics
+    /// If `owned` does. The task is cancelled then.
     #[inline]
     pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
         // The borrow outlives this call, and nobody else has one.

@@ -5,7 +5,7 @@
 //! lets a wake by reference submit the task without counting. A task that completes in its first
 //! poll touches no list. The rules are those of [`list`](crate::list).
 use crate::{
-    Ran, Schedule,
+    Id, Ran, Schedule,
     cell::header,
     list::{Links, next_taken, set},
     notified::Notified,
@@ -67,6 +67,11 @@ impl<S: Schedule> Owned<S> {
     /// The others are queued or run somewhere: they end where they turn up, and the list is empty
     /// only after that. One read-modify-write a task.
     pub fn cancel_all(&mut self) {
+        self.cancel_all_and(|_| ());
+    }
+
+    /// As [`cancel_all`](Self::cancel_all), and `ended` hears of each task whose future was dropped here. By then another task may have its id.
+    pub fn cancel_all_and(&mut self, mut ended: impl FnMut(Id)) {
         let mut next = self.links.first();
         while let Some(task) = next {
             // SAFETY: a listed task is live.
@@ -75,6 +80,7 @@ impl<S: Schedule> Owned<S> {
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 // SAFETY: this thread holds the one `Notified`, of a task in this list.
                 unsafe { raw::cancel(task, self.keep()) };
+                ended(Id::of(task));
             }
         }
     }

@@ -60,6 +60,23 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
     }
 }
 
+/// A run whose owner panicked when it was asked for its list: it ends by cancelling the task.
+struct BrokenOff(TaskPtr, Polled);
+
+impl Drop for BrokenOff {
+    fn drop(&mut self) {
+        let Self(task, mut polled) = *self;
+        if polled == Polled::Pending {
+            // SAFETY: the run is a reference.
+            let vtable = unsafe { vtable(task) };
+            // SAFETY: this thread runs the task, whose future is there.
+            polled = unsafe { (vtable.cancel)(task) };
+        }
+        // SAFETY: the future is gone.
+        unsafe { complete(task, Keep::Nowhere, polled == Polled::Output) };
+    }
+}
+
 /// Runs a task once, and asks after the poll where to keep it.
 ///
 /// # Safety
@@ -76,7 +93,9 @@ pub(crate) unsafe fn run(task: TaskPtr, keep: impl FnOnce() -> Keep) -> RunEnd {
         // SAFETY: as above.
         Start::Cancel => unsafe { (vtable.cancel)(task) },
     };
+    let broken_off = BrokenOff(task, polled);
     let keep = keep();
+    core::mem::forget(broken_off);
     if polled != Polled::Pending {
         // SAFETY: the future is gone.
         unsafe { complete(task, keep, polled == Polled::Output) };

@@ -4,7 +4,7 @@ use crate::{
     builder::Builder,
     cell::{self, Kind, TaskPtr, vtable},
 };
-use core::{fmt, future::Future, marker::PhantomData, num::NonZeroUsize};
+use core::{fmt, future::Future, marker::PhantomData, mem::needs_drop, num::NonZeroUsize};
 
 /// Where the tasks of a scheduler go when they are to run.
 ///
@@ -81,7 +81,7 @@ where
 /// A new task whose scheduler is a closure, and the handle to wait for it.
 ///
 /// The closure gets the task each time it is to run. While it runs it is kept alive by a counted reference to the task, two
-/// read-modify-writes a wake, unless it captures nothing. A type that is [`Schedule`] and [`new`] need none.
+/// read-modify-writes a wake, unless it captures nothing that has a size or a drop. A type that is [`Schedule`] and [`new`] need none.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -148,11 +148,12 @@ impl<C: Fn(Runnable) + Send + Sync + 'static> Kind for ByClosure<C> {
 
     unsafe fn schedule(task: TaskPtr, _: WakeKind) {
         // Once the closure has the task, another thread may run it to its end and free it, closure and all.
-        let _keeps = (size_of::<C>() != 0).then(|| {
+        // One without a size is anywhere, but its captures may go with the cell.
+        let _keeps = (size_of::<C>() != 0 || needs_drop::<C>()).then(|| {
             // SAFETY: the `Notified` keeps the task alive.
             unsafe { AbortHandle::of(task) }
         });
-        // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without a size is anywhere.
+        // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without a size or a drop is anywhere.
         let schedule = unsafe { cell::scheduler::<C>(task) };
         // SAFETY: passed on. The scheduler type is a stand-in without a size.
         let notified = unsafe { Notified::from_raw(task) };

@@ -319,3 +319,93 @@ fn a_listed_task_that_ends_without_its_owner_is_let_go_by_it() {
     assert_eq!(owned.len(), 0);
     assert!(matches!(poll_once(join), Poll::Ready(Ok(7))));
 }
+
+/// Has no size, and a drop.
+struct Sizeless(());
+
+static SIZELESS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+impl Drop for Sizeless {
+    fn drop(&mut self) {
+        SIZELESS.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn a_closure_is_there_while_it_runs_its_own_task_to_the_end() {
+    let guard = Sizeless(());
+    let schedule = move |task: crate::Runnable| {
+        drop(task.run());
+        let Sizeless(()) = &guard;
+        assert_eq!(SIZELESS.load(Relaxed), 0);
+    };
+    let (task, join) = crate::spawn(async { 7 }, schedule);
+    assert!(!join.is_finished());
+    drop(join);
+    task.schedule();
+    assert_eq!(SIZELESS.load(Relaxed), 1);
+
+    let (dropped, held) = count();
+    let schedule = move |task: crate::Runnable| {
+        let held = &held;
+        drop(task.run());
+        assert_eq!(held.0.load(Relaxed), 0);
+    };
+    let (task, join) = crate::spawn(async {}, schedule);
+    drop(join);
+    task.schedule();
+    assert_eq!(dropped.load(Relaxed), 1);
+}
+
+#[test]
+fn what_a_builder_was_given_goes_with_the_task() {
+    let (dropped, held) = count();
+    let task = crate::Builder::new()
+        .metadata(held)
+        .name(String::from("one"))
+        .here()
+        .spawn_detached(async {}, Queue::default());
+    assert_eq!(
+        (task.name(), task.location().is_some()),
+        (Some("one"), true)
+    );
+    assert_eq!(dropped.load(Relaxed), 0);
+    assert!(matches!(task.run(), Ran::Complete));
+    assert_eq!(dropped.load(Relaxed), 1);
+}
+
+#[test]
+fn panics_of_the_scheduler_and_of_the_details_stay_in_the_task() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("as it is freed");
+        }
+    }
+    struct Scheduler(Bomb);
+    impl Schedule for Scheduler {
+        fn schedule(_: Notified<Self>, _: WakeKind) {}
+    }
+    let builder = crate::Builder::new().metadata(Bomb);
+    let task = builder.spawn_detached(async {}, Scheduler(Bomb));
+    assert!(matches!(task.run(), Ran::Complete));
+}
+
+#[test]
+fn a_panic_of_who_is_asked_for_the_list_cancels_the_task() {
+    let (dropped, held) = count();
+    let (task, join) = new(
+        async move {
+            let _held = held;
+            pending::<()>().await;
+        },
+        Queue::default(),
+    );
+    let run = std::panic::AssertUnwindSafe(|| task.run_in(|| panic!("no list")));
+    assert!(std::panic::catch_unwind(run).is_err());
+    assert_eq!(dropped.load(Relaxed), 1);
+    let Poll::Ready(Err(error)) = poll_once(join) else {
+        panic!()
+    };
+    assert!(error.is_cancelled());
+}

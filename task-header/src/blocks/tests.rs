@@ -38,7 +38,7 @@ fn layout(size: usize) -> Layout {
 }
 
 fn in_depot() -> usize {
-    DEPOT_OF_ALL.lock().unwrap().bytes
+    DEPOT_OF_ALL.lock().unwrap().bytes.iter().sum()
 }
 
 #[test]
@@ -120,4 +120,25 @@ fn large_and_over_aligned_blocks_are_the_allocators() {
         assert!(all.iter().all(|block| block.addr() % layout.align() == 0));
         free(layout, all);
     }
+}
+
+#[test]
+fn one_size_does_not_keep_the_others_out() {
+    let _turn = turn();
+    let (small, other) = (layout(88), layout(400));
+    let n = 2 * DEPOT / 88;
+    thread::spawn(move || free(small, blocks(small, n)))
+        .join()
+        .unwrap();
+    assert!(in_depot() > DEPOT / 2);
+    let n = 20 * full(class(400));
+    thread::spawn(move || free(other, blocks(other, n)))
+        .join()
+        .unwrap();
+    let kept = DEPOT_OF_ALL.lock().unwrap().bytes[class(400)];
+    assert!(
+        kept >= 17 * full(class(400)) * layout_of(class(400)).size(),
+        "{kept}"
+    );
+    assert!(in_depot() <= DEPOT);
 }

@@ -213,3 +213,18 @@ impl Wake for Unpark {
         self.0.unpark();
     }
 }
+
+#[test]
+fn a_late_completion_of_what_was_detached_is_not_taken_for_a_later_members() {
+    let mut set = JoinSet::new();
+    let (early, handle) = crate::spawn(async { 1 }, drop);
+    set.insert(handle);
+    set.detach_all();
+    assert!(matches!(early.run(), crate::Ran::Complete));
+    assert!(set.try_join_next().is_none());
+    let (late, handle) = crate::spawn(async { 2 }, drop);
+    set.insert(handle);
+    assert!(set.try_join_next().is_none());
+    assert!(matches!(late.run(), crate::Ran::Complete));
+    assert_eq!(set.try_join_next().unwrap().unwrap(), 2);
+}

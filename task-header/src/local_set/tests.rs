@@ -252,3 +252,48 @@ fn a_handle_of_a_local_task_may_be_awaited_elsewhere() {
     block_on(Pin::new(&mut set));
     assert_eq!(waiting.join().unwrap().unwrap(), 9);
 }
+
+struct Counts(AtomicUsize);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn what_a_future_does_to_the_set_as_it_ends_wakes_who_polls_the_set_next() {
+    for ends in [true, false] {
+        let set = LocalSet::new();
+        let woken = Arc::new(Counts(AtomicUsize::new(0)));
+        let driver = Waker::from(woken.clone());
+        set.spawn_detached(pending::<()>());
+        assert!(
+            set.poll_tasks(&mut Context::from_waker(&driver))
+                .is_pending()
+        );
+        let future = async {
+            set.spawn_detached(async {});
+            assert!(ends, "not by its end");
+        };
+        let mut future = pin!(set.run_until(future));
+        let mut cx = Context::from_waker(Waker::noop());
+        let poll = std::panic::AssertUnwindSafe(|| future.as_mut().poll(&mut cx));
+        assert_eq!(std::panic::catch_unwind(poll).is_ok(), ends);
+        assert_eq!(woken.0.load(Relaxed), 1);
+    }
+}
+
+#[test]
+fn abort_all_wakes_who_polls_the_set() {
+    let set = LocalSet::new();
+    let woken = Arc::new(Counts(AtomicUsize::new(0)));
+    let driver = Waker::from(woken.clone());
+    set.spawn_detached(pending::<()>());
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(&driver))
+            .is_pending()
+    );
+    set.abort_all();
+    assert_eq!(woken.0.load(Relaxed), 1);
+}
