@@ -346,7 +346,7 @@ impl Core {
         // no poll here, and no core is given away outside of one.
         let owned = unsafe { self.owned() };
         owned.close();
-        owned.cancel_all();
+        owned.cancel_all_and(|id| self.ended(id));
         let queued = || {
             let own = self.own().slot.take().or_else(|| self.pop());
             own.or_else(|| self.shared.injector.pop())

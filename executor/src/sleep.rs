@@ -1,7 +1,6 @@
 //! How a worker goes to sleep and wakes.
 //!
-//! Sleep is announced and looked over once more as [`idle`](crate::idle) asks. Before it the worker spins for some microseconds, if that has
-//! paid of late: while others work, and a processor is left for this.
+//! Sleep is announced and looked over once more as [`idle`](crate::idle) asks.
 use crate::{
     core::Core,
     idle::Woken,

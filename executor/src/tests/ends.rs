@@ -228,6 +228,14 @@ fn hooks_are_called_in_pairs() {
         .unwrap();
     let tasks: Vec<_> = (0..50).map(|_| runtime.spawn(yield_now())).collect();
     tasks.into_iter().for_each(|task| block_on(task).unwrap());
+    // One that is idle when the runtime ends, and one that is queued or not polled yet.
+    let (polled, heard) = std::sync::mpsc::channel();
+    runtime.spawn_detached(async move {
+        polled.send(()).unwrap();
+        pending::<()>().await;
+    });
+    heard.recv().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1));
     runtime.spawn_detached(pending::<()>());
     drop(runtime);
     let [start, stop, park, unpark, spawn, before, after, end] =
@@ -235,7 +243,7 @@ fn hooks_are_called_in_pairs() {
     assert_eq!((start, stop), (2, 2));
     assert!(park > 0);
     assert_eq!(park, unpark);
-    assert_eq!((spawn, end), (51, 51));
+    assert_eq!((spawn, end), (52, 52));
     assert!(before >= 100, "{before}");
     assert_eq!(before, after);
 }
