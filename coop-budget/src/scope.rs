@@ -7,7 +7,7 @@
 //!    charges.
 //! 3. `Current::frame` points to the innermost scope's frame, or is null outside of all scopes, and each frame to the next.
 //!    All of them are live: a frame leaves the chain before its function returns.
-//! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`]. A turn is a scope in all but its
+//! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`], unless a slice around it is over. A turn is a scope in all but its
 //!    frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its own, so a charge of an earlier turn is not found.
 //! 5. `Current::slice` is the flag of the slice in progress, or null. A scope with a slice sets it, one without keeps it; it is live as the frames are:
 //!    the scope that set it borrows it.

@@ -122,14 +122,15 @@ impl Tool {
         }
     }
 
+    /// Cells come from the allocator and go back to it, so that each is seen.
     fn flags(self) -> &'static str {
         match self {
-            Self::Address => "-Zsanitizer=address",
+            Self::Address => "-Zsanitizer=address --cfg selvedge_plain_alloc",
             Self::Thread => {
                 "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg selvedge_tsan"
             }
-            Self::Leak => "-Zsanitizer=leak",
-            Self::Valgrind => "",
+            Self::Leak => "-Zsanitizer=leak --cfg selvedge_plain_alloc",
+            Self::Valgrind => "--cfg selvedge_plain_alloc",
         }
     }
 
