@@ -1,6 +1,6 @@
 //! Every pair of ends: a waker that is woken, by value or by reference, cloned or dropped, while the task runs to `Pending`, `Ready` or a panic, and is aborted,
 //! awaited, let go or shut down before or after that; and each of these against each while the task is idle. 112 models of a thread beside the owner, none with a bound.
-//! With the waker and the handle on threads of their own (`full_..._meanwhile`) the models have a bound of 2.
+//! With the waker and the handle on threads of their own (`full_..._meanwhile`) the models have a bound of 3.
 //!
 //! The task has been polled once, is listed, and queued again. The owner runs it; then, once all threads are through, it shuts its list down.
 //! Of each model this is asserted:
@@ -230,7 +230,7 @@ fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
 
 fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
     let bounded = if when == When::Meanwhile {
-        Model::new().bound(2)
+        Model::new().bound(3)
     } else {
         Model::new()
     };
