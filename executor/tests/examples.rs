@@ -11,6 +11,8 @@ fn run(example: &str) {
         "--example",
         example,
     ]);
+    // A sanitizer's, which are for these tests and not for what they build.
+    cargo.env_remove("RUSTFLAGS");
     let output = cargo.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
