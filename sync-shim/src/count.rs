@@ -38,6 +38,7 @@ mod tests {
     #[test]
     fn read_modify_writes_and_fences_are_counted_and_loads_and_stores_are_not() {
         let (own, all) = (AtomicUsize::new(0), shared(AtomicUsize::new(0)));
+        // Ordering: any, one thread counts what it does itself.
         let ((), counts) = counted(|| {
             own.store(1, Relaxed);
             own.load(Relaxed);
@@ -59,6 +60,7 @@ mod tests {
     #[test]
     fn the_total_is_of_all_threads() {
         let before = total();
+        // Ordering: Relaxed, it is only to be counted.
         std::thread::spawn(|| AtomicUsize::new(0).fetch_add(1, Relaxed))
             .join()
             .unwrap();

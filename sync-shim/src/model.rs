@@ -71,6 +71,7 @@ impl Model {
 
     fn report(&self, runs: &AtomicU64, outcome: &str) {
         let bound = self.bound.map_or("none".into(), |b| b.to_string());
+        // Ordering: Relaxed, a count that nothing else depends on.
         let runs = runs.load(Relaxed);
         // A line of its own, also after the test runner's `test name ... `.
         println!("\nmodel: executions={runs} bound={bound} outcome={outcome}");
@@ -88,6 +89,7 @@ impl Model {
         }
         let runs = runs.clone();
         builder.check(move || {
+            // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();
         });
@@ -113,6 +115,7 @@ impl Model {
         config.stack_size = 0x4_0000;
         let runs = runs.clone();
         let scenario = Arc::new(move || {
+            // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();
         });
@@ -127,6 +130,7 @@ impl Model {
     #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
         for _ in 0..200 {
+            // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();
         }

@@ -89,11 +89,10 @@ fn a_poll_to_pending_costs_two_and_a_wake_of_either_kind_one() {
     assert_eq!(complete, 1);
 }
 
-#[test]
-fn a_yield_costs_three() {
-    let mut owned = Owned::new(Waker::noop().clone());
+/// Wakes itself in each of its polls, and is done with the third.
+fn yields() -> impl Future<Output = ()> + Send {
     let mut polls = 0;
-    let future = poll_fn(move |cx| {
+    poll_fn(move |cx| {
         polls += 1;
         cx.waker().wake_by_ref();
         if polls == 3 {
@@ -101,8 +100,13 @@ fn a_yield_costs_three() {
         } else {
             Poll::Pending
         }
-    });
-    let Ran::Notified(task) = owned.run(new_detached(future, Local)) else {
+    })
+}
+
+#[test]
+fn a_yield_costs_three() {
+    let mut owned = Owned::new(Waker::noop().clone());
+    let Ran::Notified(task) = owned.run(new_detached(yields(), Local)) else {
         panic!()
     };
     let (ran, cost) = rmws(|| owned.run(task));
@@ -189,17 +193,7 @@ fn table() -> Vec<(&'static str, u64)> {
         in_poll(pop()),
     );
 
-    let mut polls = 0;
-    let yields = poll_fn(move |cx| {
-        polls += 1;
-        cx.waker().wake_by_ref();
-        if polls == 3 {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    });
-    let Ran::Notified(task) = owned.run(new_detached(yields, Local)) else {
+    let Ran::Notified(task) = owned.run(new_detached(yields(), Local)) else {
         panic!()
     };
     let (ran, n) = rmws(|| owned.run(task));

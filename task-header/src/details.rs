@@ -83,3 +83,33 @@ impl<M: Any, D: Details> Details for With<M, D> {
         Some(&self.metadata)
     }
 }
+
+/// What each type that keeps a task alive, by its field `task`, tells of it.
+macro_rules! accessors {
+    () => {
+        /// The task's id.
+        pub fn id(&self) -> crate::Id {
+            crate::Id::of(self.task)
+        }
+
+        /// The name that its [`Builder`](crate::Builder) gave it.
+        pub fn name(&self) -> Option<&str> {
+            // SAFETY: `self` is a reference to the task.
+            unsafe { crate::cell::details(self.task) }.name()
+        }
+
+        /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
+        pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
+            // SAFETY: as above.
+            unsafe { crate::cell::details(self.task) }.location()
+        }
+
+        /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+        pub fn metadata<M: 'static>(&self) -> Option<&M> {
+            // SAFETY: as above.
+            let metadata = unsafe { crate::cell::details(self.task) }.metadata();
+            metadata?.downcast_ref()
+        }
+    };
+}
+pub(crate) use accessors;

@@ -4,8 +4,8 @@
 //! `JOIN_WAKER` is clear, sets the bit, and must clear the bit to write again. Where the bit can't
 //! be changed any more the task is complete and the output is there.
 use crate::{
-    Id, WakeKind,
-    cell::{Output, TaskPtr, details, header, trailer, vtable},
+    WakeKind,
+    cell::{Output, TaskPtr, header, trailer, vtable},
     error::JoinError,
     panics, raw,
     state::{AlreadyComplete, Duty, LeaveJoin},
@@ -14,7 +14,6 @@ use core::{
     fmt,
     future::Future,
     marker::PhantomData,
-    panic::Location,
     pin::Pin,
     ptr,
     task::{Context, Poll, RawWakerVTable, Waker},
@@ -79,29 +78,7 @@ impl<T> JoinHandle<T> {
         self.header().state.is_complete()
     }
 
-    /// The task's id.
-    pub fn id(&self) -> Id {
-        Id::of(self.task)
-    }
-
-    /// The name that its [`Builder`](crate::Builder) gave it.
-    pub fn name(&self) -> Option<&str> {
-        // SAFETY: JOIN_INTEREST keeps the task alive.
-        unsafe { details(self.task) }.name()
-    }
-
-    /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
-        // SAFETY: as above.
-        unsafe { details(self.task) }.location()
-    }
-
-    /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
-    pub fn metadata<M: 'static>(&self) -> Option<&M> {
-        // SAFETY: as above.
-        let metadata = unsafe { details(self.task) }.metadata();
-        metadata?.downcast_ref()
-    }
+    crate::details::accessors!();
 
     #[inline]
     fn take(&mut self) -> Result<T, JoinError> {
@@ -269,29 +246,7 @@ impl AbortHandle {
         unsafe { header(self.task) }.state.is_complete()
     }
 
-    /// The task's id.
-    pub fn id(&self) -> Id {
-        Id::of(self.task)
-    }
-
-    /// The name that its [`Builder`](crate::Builder) gave it.
-    pub fn name(&self) -> Option<&str> {
-        // SAFETY: the count keeps the task alive.
-        unsafe { details(self.task) }.name()
-    }
-
-    /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
-        // SAFETY: as above.
-        unsafe { details(self.task) }.location()
-    }
-
-    /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
-    pub fn metadata<M: 'static>(&self) -> Option<&M> {
-        // SAFETY: as above.
-        let metadata = unsafe { details(self.task) }.metadata();
-        metadata?.downcast_ref()
-    }
+    crate::details::accessors!();
 }
 
 impl Clone for AbortHandle {

@@ -8,9 +8,9 @@
 //!    touched by one thread alone.
 //! 4. The list is borrowed for a step at a time, in which no code of users runs; so a task may spawn, run others and cancel, from within its poll.
 use crate::{
-    Id, JoinHandle, WakeKind,
+    JoinHandle, WakeKind,
     builder::Builder,
-    cell::{self, Kind, TaskPtr, details, header},
+    cell::{self, Kind, TaskPtr, header},
     details::Details,
     list::{Links, Releases, next_taken, set},
     raw::{self, Keep, RunEnd},
@@ -22,7 +22,6 @@ use core::{
     future::Future,
     marker::PhantomData,
     mem::ManuallyDrop,
-    panic::Location,
     ptr::NonNull,
     task::Waker,
 };
@@ -86,29 +85,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    /// The task's id.
-    pub fn id(&self) -> Id {
-        Id::of(self.task)
-    }
-
-    /// The name that its [`Builder`] gave it.
-    pub fn name(&self) -> Option<&str> {
-        // SAFETY: a `Notified` is a reference.
-        unsafe { details(self.task) }.name()
-    }
-
-    /// Where it was spawned, if its [`Builder`] was asked to keep that.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
-        // SAFETY: as above.
-        unsafe { details(self.task) }.location()
-    }
-
-    /// The data that its [`Builder`] was given, if it is an `M`.
-    pub fn metadata<M: 'static>(&self) -> Option<&M> {
-        // SAFETY: as above.
-        let metadata = unsafe { details(self.task) }.metadata();
-        metadata?.downcast_ref()
-    }
+    crate::details::accessors!();
 
     /// Sends the task to its list, whose owner is woken and finds it with [`LocalOwned::receive`]. One
     /// read-modify-write, and the wake if it is the first since the owner looked.

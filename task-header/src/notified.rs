@@ -1,10 +1,10 @@
 //! A task that is to be run: the reference that queues hold.
 use crate::{
-    Id, Owned, Schedule, WakeKind,
-    cell::{self, TaskPtr, details},
+    Owned, Schedule, WakeKind,
+    cell::{self, TaskPtr},
     raw::{self, Keep, RunEnd},
 };
-use core::{fmt, marker::PhantomData, mem::ManuallyDrop, panic::Location};
+use core::{fmt, marker::PhantomData, mem::ManuallyDrop};
 
 /// A task that was spawned or woken and waits for its run. One word.
 ///
@@ -55,29 +55,7 @@ impl<S: Schedule> Notified<S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    /// The task's id.
-    pub fn id(&self) -> Id {
-        Id::of(self.task)
-    }
-
-    /// The name that its [`Builder`](crate::Builder) gave it.
-    pub fn name(&self) -> Option<&str> {
-        // SAFETY: the `Notified` keeps the task alive.
-        unsafe { details(self.task) }.name()
-    }
-
-    /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
-        // SAFETY: as above.
-        unsafe { details(self.task) }.location()
-    }
-
-    /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
-    pub fn metadata<M: 'static>(&self) -> Option<&M> {
-        // SAFETY: as above.
-        let metadata = unsafe { details(self.task) }.metadata();
-        metadata?.downcast_ref()
-    }
+    crate::details::accessors!();
 
     /// Gives the task to its scheduler, as a wake does.
     pub fn schedule(self) {

@@ -154,6 +154,7 @@ pub mod thread {
         }
 
         fn enter(self) {
+            // Ordering: Relaxed: it is there to race, and orders nothing.
             self.0.fetch_add(1, Relaxed);
         }
 

@@ -42,6 +42,7 @@ fn transitions(s: usize) -> Vec<(&'static str, usize)> {
     let mut on = |does: &'static str, f: &dyn Fn(&State) -> Option<Duty>| {
         let state = State(AtomicUsize::new(s));
         let duty = f(&state);
+        // Ordering: Relaxed, one thread does all this; as below.
         let after = state.0.load(Relaxed);
         if duty == Some(Duty::Submit) {
             assert!(
@@ -139,6 +140,7 @@ fn transitions(s: usize) -> Vec<(&'static str, usize)> {
 fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let mut seen = BTreeSet::new();
+    // Ordering: Relaxed, as above.
     let first = [true, false].map(|joined| State::new(joined).0.load(Relaxed));
     let listed = [true, false].map(|joined| State::new_listed(joined).0.load(Relaxed));
     let mut next = [first, listed].concat();
