@@ -113,7 +113,10 @@ impl Core {
         if !self.lifo {
             self.push_back(task);
             self.shared.notify();
-        } else if let Some(displaced) = self.own().slot.put(task) {
+            return;
+        }
+        // SAFETY: only the thread that has the core gets here.
+        if let Some(displaced) = unsafe { self.own().slot.put(task) } {
             self.push_back(displaced);
             self.shared.notify();
         } else {

@@ -9,15 +9,12 @@ mod core;
 mod foreign;
 mod handle;
 mod hooks;
-pub mod idle;
 mod lend;
 mod local;
 mod metrics;
-pub mod park;
 mod runtime;
 mod shared;
 mod sleep;
-mod slot;
 mod spawn;
 mod unhandled;
 mod watch;
@@ -35,6 +32,7 @@ pub use runtime::Runtime;
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
 pub use worker::{Tick, Worker};
+pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
 
 #[cfg(test)]

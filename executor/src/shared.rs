@@ -17,15 +17,13 @@ use crate::{
     core::Core,
     foreign::Registry,
     hooks::Hooks,
-    idle::Idle,
     lend::Lent,
     metrics::Counters,
     park::{ThreadUnpark, Unpark},
-    slot::Slot,
 };
 use ::core::ptr::NonNull;
 use coop_budget::Budget;
-use queue_global::Injector;
+use queue_global::{Injector, Slot};
 use queue_spmc::ring::Stealer;
 use std::any::Any;
 use sync_shim::{
@@ -39,6 +37,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Node, Notified, Schedule, WakeKind};
+use worker_idle::Idle;
 
 /// A task of this executor, queued.
 pub(crate) type Task = Notified<Scheduler>;
@@ -224,7 +223,6 @@ impl Shared {
 impl Drop for Shared {
     /// Frees what a late notifier would touch: the model sees one that is not ordered before.
     fn drop(&mut self) {
-        self.idle.retire();
         self.spawned_outside.retire();
         self.ended_outside.retire();
     }

@@ -1,14 +1,14 @@
 //! How a worker goes to sleep and wakes.
 //!
-//! Sleep is announced and looked over once more as [`idle`](crate::idle) asks.
+//! Sleep is announced and looked over once more as [`worker_idle`] asks.
 use crate::{
     core::Core,
-    idle::Woken,
     park::Park,
     shared::Task,
     watch::{Look, Watch},
 };
 use std::time::Duration;
+use worker_idle::Woken;
 
 /// How long a sleep may be.
 #[derive(Clone, Copy)]

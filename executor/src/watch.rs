@@ -12,8 +12,9 @@
 //!    a slot is filled too often for that) is seen by then. From there on an idle runtime has no wake-up at all.
 //!
 //! No task is lost if all this fails: it waits for its worker's poll.
-use crate::{core::Core, idle::Idle, shared::Task};
+use crate::{core::Core, shared::Task};
 use std::time::Duration;
+use worker_idle::Idle;
 
 /// Between two looks at a slot with a task in it; the limits of the others double up to the longest.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -23,7 +24,7 @@ const LONGEST: Duration = Duration::from_millis(8);
 const PATIENCE: u32 = 6;
 
 /// A slot at some time: what was in it, and the polls of its worker.
-pub(crate) type Seen = Option<(usize, u64)>;
+pub(crate) type Seen = Option<(queue_global::Seen, u64)>;
 
 /// What a look has shown.
 pub(crate) enum Look {

@@ -12,6 +12,7 @@ mod list;
 mod lock;
 #[cfg(feature = "queue-spmc")]
 mod overflow;
+mod slot;
 mod submit;
 mod top;
 
@@ -21,6 +22,7 @@ pub use linked::Linked;
 pub use list::{IntoIter, Iter, List};
 #[cfg(feature = "std")]
 pub use lock::DefaultLock;
+pub use slot::{Seen, Slot};
 
 #[cfg(all(test, selvedge_count))]
 mod counts;

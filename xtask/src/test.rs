@@ -175,6 +175,7 @@ fn no_std() -> Result<bool> {
         "waker-vtable",
         "task-header",
         "coop-budget",
+        "worker-idle",
     ];
     for part in parts {
         if !succeeds(cargo().args(["build", "--no-default-features", "--package", part]))? {

@@ -44,12 +44,12 @@ const ABLATIONS: &[Ablation] = &[
         claim: "workers that run out at once don't contend for the same queues, and a burst wakes few",
         edits: &[
             (
-                "executor/src/idle.rs",
+                "worker-idle/src/idle.rs",
                 "if searching(counts) > 0 || sleeping(counts) == 0 {",
                 "if sleeping(counts) == 0 {",
             ),
             (
-                "executor/src/idle.rs",
+                "worker-idle/src/idle.rs",
                 "if 2 * searching(self.counts.load(Relaxed)) >= self.workers {",
                 "if false {",
             ),

@@ -1,6 +1,4 @@
-//! How a worker waits for work: the seam, and a thread's own way.
-//!
-//! # The thread's own parker
+//! A thread's own way to wait.
 //!
 //! | state | meaning |
 //! |---|---|
@@ -12,7 +10,8 @@
 //! 2. `park` leaves only with a token, which it takes. The thread's own token (`std::thread::park`) is only
 //!    a hint to look again, so that user code may use it, too.
 //! 3. The thread is written before `PARKED`, and read only after it was found.
-use std::time::Duration;
+use super::{Park, Unpark};
+use core::{fmt, time::Duration};
 use sync_shim::{
     atomic::{
         AtomicU32,
@@ -21,28 +20,6 @@ use sync_shim::{
     sync::{Arc, Mutex},
     thread::{self, Thread},
 };
-
-/// How a worker waits: an I/O driver is one.
-pub trait Park {
-    /// What wakes it.
-    type Unpark: Unpark;
-
-    /// Waits for an unpark since the last return, without end. May return early.
-    fn park(&mut self);
-
-    /// Waits for an unpark, or for `limit`. May return early.
-    fn park_timeout(&mut self, limit: Duration);
-
-    /// What wakes this.
-    fn unparker(&self) -> Self::Unpark;
-}
-
-/// Wakes a [`Park`].
-pub trait Unpark: Clone + Send + Sync + 'static {
-    /// Ends the current or the next `park`. Several at a time count as one. What this thread did before is
-    /// visible after the `park`.
-    fn unpark(&self);
-}
 
 const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
@@ -140,14 +117,14 @@ impl Unpark for ThreadUnpark {
     }
 }
 
-impl std::fmt::Debug for ThreadPark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ThreadPark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ThreadPark")
     }
 }
 
-impl std::fmt::Debug for ThreadUnpark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ThreadUnpark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ThreadUnpark")
     }
 }

@@ -1,7 +1,7 @@
 //! Pushers and sleepers. A queue is a count of items; a worker that stays asleep while an item is
 //! there, and that nobody was told to wake, is a lost wake-up.
 use super::*;
-use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc};
+use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
 
 struct Pool {
     idle: Idle,

@@ -1,6 +1,6 @@
 //! An owner and thieves. Each task is taken once, and whole: to run it is to write to a cell of its own.
 use super::*;
-use queue_global::Boxed;
+use crate::Boxed;
 use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
 
 type Node = Boxed<UnsafeCell<usize>>;
@@ -24,6 +24,12 @@ fn run(task: Option<Box<Node>>) -> usize {
     })
 }
 
+/// By the model's first thread, which owns each slot.
+fn put(slot: &Slot<Node>, task: Box<Node>) -> Option<Box<Node>> {
+    // SAFETY: that thread alone.
+    unsafe { slot.put(task) }
+}
+
 fn look_and_steal(slot: &Slot<Node>) -> usize {
     run(slot.look().and_then(|seen| slot.steal(seen)))
 }
@@ -37,9 +43,24 @@ fn a_thief_gets_a_task_whole_or_the_owner_does() {
             let slot = slot.clone();
             thread::spawn(move || look_and_steal(&slot))
         };
-        let displaced = run(slot.put(task(0)));
+        let displaced = run(put(&slot, task(0)));
         let taken = run(slot.take());
         let ran = [displaced, taken, thief.join().unwrap()];
+        assert_eq!(ran.iter().sum::<usize>(), 1, "{ran:?}");
+    });
+}
+
+/// Bites: take with Relaxed.
+#[test]
+fn another_than_the_owner_takes_a_task_whole() {
+    model(|| {
+        let slot = Arc::new(Slot::new());
+        let other = {
+            let slot = slot.clone();
+            thread::spawn(move || run(slot.take()))
+        };
+        let displaced = run(put(&slot, task(0)));
+        let ran = [displaced, run(slot.take()), other.join().unwrap()];
         assert_eq!(ran.iter().sum::<usize>(), 1, "{ran:?}");
     });
 }
@@ -49,13 +70,13 @@ fn a_thief_gets_a_task_whole_or_the_owner_does() {
 fn a_task_is_displaced_or_stolen_not_both() {
     model(|| {
         let slot = Arc::new(Slot::new());
-        slot.put(task(0));
+        put(&slot, task(0));
         let thief = {
             let slot = slot.clone();
             thread::spawn(move || look_and_steal(&slot))
         };
-        let displaced = run(slot.put(task(1)));
-        let again = run(slot.put(task(2)));
+        let displaced = run(put(&slot, task(1)));
+        let again = run(put(&slot, task(2)));
         let taken = run(slot.take());
         let ran = [displaced, again, taken, thief.join().unwrap()];
         assert_eq!(ran.iter().sum::<usize>(), 0b111, "{ran:?}");
@@ -67,7 +88,7 @@ fn a_task_is_displaced_or_stolen_not_both() {
 fn of_two_thieves_and_the_owner_one_gets_the_task() {
     Model::new().bound(3).check(|| {
         let slot = Arc::new(Slot::new());
-        slot.put(task(0));
+        put(&slot, task(0));
         let thieves = [(); 2].map(|()| {
             let slot = slot.clone();
             thread::spawn(move || look_and_steal(&slot))

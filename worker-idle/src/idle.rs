@@ -1,5 +1,6 @@
-#![doc = include_str!("idle/README.md")]
-
+//! The counts, the masks and the watch. The rules are those of the [front page](crate).
+use alloc::boxed::Box;
+use core::fmt;
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -8,21 +9,30 @@ use sync_shim::{
         Retire, fence,
     },
     count::shared,
-    thread,
 };
 
 const SEARCHING: u64 = 1;
 const SLEEPING: u64 = 1 << 32;
 
+#[inline]
 fn searching(counts: u64) -> u64 {
     counts & (SLEEPING - 1)
 }
 
+#[inline]
 fn sleeping(counts: u64) -> u64 {
     counts / SLEEPING
 }
 
-/// Who of a number of workers searches, and who sleeps. See the [module](self).
+/// Lets another thread do the few instructions that this one waits for.
+fn stand_aside() {
+    #[cfg(feature = "std")]
+    sync_shim::thread::yield_now();
+    #[cfg(not(feature = "std"))]
+    sync_shim::hint::spin_loop();
+}
+
+/// Who of a number of workers searches, and who sleeps. See the [front page](crate).
 pub struct Idle {
     /// `searching` in the low half, `sleeping` in the high half.
     counts: CachePadded<AtomicU64>,
@@ -70,6 +80,7 @@ impl Idle {
     ///
     /// The worker counts as searching from here on, so that of a burst of pushes one wakes. Costs a fence
     /// and a load; two read-modify-writes when somebody is woken.
+    #[inline]
     pub fn notify(&self) -> Option<usize> {
         // Ordering: SeqCst pairs with the fences in `sleep` and `stop_searching` (rule 3).
         fence(SeqCst);
@@ -113,11 +124,12 @@ impl Idle {
                     }
                 }
             }
-            thread::yield_now();
+            stand_aside();
         }
     }
 
     /// Begins to search, unless half of the workers do. A throttle, not a limit: a few more may slip in.
+    #[inline]
     pub fn try_search(&self) -> bool {
         // Ordering: Relaxed, a throttle.
         if 2 * searching(self.counts.load(Relaxed)) >= self.workers {
@@ -130,6 +142,7 @@ impl Idle {
 
     /// Ends a search that found work. True for the last searcher, who must look whether there is more work
     /// and then [`notify`](Self::notify): pushes since have relied on it.
+    #[inline]
     pub fn stop_searching(&self) -> bool {
         // Ordering: Relaxed, as in `try_search`.
         let before = self.counts.fetch_sub(SEARCHING, Relaxed);
@@ -178,7 +191,7 @@ impl Idle {
             if sleeping(counts) == 0 {
                 // Every bit is reserved, so this one too: a notifier is about to take it, or one that
                 // was set since.
-                thread::yield_now();
+                stand_aside();
                 // Ordering: as above.
                 counts = self.counts.load(Relaxed);
                 continue;
@@ -208,6 +221,7 @@ impl Idle {
     ///
     /// # Panics
     /// When there is no such worker.
+    #[inline]
     pub fn was_notified(&self, worker: usize) -> bool {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed. Who finds itself chosen looks for work, and once more after the fence of its next `sleep`, which the notifier's fence precedes then.
@@ -225,26 +239,22 @@ impl Idle {
     }
 
     /// The watcher leaves.
+    #[inline]
     pub fn leave_watch(&self) {
         // Ordering: Relaxed, as in `try_watch`.
         self.watcher.store(0, Relaxed);
     }
 
     /// Whether there is a watcher. A load of a line that changes when one comes or goes.
+    #[inline]
     pub fn is_watched(&self) -> bool {
         // Ordering: Relaxed: who reads it late calls for a watcher once too often, or relies on one that is about to leave, which looks
         // once more after a while.
         self.watcher.load(Relaxed) != 0
     }
 
-    /// Just before it is freed: nobody may notify any more.
-    pub(crate) fn retire(&mut self) {
-        self.counts.retire();
-        self.watcher.retire();
-        self.masks.iter_mut().for_each(Retire::retire);
-    }
-
     /// How many search and how many sleep, reserved ones not among them. A snapshot.
+    #[inline]
     pub fn counts(&self) -> (usize, usize) {
         // Ordering: Relaxed, a snapshot.
         let counts = self.counts.load(Relaxed);
@@ -252,8 +262,17 @@ impl Idle {
     }
 }
 
-impl std::fmt::Debug for Idle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Drop for Idle {
+    /// Nobody may notify any more: the model sees who does all the same.
+    fn drop(&mut self) {
+        self.counts.retire();
+        self.watcher.retire();
+        self.masks.iter_mut().for_each(Retire::retire);
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (searching, sleeping) = self.counts();
         f.debug_struct("Idle")
             .field("searching", &searching)
@@ -262,5 +281,5 @@ impl std::fmt::Debug for Idle {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "std"))]
 mod models;

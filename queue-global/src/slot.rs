@@ -1,0 +1,137 @@
+//! A place for one: the LIFO slot of a worker, with the task that it runs next.
+//!
+//! One word, null or a task.
+//!
+//! 1. The owner alone turns null into a task, so a null that it reads is not about to change, and a
+//!    plain store fills the slot.
+//! 2. Who turns a task into another word by a read-modify-write has that task. Owner and thief both do so,
+//!    so each task is taken once.
+//! 3. A thief takes only what it has seen before, and compares: where that task was taken and came back
+//!    meanwhile, it is in the slot all the same, and may be taken.
+use crate::Linked;
+use core::{fmt, marker::PhantomData, ptr, ptr::NonNull};
+use sync_shim::atomic::{
+    AtomicPtr,
+    Ordering::{Acquire, Relaxed, Release},
+    Retire,
+};
+
+/// What somebody has seen in a [`Slot`]: to be compared, not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen(usize);
+
+/// A place for one: what its owner runs next, as [`Injector`](crate::Injector)s and rings come after it. Others may take it away.
+///
+/// ```
+/// use queue_global::{Boxed, Slot};
+///
+/// let slot = Slot::<Boxed<u32>>::new();
+/// // SAFETY: by one thread.
+/// let before = unsafe { slot.put(Box::new(Boxed::new(1))) };
+/// assert!(before.is_none());
+/// // SAFETY: as above.
+/// let displaced = unsafe { slot.put(Box::new(Boxed::new(2))) };
+/// assert_eq!(displaced.unwrap().value, 1);
+///
+/// let seen = slot.look().unwrap(); // A thief, which comes back after a while:
+/// assert_eq!(slot.steal(seen).unwrap().value, 2);
+/// assert!(slot.is_empty());
+/// ```
+pub struct Slot<T: Linked> {
+    node: AtomicPtr<T>,
+    handles: PhantomData<fn() -> T::Handle>,
+}
+
+impl<T: Linked> Slot<T> {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self {
+            node: AtomicPtr::new(ptr::null_mut()),
+            handles: PhantomData,
+        }
+    }
+
+    /// Fills the slot, and gives what was in it. No read-modify-write if that was nothing,
+    /// else one.
+    ///
+    /// # Safety
+    /// Each `put` happens before the next: they are one owner's. Of two at a time one would be lost.
+    #[inline]
+    pub unsafe fn put(&self, handle: T::Handle) -> Option<T::Handle> {
+        let node = T::into_ptr(handle).as_ptr();
+        // Ordering: Relaxed, rule 1; what the owner gets back it has put in itself.
+        if self.node.load(Relaxed).is_null() {
+            // Ordering: Release pairs with `steal`.
+            self.node.store(node, Release);
+            return None;
+        }
+        // Ordering: Release pairs with `steal`. What comes back the owner has put in itself.
+        let before = NonNull::new(self.node.swap(node, Release))?;
+        // SAFETY: rule 2.
+        Some(unsafe { T::from_ptr(before) })
+    }
+
+    /// Empties the slot. No read-modify-write if it is empty, else one.
+    #[inline]
+    pub fn take(&self) -> Option<T::Handle> {
+        if self.is_empty() {
+            return None;
+        }
+        // Ordering: Acquire pairs with `put`, which may be another thread's.
+        let node = NonNull::new(self.node.swap(ptr::null_mut(), Acquire))?;
+        // SAFETY: rule 2.
+        Some(unsafe { T::from_ptr(node) })
+    }
+
+    /// Whether there is nothing in it: certain for the owner, unless a thief comes, a hint for others.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // Ordering: Relaxed, rule 1.
+        self.node.load(Relaxed).is_null()
+    }
+
+    /// What is in the slot now.
+    pub fn look(&self) -> Option<Seen> {
+        // Ordering: Relaxed, it is only compared.
+        NonNull::new(self.node.load(Relaxed)).map(|node| Seen(node.addr().get()))
+    }
+
+    /// Takes what was seen, if that is there. One read-modify-write then.
+    pub fn steal(&self, seen: Seen) -> Option<T::Handle> {
+        // Ordering: Relaxed, the exchange confirms it.
+        let node = NonNull::new(self.node.load(Relaxed))?;
+        if node.addr().get() != seen.0 {
+            return None;
+        }
+        // Ordering: Acquire pairs with `put`: the task is run on the strength of it.
+        self.node
+            .compare_exchange(node.as_ptr(), ptr::null_mut(), Acquire, Relaxed)
+            .ok()?;
+        // SAFETY: rule 2.
+        Some(unsafe { T::from_ptr(node) })
+    }
+}
+
+impl<T: Linked> Default for Slot<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Linked> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("is_empty", &self.is_empty())
+            .finish()
+    }
+}
+
+impl<T: Linked> Drop for Slot<T> {
+    fn drop(&mut self) {
+        self.node.retire();
+        drop(self.take());
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod models;

@@ -1,0 +1,51 @@
+//! What an operation costs, in read-modify-writes and `SeqCst` fences: the README's table, counted.
+use crate::{
+    Idle, Woken,
+    park::{Park, ThreadPark, Unpark},
+};
+use sync_shim::count::counted;
+
+fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
+    let (_, counts) = counted(f);
+    (counts.rmws, counts.seqcst_fences)
+}
+
+#[test]
+fn every_operation_costs_what_the_readme_says() {
+    let idle = Idle::new(2);
+    assert_eq!(cost(|| idle.notify()), (0, 1), "nobody sleeps");
+    assert_eq!(cost(|| idle.sleep(0, false)), (2, 1));
+    assert_eq!(cost(|| idle.sleep(1, false)), (2, 1));
+    assert_eq!(cost(|| assert_eq!(idle.notify(), Some(0))), (2, 1));
+    assert_eq!(
+        cost(|| assert_eq!(idle.notify(), None)),
+        (0, 1),
+        "a searcher"
+    );
+    assert_eq!(cost(|| assert!(idle.was_notified(0))), (0, 0));
+    assert_eq!(
+        cost(|| assert_eq!(idle.wake_self(0), Woken::ByNotifier)),
+        (0, 0)
+    );
+    assert_eq!(
+        cost(|| assert_eq!(idle.wake_self(1), Woken::BySelf)),
+        (2, 0)
+    );
+    assert_eq!(cost(|| assert!(!idle.try_search())), (0, 0), "half search");
+    assert_eq!(cost(|| assert!(!idle.stop_searching())), (1, 0));
+    assert_eq!(cost(|| assert!(idle.stop_searching())), (1, 1), "the last");
+    assert_eq!(cost(|| assert!(idle.try_search())), (1, 0));
+    assert_eq!(cost(|| assert!(idle.try_watch(0))), (1, 0));
+    assert_eq!(cost(|| assert!(!idle.try_watch(1))), (0, 0), "there is one");
+    assert_eq!(cost(|| idle.leave_watch()), (0, 0));
+    assert_eq!(cost(|| idle.is_watched()), (0, 0));
+    assert_eq!(cost(|| idle.counts()), (0, 0));
+}
+
+#[test]
+fn a_token_costs_one_to_give_and_one_to_take() {
+    let mut park = ThreadPark::new();
+    let unpark = park.unparker();
+    assert_eq!(cost(|| unpark.unpark()), (1, 0));
+    assert_eq!(cost(|| park.park()), (1, 0));
+}

@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+
+#[cfg(all(test, selvedge_count, feature = "std"))]
+mod counts;
+mod idle;
+pub mod park;
+
+pub use idle::{Idle, Woken};
