@@ -40,6 +40,9 @@ pub(crate) struct Options {
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Somebody else's workspace, whose models run on `sync-shim`.
+    #[arg(long, value_name = "FOLDER")]
+    path: Option<PathBuf>,
 }
 
 impl Options {
@@ -61,6 +64,15 @@ impl Options {
             json: None,
             limit: None,
             jobs: 2,
+            path: None,
+        }
+    }
+
+    /// The same of the workspace at a folder.
+    pub(crate) fn quick_at(folder: &str) -> Self {
+        Self {
+            path: Some(folder.into()),
+            ..Self::quick()
         }
     }
 }
@@ -172,10 +184,11 @@ fn print(text: &str) -> bool {
 }
 
 pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
-    let (packages, root) = workspace::load()?;
+    let (packages, root) = workspace::load_at(options.path.as_deref())?;
+    let target = workspace::load()?.1.join("target/loom");
     let all: Vec<_> = packages
         .iter()
-        .filter(|p| p.is_modelled())
+        .filter(|p| options.path.is_some() || p.is_modelled())
         .map(|p| p.name.as_str())
         .collect();
     for name in &options.crates {
@@ -192,7 +205,7 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     for package in wanted {
         let build = Build {
             root: &root,
-            target: Path::new("target/loom"),
+            target: &target,
             flags: FLAGS,
             features: None,
             targets: LIB,

@@ -68,6 +68,11 @@ const STEPS: &[Step] = &[
         run: backends,
     },
     Step {
+        name: "own",
+        what: "the example of an executor of one's own: tests and models",
+        run: own,
+    },
+    Step {
         name: "loom",
         what: "the models, quick setting",
         run: || loom::run(&loom::Options::quick()),
@@ -224,4 +229,33 @@ fn backends() -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// It is outside of the workspace, as a user's crate is.
+fn own() -> Result<bool> {
+    let folder = "examples/model-your-executor";
+    let manifest = format!("{folder}/Cargo.toml");
+    let steps: [(&str, &[&str]); 3] = [
+        ("fmt", &["--check"]),
+        (
+            "clippy",
+            &[
+                "--all-targets",
+                "--target-dir",
+                "target",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        ),
+        ("test", &["--target-dir", "target"]),
+    ];
+    for (command, rest) in steps {
+        let mut cargo = cargo();
+        cargo.args([command, "--manifest-path", &manifest]);
+        if !succeeds(cargo.args(rest))? {
+            return Ok(false);
+        }
+    }
+    loom::run(&loom::Options::quick_at(folder))
 }
