@@ -7,8 +7,7 @@
 //!    The budget is the thread's, and so stays with the poll.
 //! 4. After that the thread is one of the pool's.
 use crate::{
-    Handle,
-    blocking::Pool,
+    Handle, blocking,
     context::{self, Within},
     local,
     shared::Shared,
@@ -55,7 +54,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         return f();
     }
     shared.remotes[index].lent.offer(core);
-    Pool::take_over(&shared.blocking, &shared, index);
+    blocking::take_over(&shared, index);
     let _given = Given {
         within: Some(Within::enter(Handle::new(shared.clone()), true)),
         shared,

@@ -1,7 +1,7 @@
 //! How a runtime is put together.
 use crate::{
     Runtime, UnhandledPanic, Worker,
-    blocking::{Pool, Threads},
+    blocking::{Pool, start_worker},
     core::Core,
     hooks::Hooks,
     metrics::Counters,
@@ -26,7 +26,7 @@ pub struct Builder {
     workers: Option<usize>,
     ring_capacity: usize,
     settings: Settings,
-    threads: Threads,
+    threads: blocking_threads::Settings,
     hooks: Hooks,
 }
 
@@ -51,16 +51,9 @@ impl Builder {
                 observed: false,
                 poll_times: false,
                 busy_time: false,
+                thread_name: "selvedge".into(),
             },
-            threads: Threads {
-                name: "selvedge".into(),
-                stack_size: None,
-                cap: 512,
-                keep_alive: Duration::from_secs(10),
-                cores: 0,
-                #[cfg(test)]
-                fails: None,
-            },
+            threads: blocking_threads::Settings::default(),
             hooks: Hooks::default(),
         }
     }
@@ -86,7 +79,7 @@ impl Builder {
             !name.contains('\0'),
             "a thread's name holds no NUL: {name:?}"
         );
-        self.threads.name = name;
+        self.settings.thread_name = name;
         self
     }
 
@@ -231,7 +224,14 @@ impl Builder {
     /// This thread of the runtime, from 0 on, is one that the system refuses.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_thread(&mut self, thread: usize) {
-        self.threads.fails = Some(thread);
+        let started = sync_shim::atomic::AtomicUsize::new(0);
+        self.threads.spawn = std::sync::Arc::new(move |builder, run| {
+            // Ordering: Relaxed, a count.
+            if started.fetch_add(1, sync_shim::atomic::Ordering::Relaxed) == thread {
+                return Err(io::Error::other("no thread, as the test asked"));
+            }
+            builder.spawn(run)
+        });
     }
 
     /// Starts the runtime.
@@ -244,7 +244,7 @@ impl Builder {
             Some(workers) => workers,
             None => default_workers()?,
         };
-        self.threads.cores = workers;
+        self.threads.long = workers;
         let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
         for (core, park) in cores {
             core.park.set(Some(park));
@@ -252,7 +252,7 @@ impl Builder {
         }
         let mut runtime = Runtime::new_of(shared.clone());
         for index in 0..workers {
-            match Pool::start_worker(&shared.blocking, &shared, index) {
+            match start_worker(&shared, index) {
                 Ok(thread) => runtime.adopt(thread),
                 Err(error) => {
                     for remote in &shared.remotes[index..] {
@@ -306,7 +306,12 @@ impl Builder {
         });
         let remotes = remotes.collect();
         let hooks = Arc::new(self.hooks);
-        let pool = Arc::new(Pool::new(self.threads, hooks.clone()));
+        let mut threads = self.threads;
+        threads.name = format!("{}-blocking", settings.thread_name);
+        let (start, stop) = (hooks.clone(), hooks.clone());
+        threads.on_start = std::sync::Arc::new(move || start.start());
+        threads.on_stop = std::sync::Arc::new(move || stop.stop());
+        let pool = Arc::new(Pool::new(threads));
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
         let cores = rings.into_iter().zip(parks).enumerate();
         let cores = cores.map(|(index, (ring, park))| {

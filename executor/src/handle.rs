@@ -1,7 +1,6 @@
 //! A way into a runtime that is cheap to clone and outlives it harmlessly.
 use crate::{
-    Snapshot, block_on,
-    blocking::Pool,
+    Snapshot, block_on, blocking,
     context::{self, Within},
     shared::Shared,
     unhandled::overhear,
@@ -75,7 +74,7 @@ impl Handle {
         R: Send + 'static,
     {
         let handle = self.clone();
-        Pool::spawn(&self.shared.blocking, move || {
+        blocking::spawn(&self.shared.blocking, move || {
             let hooks = handle.shared.hooks.clone();
             let _within = Within::enter(handle, true);
             overhear(&hooks, f)

@@ -238,8 +238,8 @@ impl Snapshot {
         self.remote_schedules = shared.foreign.schedules();
         self.injector_depth = shared.injector.len() as u64;
         let pool = shared.blocking.counts();
-        self.blocking_threads = pool.threads;
-        self.blocking_idle = pool.idle;
-        self.blocking_queue = pool.queue;
+        self.blocking_threads = pool.threads as u64;
+        self.blocking_idle = pool.idle as u64;
+        self.blocking_queue = pool.queue as u64;
     }
 }

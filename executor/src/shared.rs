@@ -57,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) observed: bool,
     pub(crate) poll_times: bool,
     pub(crate) busy_time: bool,
+    /// What the threads' names begin with.
+    pub(crate) thread_name: String,
 }
 
 /// What all workers share.
@@ -198,7 +200,7 @@ impl Shared {
         for remote in &self.remotes {
             remote.unpark.unpark();
         }
-        self.blocking.close();
+        drop(self.blocking.close()); // The closures that have not begun.
     }
 
     /// Whether the workers are to end. A load of a line that is written once.

@@ -1,0 +1,106 @@
+//! Who submits, threads that fall idle, and the end. The model's clock stands still: no thread ends for its keep-alive.
+use crate::{Pool, Refused, Settings};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+struct Scene {
+    pool: Arc<Pool<Job>>,
+    ran: Arc<AtomicUsize>,
+}
+
+impl Scene {
+    fn new(cap: usize) -> Self {
+        let settings = Settings {
+            cap,
+            ..Settings::default()
+        };
+        Self {
+            pool: Arc::new(Pool::new(settings)),
+            ran: Arc::new(AtomicUsize::new(0)),
+        }
+    }
+
+    fn submit(&self) -> Result<(), Refused<Job>> {
+        let ran = self.ran.clone();
+        Pool::submit(
+            &self.pool,
+            Box::new(move || {
+                ran.fetch_add(1, Relaxed);
+            }),
+        )
+    }
+
+    /// Closes, waits, and gives the number of jobs handed back.
+    fn end(&self) -> usize {
+        let left = self.pool.close().len();
+        assert!(self.pool.wait(None));
+        left
+    }
+}
+
+/// Bites: take a job in `submit` without a look at `closed`; forget the queue in `close`; end a thread that finds the pool closed before it looks at the queue
+/// (the job that outlasts).
+#[test]
+fn a_job_against_the_close_is_run_or_handed_back() {
+    Model::new().bound(3).check(|| {
+        let scene = Arc::new(Scene::new(1));
+        scene.submit().unwrap();
+        let other = {
+            let scene = scene.clone();
+            thread::spawn(move || usize::from(scene.submit().is_err()))
+        };
+        let left = scene.end();
+        let refused = other.join().unwrap();
+        assert_eq!(scene.ran.load(Relaxed) + left + refused, 2);
+    });
+}
+
+/// One thread that may be about to wait: it is woken, or sees the job.
+///
+/// Bites: no notification in `submit`.
+#[test]
+fn a_job_against_a_thread_that_falls_idle_is_run() {
+    Model::new().bound(3).check(|| {
+        let scene = Scene::new(1);
+        scene.submit().unwrap();
+        scene.submit().unwrap();
+        while scene.ran.load(Relaxed) < 2 {
+            thread::yield_now();
+        }
+        assert_eq!(scene.end(), 0);
+    });
+}
+
+/// Bites: notify when one idle thread is spoken for already (`idle > 0` for `idle >= queue.len()`), with jobs that wait for each other.
+#[test]
+fn two_jobs_that_need_each_other_have_two_threads() {
+    Model::new().bound(2).check(|| {
+        let scene = Scene::new(2);
+        scene.submit().unwrap();
+        let met = Arc::new((Mutex::new(0), Condvar::new()));
+        let meet = |met: &(Mutex<u32>, Condvar)| {
+            let mut here = met.0.lock();
+            *here += 1;
+            met.1.notify_all();
+            while *here < 2 {
+                here = met.1.wait(here);
+            }
+        };
+        for _ in 0..2 {
+            let met = met.clone();
+            Pool::submit(&scene.pool, Box::new(move || meet(&met))).unwrap();
+        }
+        let mut here = met.0.lock();
+        while *here < 2 {
+            here = met.1.wait(here);
+        }
+        drop(here);
+        assert_eq!(scene.end(), 0);
+    });
+}
