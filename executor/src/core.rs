@@ -360,7 +360,7 @@ impl Core {
             self.ended(id);
         }
         owned.drain();
-        // Ordering: SeqCst pairs with the fence in `Shared::take_in`, after the close was seen.
+        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`, after the close was seen.
         fence(SeqCst);
         owned.is_empty() && self.shared.injector.is_empty() && self.is_empty()
     }

@@ -28,11 +28,7 @@ use queue_spmc::ring::Stealer;
 use std::any::Any;
 use sync_shim::{
     CachePadded,
-    atomic::{
-        AtomicBool, AtomicU64,
-        Ordering::{Relaxed, SeqCst},
-        Retire, fence,
-    },
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Retire},
     count,
     sync::Arc,
 };
@@ -177,14 +173,14 @@ impl Shared {
         }
     }
 
-    /// Queues a task that its poll has left without a worker: the core went to another thread. Costs a fence beyond the push.
+    /// Queues a task that its poll has left without a worker: the core went to another thread.
     ///
     /// Once the runtime closes, the workers may have gone: then what is queued ends here.
     pub(crate) fn take_in(&self, task: Task) {
         self.injector.requeue(task);
+        // Its fence, between the push and the look at the close, pairs with the one in `Core::end`: a worker that has seen the close sees the
+        // task, or this thread the close.
         self.notify();
-        // Ordering: SeqCst pairs with the fence in `Core::end`: a worker that has seen the close sees the task, or this thread the close.
-        fence(SeqCst);
         if self.is_closing() {
             while let Some(task) = self.injector.pop() {
                 drop(task);
@@ -195,7 +191,7 @@ impl Shared {
     /// Refuses spawns from now on and calls the workers to end.
     pub(crate) fn close(&self) {
         self.injector.close();
-        // Ordering: Relaxed. What is pushed beside it is found by the fences of `take_in` and `Core::end`.
+        // Ordering: Relaxed. What is pushed beside it is found by the fences of `Idle::notify`, in `take_in`, and of `Core::end`.
         self.closing.store(true, Relaxed);
         for remote in &self.remotes {
             remote.unpark.unpark();
@@ -267,3 +263,6 @@ impl Schedule for Scheduler {
         }
     }
 }
+
+#[cfg(test)]
+mod models;

@@ -1,0 +1,95 @@
+//! The end of a runtime, beside what reaches its queues late. Its worker is driven, so that the models are of two threads.
+use crate::{Builder, Runtime, Tick, Worker, park::ThreadPark};
+use std::{
+    future::poll_fn,
+    task::{Poll, Waker},
+};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+fn driven() -> (Runtime, Worker<ThreadPark>) {
+    let (runtime, mut workers) = Builder::new()
+        .ring_capacity(2)
+        .build_driven([ThreadPark::new()]);
+    (runtime, workers.remove(0))
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// A task that its poll has left without a core is queued while the runtime closes and its only worker ends: the worker drops it, or the
+/// thread that queued it does.
+///
+/// Bites: drop the fence in `Core::end`, or that in `Idle::notify`; leave out the look at the close in `take_in`.
+#[test]
+fn a_task_that_is_taken_in_against_the_end_is_dropped() {
+    Model::new().branches(20_000).check(|| {
+        let (runtime, mut worker) = driven();
+        let shared = runtime.handle().shared().clone();
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let counted = Counted(dropped.clone());
+        runtime.spawn_detached(async move {
+            let _counted = counted;
+            std::future::pending::<()>().await;
+        });
+        let task = shared.injector.pop().unwrap();
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.take_in(task))
+        };
+        drop(runtime);
+        while worker.tick() != Tick::Ended {
+            thread::yield_now();
+        }
+        other.join().unwrap();
+        assert!(shared.injector.is_empty());
+        assert_eq!(dropped.load(Relaxed), 1);
+    });
+}
+
+/// Wakes whom it knows of when it is dropped.
+struct WakesAtItsEnd(Arc<Mutex<Option<Waker>>>);
+
+impl Drop for WakesAtItsEnd {
+    fn drop(&mut self) {
+        let waker = self.0.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Of two tasks each wakes the other when its future is dropped: the one that goes second is in the LIFO slot by then. The worker ends
+/// all the same, and no reference is left in the slot.
+///
+/// Bites: do not clear the slot in `Core::end`.
+#[test]
+fn a_task_that_the_end_of_another_puts_into_the_slot_ends_too() {
+    Model::new().branches(20_000).check(|| {
+        let (runtime, mut worker) = driven();
+        let wakers = [(); 2].map(|()| Arc::new(Mutex::new(None)));
+        for i in 0..2 {
+            let (mine, other) = (wakers[i].clone(), WakesAtItsEnd(wakers[1 - i].clone()));
+            runtime.spawn_detached(poll_fn(move |cx| {
+                let _wakes = &other;
+                *mine.lock() = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            }));
+        }
+        while worker.tick() == Tick::Ran {}
+        let other = thread::spawn(move || drop(runtime));
+        let _ = worker.tick();
+        other.join().unwrap();
+        assert_eq!(worker.tick(), Tick::Ended);
+        assert!(wakers.iter().all(|waker| waker.lock().is_none()));
+    });
+}
