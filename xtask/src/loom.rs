@@ -122,7 +122,7 @@ impl Status {
 }
 
 /// How a run of a model ended.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     #[serde(rename = "crate")]
     pub(crate) package: String,
@@ -149,7 +149,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .limit
         .unwrap_or(if options.full { 1_800 } else { 60 });
     let begun = Instant::now();
-    let outcomes = run_all(models, options.jobs, Duration::from_secs(limit))?;
+    let limit = Duration::from_secs(limit);
+    let outcomes = run_all(models, options.jobs, limit, |_| Ok(()))?;
     if let Some(file) = &options.json {
         let json = serde_json::to_string_pretty(&outcomes)?;
         std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
@@ -334,7 +335,13 @@ pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
     Ok(models)
 }
 
-pub(crate) fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Result<Vec<Outcome>> {
+/// Runs models; each outcome is handed to `done` as soon as it is there.
+pub(crate) fn run_all(
+    models: Vec<Model>,
+    jobs: usize,
+    limit: Duration,
+    done: impl Fn(&Outcome) -> Result<()> + Sync,
+) -> Result<Vec<Outcome>> {
     let width = models
         .iter()
         .map(|m| m.package.len() + m.name.len() + 1)
@@ -349,15 +356,15 @@ pub(crate) fn run_all(models: Vec<Model>, jobs: usize, limit: Duration) -> Resul
                 loop {
                     let next = queue.lock().expect("no job panics").pop_front();
                     let Some(model) = next else { return };
-                    match run_one(&model, limit, &[]) {
-                        Ok((outcome, said)) => {
-                            print(&line(&outcome, width, &said));
-                            outcomes.lock().expect("no job panics").push(outcome);
-                        }
-                        Err(error) => {
-                            *failure.lock().expect("no job panics") = Some(error);
-                            return;
-                        }
+                    let ran = run_one(&model, limit, &[]).and_then(|(outcome, said)| {
+                        print(&line(&outcome, width, &said));
+                        done(&outcome)?;
+                        outcomes.lock().expect("no job panics").push(outcome);
+                        Ok(())
+                    });
+                    if let Err(error) = ran {
+                        *failure.lock().expect("no job panics") = Some(error);
+                        return;
                     }
                 }
             });
@@ -451,20 +458,36 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     })
 }
 
-/// `None` when the child had to be killed.
+/// `None` when the child had to be killed. The limit is one on processor time, where the system tells that, so that a busy machine makes no difference;
+/// ten times that by the clock, for a child that hangs.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let end = Instant::now() + limit;
+    let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if Instant::now() >= end {
+        let by_clock = begun.elapsed();
+        if by_clock >= limit
+            && used(child.id()).is_none_or(|used| used >= limit || by_clock >= 10 * limit)
+        {
             child.kill()?;
             child.wait()?;
             return Ok(None);
         }
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// The processor time of a process.
+fn used(process: u32) -> Option<Duration> {
+    ticks(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+/// The 14th and 15th field of `stat`, in hundredths of a second; the second may hold blanks, but ends with the last bracket.
+fn ticks(stat: &str) -> Option<Duration> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (next()? + next()?)))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -497,6 +520,13 @@ fn parse(line: &str) -> Option<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processor_time_is_read_from_what_the_kernel_says() {
+        let stat = "7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
+        assert_eq!(ticks(stat), Some(Duration::from_secs(3)));
+        assert_eq!(ticks("7 (a"), None);
+    }
 
     #[test]
     fn a_model_line_is_read_and_nothing_else_is() {

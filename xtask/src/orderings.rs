@@ -15,13 +15,14 @@ use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 use trial::{Bench, End, Verdict};
 
-mod list;
+pub(crate) mod list;
 mod mutants;
 mod sites;
 mod source;
@@ -72,6 +73,9 @@ pub(crate) struct Options {
     /// With --path: features in place of all.
     #[arg(long, requires = "path")]
     features: Option<String>,
+    /// Only mutants of these functions: `crate/file/function`.
+    #[arg(skip)]
+    functions: Option<BTreeSet<String>>,
 }
 
 /// One row of the table.
@@ -81,7 +85,7 @@ pub(crate) struct Row {
     pub(crate) package: String,
     pub(crate) site: String,
     line: usize,
-    operation: String,
+    pub(crate) operation: String,
     pub(crate) ordering: String,
     pub(crate) mutant: String,
     end: End,
@@ -93,7 +97,37 @@ pub(crate) struct Row {
     seconds: f64,
 }
 
+/// The function of a site: `crate/file/function` of `crate/file/function#n`.
+fn function(site: &str) -> &str {
+    site.split_once('#').map_or(site, |(function, _)| function)
+}
+
 impl Row {
+    pub(crate) fn function(&self) -> &str {
+        function(&self.site)
+    }
+
+    pub(crate) fn with_reason(&self, reason: Option<String>) -> Self {
+        Self {
+            reason,
+            ..self.clone()
+        }
+    }
+
+    /// What tells it from others, also after the source has changed.
+    pub(crate) fn name(&self) -> (String, String) {
+        let Self {
+            operation,
+            ordering,
+            mutant,
+            ..
+        } = self;
+        (
+            self.site.clone(),
+            format!("{operation} {ordering} -> {mutant}"),
+        )
+    }
+
     pub(crate) fn is_killed(&self) -> bool {
         matches!(self.end, End::Killed | End::Limit)
     }
@@ -130,7 +164,14 @@ impl Options {
             path: None,
             rustflags: String::new(),
             features: None,
+            functions: None,
         }
+    }
+
+    /// The same, of these functions only.
+    pub(crate) fn only(self, functions: BTreeSet<String>) -> Self {
+        let functions = Some(functions);
+        Self { functions, ..self }
     }
 }
 
@@ -270,10 +311,12 @@ fn judge(
     list: &list::List,
 ) -> Result<Vec<Row>> {
     let wanted = |site: &sites::Site| {
+        let site = site.key.as_str();
         options
             .site
-            .as_ref()
-            .is_none_or(|text| site.key.contains(text.as_str()))
+            .as_deref()
+            .is_none_or(|text| site.contains(text))
+            && (options.functions.as_ref()).is_none_or(|all| all.contains(function(site)))
     };
     let mutants: Vec<_> = found
         .sites
@@ -351,12 +394,18 @@ fn run_mutants(
     let limit = options
         .limit
         .unwrap_or(if options.full { 1_800 } else { 60 });
+    let remembered = scratch.join("killers.json");
+    let mut killers = fs::read(&remembered)
+        .ok()
+        .and_then(|text| serde_json::from_slice::<trial::Killers>(&text).ok())
+        .unwrap_or_default();
     let bench = Bench {
         jobs: options.jobs,
         limit: Duration::from_secs(limit),
         mutant_limit: Duration::from_secs(options.mutant_limit),
         ours,
         scratch: &scratch,
+        killers: &killers,
     };
     let bar = ProgressBar::new(mutants.len() as u64).with_message(package.name.clone());
     bar.set_style(ProgressStyle::with_template(
@@ -370,7 +419,15 @@ fn run_mutants(
     );
     let verdicts = bench.verdicts(mutants, &judges, || bar.inc(1));
     bar.finish_and_clear();
-    verdicts
+    let verdicts = verdicts?;
+    for ((_, site, how), verdict) in mutants.iter().zip(&verdicts) {
+        if let (End::Killed, Some(model)) = (verdict.end, &verdict.by) {
+            killers.insert(trial::mutant_name(&site.key, how), model.clone());
+        }
+    }
+    fs::write(&remembered, serde_json::to_string_pretty(&killers)?)
+        .with_context(|| format!("writing {}", remembered.display()))?;
+    Ok(verdicts)
 }
 
 /// Prints the table; true when all is well.
@@ -393,7 +450,7 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
         println!("not a choice: {what}");
     }
     for what in stale {
-        println!("STALE: orderings.toml justifies {what}, which is gone");
+        println!("STALE: orderings.toml {what}, which is gone");
     }
     let needless = rows
         .iter()

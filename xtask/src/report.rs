@@ -4,7 +4,7 @@
 //! commands that make them, with `--json docs/verification/NAME.json`. The page is written from them.
 use crate::{
     loom::{self, Outcome, Status},
-    orderings::{self, Row},
+    orderings::{self, Row, list::List},
     shuttle, soak, workspace,
 };
 use anyhow::{Context, Result, ensure};
@@ -15,6 +15,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::Mutex,
     time::Duration,
 };
 
@@ -27,9 +28,18 @@ pub(crate) struct Options {
     /// Runs all models and mutants again.
     #[arg(long, conflicts_with = "check")]
     all: bool,
+    /// Runs those of this package again.
+    #[arg(long = "crate", value_name = "PACKAGE", conflicts_with = "check")]
+    crates: Vec<String>,
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+}
+
+impl Options {
+    fn again(&self, package: &str) -> bool {
+        self.all || self.crates.iter().any(|name| name == package)
+    }
 }
 
 const FOLDER: &str = "docs/verification";
@@ -40,7 +50,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.check {
         return is_current();
     }
-    let (_, root) = workspace::load()?;
+    let (packages, root) = workspace::load()?;
+    for name in &options.crates {
+        let mut known = packages.iter().filter(|package| package.is_modelled());
+        ensure!(
+            known.any(|package| package.name == *name),
+            "no crate {name} with models"
+        );
+    }
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let models = models(&folder, options)?;
@@ -78,17 +95,12 @@ pub(crate) fn is_current() -> Result<bool> {
     let models = compare("model", &listed(known), &listed(there));
     let known: Vec<Row> = read(&folder, "mutants")?.unwrap_or_default();
     let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
-    let names = |rows: &[Row]| listed(rows.iter().map(name).collect());
+    let names = |rows: &[Row]| listed(rows.iter().map(Row::name).collect());
     let mutants = compare("mutant", &names(&known), &names(&there));
     if !models || !mutants {
         println!("docs/verification.md is out of date: `cargo xtask report` runs what is new");
     }
     Ok(models && mutants)
-}
-
-fn name(row: &Row) -> (String, String) {
-    let mutant = format!("{} -> {}", row.ordering, row.mutant);
-    (row.site.clone(), mutant)
 }
 
 fn compare(
@@ -105,51 +117,73 @@ fn compare(
     listed == there
 }
 
-/// The models' results: those kept, and those of new models.
+/// The models' results: those kept, and those of new models. Each is written as soon as it is there, so that a run that is cut off goes on next time.
 fn models(folder: &Path, options: &Options) -> Result<Vec<Outcome>> {
-    let kept: Vec<Outcome> = read(folder, "models")?.unwrap_or_default();
-    let mut kept: BTreeMap<_, _> = kept
+    let mut kept: BTreeMap<_, _> = read::<Vec<Outcome>>(folder, "models")?
+        .unwrap_or_default()
         .into_iter()
-        .filter(|model| model.status.passes() && !options.all)
+        .filter(|model| model.status.passes() && !options.again(&model.package))
         .map(|model| ((model.package.clone(), model.model.clone()), model))
         .collect();
-    let (mut all, mut new) = (Vec::new(), Vec::new());
+    let (mut all, mut new) = (BTreeMap::new(), Vec::new());
     for model in loom::find(&loom::Options::all())? {
-        match kept.remove(&(model.package.clone(), model.name.clone())) {
-            Some(outcome) => all.push(outcome),
+        let key = (model.package.clone(), model.name.clone());
+        match kept.remove(&key) {
+            Some(outcome) => drop(all.insert(key, outcome)),
             None => new.push(model),
         }
     }
-    all.extend(loom::run_all(
-        new,
-        options.jobs,
-        Duration::from_secs(1_800),
-    )?);
-    all.sort_by(|a, b| (&a.package, &a.model).cmp(&(&b.package, &b.model)));
-    Ok(all)
+    let all = Mutex::new(all);
+    let list = |all: &BTreeMap<_, Outcome>| -> Vec<_> { all.values().cloned().collect() };
+    loom::run_all(new, options.jobs, Duration::from_secs(3_600), |outcome| {
+        let mut all = all.lock().expect("no job panics");
+        let key = (outcome.package.clone(), outcome.model.clone());
+        all.insert(key, outcome.clone());
+        write_json(folder, "models", &list(&all))
+    })?;
+    Ok(list(&all.into_inner()?))
 }
 
-/// The mutants' results. A crate of which one is new runs whole: weakening one ordering may have made another one needed.
+/// The mutants' results, written a crate at a time. All mutants of a function run again of which one is new, gone, or has survived.
 fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
     let kept: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
     let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
     let crates: BTreeSet<_> = there.iter().map(|row| row.package.clone()).collect();
-    let mut all = Vec::new();
+    let mut all: Vec<Row> = (kept.iter())
+        .filter(|row| crates.contains(&row.package))
+        .cloned()
+        .collect();
     for package in crates {
-        let of = |rows: &[Row]| -> Vec<Row> {
-            rows.iter()
-                .filter(|row| row.package == package)
-                .cloned()
-                .collect()
+        let of = |rows: &[Row]| -> BTreeMap<_, _> {
+            let rows = rows.iter().filter(|row| row.package == package);
+            rows.map(|row| (row.name(), row.clone())).collect()
         };
-        let (mut old, new) = (of(&kept), of(&there));
-        let same = old.iter().map(name).eq(new.iter().map(name));
-        if same && !options.all && !old.iter().any(|row| !row.is_killed()) {
-            all.append(&mut old);
-        } else {
-            println!("mutants of {package}");
-            all.extend(orderings::results(&orderings::Options::of(vec![package], false))?.rows);
+        let (old, new) = (of(&kept), of(&there));
+        let stays = |(name, row): (&_, &Row)| {
+            old.get(name)
+                .is_some_and(|old| old.is_killed() || row.reason.is_some())
+        };
+        let again = options.again(&package);
+        let changed = (new.iter().filter(|&new| again || !stays(new)))
+            .chain(old.iter().filter(|(name, _)| !new.contains_key(name)));
+        let changed: BTreeSet<_> = changed.map(|(_, row)| row.function().to_owned()).collect();
+        let mut rows = Vec::new();
+        if !changed.is_empty() {
+            println!("mutants of {package}, {} functions", changed.len());
+            let some = orderings::Options::of(vec![package.clone()], false).only(changed);
+            rows = orderings::results(&some)?.rows;
         }
+        let rows = of(&rows);
+        let rows: Vec<_> = (there.iter().filter(|row| row.package == package))
+            .filter_map(|row| {
+                let found = rows.get(&row.name()).or_else(|| old.get(&row.name()))?;
+                Some(found.with_reason(row.reason.clone()))
+            })
+            .collect();
+        all.retain(|row| row.package != package);
+        all.extend(rows);
+        all.sort_by(|a, b| a.package.cmp(&b.package));
+        write_json(folder, "mutants", &all)?;
     }
     Ok(all)
 }
@@ -222,14 +256,21 @@ fn page(root: &Path, folder: &Path, models: &[Outcome], mutants: &[Row]) -> Resu
     for model in of(false, Status::FailedAsItMust).chain(of(true, Status::FailedAsItMust)) {
         writeln!(page, "| {} | {} |", model.package, model.model)?;
     }
+    page += "\n## Mistakes by hand\n\nWhat is easily forgotten, and what notices.\n\n| mistake | site | |\n|---|---|---|\n";
+    for named in List::read(&root.join("orderings.toml"))?.named {
+        let is = |row: &&Row| row.site == named.site && row.mutant == named.mutant;
+        let fate = mutants.iter().find(is).map_or("GONE".into(), Row::fate);
+        writeln!(page, "| {} | {} | {fate} |", named.what, named.site)?;
+    }
     page += "\n## Mutants\n\nEach ordering a step weaker, each fence dropped, each exchange made a store, and the changes that `orderings.toml` lists.\n\n\
-             | site | written | mutant | |\n|---|---|---|---|\n";
+             | site | operation | written | mutant | |\n|---|---|---|---|---|\n";
     for row in mutants {
         let fate = row.fate().replace('|', "\\|");
+        let (site, operation, ordering, mutant) =
+            (&row.site, &row.operation, &row.ordering, &row.mutant);
         writeln!(
             page,
-            "| {} | {} | {} | {fate} |",
-            row.site, row.ordering, row.mutant
+            "| {site} | {operation} | {ordering} | {mutant} | {fate} |"
         )?;
     }
     Ok(page)

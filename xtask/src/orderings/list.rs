@@ -12,6 +12,17 @@ pub(crate) struct List {
     pub(crate) justified: Vec<Justified>,
     #[serde(default)]
     pub(crate) structural: Vec<Listed>,
+    #[serde(default)]
+    pub(crate) named: Vec<Named>,
+}
+
+/// A mutant that the report tells of by a name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Named {
+    pub(crate) what: String,
+    pub(crate) site: String,
+    pub(crate) mutant: String,
 }
 
 /// A mutant that no model needs to kill.
@@ -62,21 +73,31 @@ impl List {
             .map(|entry| entry.reason.as_str())
     }
 
-    /// The justifications that name, in one of these crates, a mutant that is gone.
+    /// The entries that name, in one of these crates, a mutant that is gone.
     pub(crate) fn stale<'a>(
         &'a self,
         sites: &'a [Site],
         crates: &'a [String],
     ) -> impl Iterator<Item = String> + 'a {
-        self.justified
+        let ours = |key: &str| crates.iter().any(|name| of(key, name));
+        let gone = |mutant: &String, fits: &dyn Fn(&Site) -> bool| {
+            !sites
+                .iter()
+                .any(|site| fits(site) && site.mutants.contains(mutant))
+        };
+        let justified = self
+            .justified
             .iter()
-            .filter(|entry| crates.iter().any(|name| of(&entry.site, name)))
-            .filter(|entry| {
-                !sites
-                    .iter()
-                    .any(|site| entry.fits(site) && site.mutants.contains(&entry.mutant))
+            .filter(move |entry| ours(&entry.site) && gone(&entry.mutant, &|site| entry.fits(site)))
+            .map(|entry| format!("justifies {} {}", entry.site, entry.mutant));
+        let named = self
+            .named
+            .iter()
+            .filter(move |entry| {
+                ours(&entry.site) && gone(&entry.mutant, &|site| entry.site == site.key)
             })
-            .map(|entry| format!("{} {}", entry.site, entry.mutant))
+            .map(|entry| format!("names {} {}", entry.site, entry.mutant));
+        justified.chain(named)
     }
 }
 

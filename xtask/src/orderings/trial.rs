@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fs,
     path::Path,
     sync::{
@@ -60,6 +60,16 @@ pub(crate) struct Bench<'a> {
     /// A model must say `model: ..`, and one that must fail judges nothing. Else any test is a model.
     pub(crate) ours: bool,
     pub(crate) scratch: &'a Path,
+    /// Who killed which mutant in an earlier run: asked first.
+    pub(crate) killers: &'a Killers,
+}
+
+/// By the site's key and the mutant.
+pub(crate) type Killers = BTreeMap<String, String>;
+
+/// What names a mutant in [`Killers`].
+pub(crate) fn mutant_name(site: &str, how: &str) -> String {
+    format!("{site} {how}")
 }
 
 impl Bench<'_> {
@@ -89,8 +99,8 @@ impl Bench<'_> {
         Ok(judges.into_iter().flatten().collect())
     }
 
-    /// Runs the mutants, each against the models that come by its site: first those of the site's own module, the
-    /// quick ones first. `done` is called after each.
+    /// Runs the mutants, each against the models that come by its site: first the one that killed it before, then those of the site's own
+    /// module, the quick ones first. `done` is called after each.
     pub(crate) fn verdicts(
         &self,
         mutants: &[(usize, &Site, &str)],
@@ -109,8 +119,12 @@ impl Bench<'_> {
             .iter()
             .filter(|judge| judge.reaches.contains(&number))
             .collect();
+        let killer = self.killers.get(&mutant_name(&site.key, how));
         near.sort_by(|a, b| {
-            let key = |judge: &Judge| Reverse(shared(&judge.model.name, &site.module));
+            let key = |judge: &Judge| {
+                let name = &judge.model.name;
+                Reverse((killer == Some(name), shared(name, &site.module)))
+            };
             key(a).cmp(&key(b)).then(a.seconds.total_cmp(&b.seconds))
         });
         let begun = Instant::now();
