@@ -28,7 +28,11 @@ use queue_spmc::ring::Stealer;
 use std::any::Any;
 use sync_shim::{
     CachePadded,
-    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Retire},
+    atomic::{
+        AtomicBool, AtomicU64,
+        Ordering::{Relaxed, Release},
+        Retire,
+    },
     count,
     sync::Arc,
 };
@@ -191,8 +195,9 @@ impl Shared {
     /// Refuses spawns from now on and calls the workers to end.
     pub(crate) fn close(&self) {
         self.injector.close();
-        // Ordering: Relaxed. What is pushed beside it is found by the fences of `Idle::notify`, in `take_in`, and of `Core::end`.
-        self.closing.store(true, Relaxed);
+        // Ordering: Release pairs with the fence of `Core::end`, after a look at it: who ends finds the queue closed, and with that all that was pushed
+        // before. What comes in later is found by that fence and the one of `Idle::notify`, in `take_in`.
+        self.closing.store(true, Release);
         for remote in &self.remotes {
             remote.unpark.unpark();
         }
@@ -201,7 +206,7 @@ impl Shared {
 
     /// Whether the workers are to end. A load of a line that is written once.
     pub(crate) fn is_closing(&self) -> bool {
-        // Ordering: Relaxed, as in `close`.
+        // Ordering: Relaxed, who acts on it fences (see `close`).
         self.closing.load(Relaxed)
     }
 
