@@ -15,7 +15,7 @@
 use crate::{
     WakeKind,
     details::Details,
-    error::Failure,
+    error::JoinError,
     list::Releases,
     panics, raw,
     stage::{self, Polled},
@@ -57,7 +57,8 @@ pub struct Header {
 /// The cold part.
 pub(crate) struct Trailer {
     pub(crate) links: UnsafeCell<Links>,
-    pub(crate) join_waker: UnsafeCell<Option<Waker>>,
+    /// Dropped by [`free`], unless the completion has moved it out.
+    pub(crate) join_waker: UnsafeCell<ManuallyDrop<Option<Waker>>>,
 }
 
 /// The neighbours in the owner's list.
@@ -68,7 +69,7 @@ pub(crate) struct Links {
 }
 
 /// What a run leaves in the output slot.
-pub(crate) type Output<T> = Result<T, Failure>;
+pub(crate) type Output<T> = Result<T, JoinError>;
 
 /// Both fields lie at offset 0, so a cast of the pointer reaches either.
 #[repr(C)]
@@ -165,7 +166,7 @@ pub(crate) fn allocate<F: Future, K: Kind, M: Details>(
         }),
         trailer: Trailer {
             links: UnsafeCell::new(Links::default()),
-            join_waker: UnsafeCell::new(None),
+            join_waker: UnsafeCell::new(ManuallyDrop::new(None)),
         },
         details,
     };
@@ -251,28 +252,35 @@ unsafe fn free<F: Future, S, M>(task: TaskPtr) {
     let cell = task.cast::<Cell<F, S, M>>().as_ptr();
     // SAFETY: the last reference is the caller's, so the cell is its alone.
     let whole = unsafe { &mut *cell };
+    let slot = &whole.trailer.join_waker;
+    // SAFETY: alone. Of a waker that the completion has moved out the bits alone are looked at.
+    let has_waker =
+        slot.with(|slot| unsafe { (*slot).is_some() }) && !whole.header.state.gave_join_waker();
     whole.header.state.retire();
     whole.header.queue_next.retire();
     whole.header.owner.retire();
     whole.stage.retire();
     whole.trailer.links.retire();
     whole.trailer.join_waker.retire();
-    // SAFETY: alone.
-    let has_waker = whole
-        .trailer
-        .join_waker
-        .with(|slot| unsafe { (*slot).is_some() });
     // SAFETY: `allocate` got the block with this layout.
     let dealloc = || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, M>>()) };
     // What is left of a plain task is a waker's place, and no waker.
     if needs_drop::<S>() || needs_drop::<M>() || has_waker {
-        let (scheduler, trailer) = (&raw mut whole.scheduler, &raw mut whole.trailer);
-        let details = &raw mut whole.details;
+        let (scheduler, details) = (&raw mut whole.scheduler, &raw mut whole.details);
+        let slot = &whole.trailer.join_waker;
         // One by one: two panics at once would end the process.
-        // SAFETY: a field of a live cell, dropped once; as the other two.
+        // SAFETY: a field of a live cell, dropped once; as the other.
         let drop_scheduler = || unsafe { scheduler.drop_in_place() };
-        // SAFETY: as above.
-        let drop_waker = || unsafe { trailer.drop_in_place() };
+        let drop_waker = || {
+            if has_waker {
+                slot.with_mut(|slot| {
+                    // SAFETY: alone.
+                    let slot = unsafe { &mut *slot };
+                    // SAFETY: no completion has moved it out; dropped once.
+                    unsafe { ManuallyDrop::drop(slot) }
+                });
+            }
+        };
         // SAFETY: as above.
         let drop_details = || unsafe { details.drop_in_place() };
         panics::contain_then(drop_scheduler, || {

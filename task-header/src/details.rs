@@ -84,30 +84,34 @@ impl<M: Any, D: Details> Details for With<M, D> {
     }
 }
 
-/// What each type that keeps a task alive, by its field `task`, tells of it.
+/// What each type that keeps a task alive tells of it.
 macro_rules! accessors {
-    () => {
+    (|$this:ident| $task:expr) => {
         /// The task's id.
         pub fn id(&self) -> crate::Id {
-            crate::Id::of(self.task)
+            let $this = self;
+            crate::Id::of($task)
         }
 
         /// The name that its [`Builder`](crate::Builder) gave it.
         pub fn name(&self) -> Option<&str> {
+            let $this = self;
             // SAFETY: `self` is a reference to the task.
-            unsafe { crate::cell::details(self.task) }.name()
+            unsafe { crate::cell::details($task) }.name()
         }
 
         /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
         pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
+            let $this = self;
             // SAFETY: as above.
-            unsafe { crate::cell::details(self.task) }.location()
+            unsafe { crate::cell::details($task) }.location()
         }
 
         /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
         pub fn metadata<M: 'static>(&self) -> Option<&M> {
+            let $this = self;
             // SAFETY: as above.
-            let metadata = unsafe { crate::cell::details(self.task) }.metadata();
+            let metadata = unsafe { crate::cell::details($task) }.metadata();
             metadata?.downcast_ref()
         }
     };

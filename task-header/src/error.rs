@@ -1,43 +1,72 @@
 //! Why a task has no output.
 use crate::{Id, panics::Payload};
 use alloc::{boxed::Box, string::String};
-use core::{any::Any, fmt};
+use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 
-/// What the output slot holds in place of an output.
-pub(crate) enum Failure {
-    Cancelled,
-    /// Boxed once more to be thin, so that a slot for a small output stays at 16 bytes.
-    Panic(Box<Payload>),
-}
+/// A task ended without output: it was cancelled, or it panicked. One word, so that a poll gives a small output or this in registers: what is
+/// written to memory in pieces and read as one waits for the writes.
+pub struct JoinError(
+    /// The id with the lowest bit set if the task was cancelled, else a box's.
+    NonNull<Panicked>,
+);
 
-/// A task ended without output: it was cancelled, or it panicked.
-pub struct JoinError {
+struct Panicked {
     id: Id,
-    failure: Failure,
+    payload: Payload,
 }
+
+const CANCELLED: usize = 1;
+
+// A cell's address, and so an id, is even, too: a cell begins with a pointer.
+const _: () = assert!(align_of::<Panicked>() > CANCELLED && align_of::<usize>() > CANCELLED);
+
+// SAFETY: it owns the box, whose payload is `Send`.
+unsafe impl Send for JoinError {}
 
 // SAFETY: shared, it gives out text and flags alone: the payload, which need not be `Sync`, is read
 // as `str` or `String`, which are, and else only moved out.
 unsafe impl Sync for JoinError {}
 
 impl JoinError {
-    pub(crate) fn new(id: Id, failure: Failure) -> Self {
-        Self { id, failure }
+    pub(crate) fn cancelled(id: Id) -> Self {
+        let word = ptr::without_provenance_mut(id.address().get() | CANCELLED);
+        // SAFETY: an id is not zero.
+        Self(unsafe { NonNull::new_unchecked(word) })
+    }
+
+    #[cold]
+    pub(crate) fn panicked(id: Id, payload: Payload) -> Self {
+        let panicked = Box::into_raw(Box::new(Panicked { id, payload }));
+        // SAFETY: a box is not at null.
+        Self(unsafe { NonNull::new_unchecked(panicked) })
+    }
+
+    fn panic(&self) -> Option<&Panicked> {
+        if self.is_cancelled() {
+            return None;
+        }
+        // SAFETY: not an id, so the box that this owns.
+        Some(unsafe { self.0.as_ref() })
     }
 
     /// The task's id.
     pub fn id(&self) -> Id {
-        self.id
+        if let Some(panicked) = self.panic() {
+            return panicked.id;
+        }
+        let address = self.0.addr().get() & !CANCELLED;
+        // SAFETY: an id is even and not zero.
+        Id::at(unsafe { NonZeroUsize::new_unchecked(address) })
     }
 
     /// Whether the task was aborted, or dropped by its scheduler.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.failure, Failure::Cancelled)
+        self.0.addr().get() & CANCELLED != 0
     }
 
     /// Whether the future panicked, in a poll or in its drop.
     pub fn is_panic(&self) -> bool {
-        matches!(self.failure, Failure::Panic(_))
+        !self.is_cancelled()
     }
 
     /// What the panic carried.
@@ -45,10 +74,14 @@ impl JoinError {
     /// # Errors
     /// Gives itself back when the task was cancelled.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send + 'static>, Self> {
-        match self.failure {
-            Failure::Panic(payload) => Ok(*payload),
-            Failure::Cancelled => Err(self),
+        if self.is_cancelled() {
+            return Err(self);
         }
+        let panicked = self.0.as_ptr();
+        mem::forget(self);
+        // SAFETY: the box was this error's, which is forgotten.
+        let panicked = unsafe { Box::from_raw(panicked) };
+        Ok(panicked.payload)
     }
 
     /// What the panic carried, for `std::panic::resume_unwind`.
@@ -61,9 +94,7 @@ impl JoinError {
     }
 
     fn message(&self) -> Option<&str> {
-        let Failure::Panic(payload) = &self.failure else {
-            return None;
-        };
+        let payload = &self.panic()?.payload;
         payload
             .downcast_ref::<&'static str>()
             .copied()
@@ -71,12 +102,23 @@ impl JoinError {
     }
 }
 
+impl Drop for JoinError {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_panic() {
+            // SAFETY: the box is this error's, which goes.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.failure, self.message()) {
-            (Failure::Cancelled, _) => write!(f, "task {} was cancelled", self.id),
-            (Failure::Panic(_), Some(said)) => write!(f, "task {} panicked: {said}", self.id),
-            (Failure::Panic(_), None) => write!(f, "task {} panicked", self.id),
+        let id = self.id();
+        match self.message() {
+            _ if self.is_cancelled() => write!(f, "task {id} was cancelled"),
+            Some(said) => write!(f, "task {id} panicked: {said}"),
+            None => write!(f, "task {id} panicked"),
         }
     }
 }

@@ -3,9 +3,13 @@
 //! The join waker's slot goes by rule 7 of [`state`](crate::state): the handle writes it while
 //! `JOIN_WAKER` is clear, sets the bit, and must clear the bit to write again. Where the bit can't
 //! be changed any more the task is complete and the output is there.
+//!
+//! While the bit is set the slot is read alone: by the handle, to see whose waker it is, and by the completion, which moves the waker out and
+//! leaves the slot as it is. A waker that equals the slot's is the same one, even where the task completes in this moment: it was there
+//! before the bit was seen without `COMPLETE`, and until `COMPLETE` nothing else can have the address of what the slot's waker keeps.
 use crate::{
     WakeKind,
-    cell::{Output, TaskPtr, header, trailer, vtable},
+    cell::{Header, Output, TaskPtr, header, trailer, vtable},
     error::JoinError,
     panics, raw,
     state::{AlreadyComplete, Duty, LeaveJoin},
@@ -14,8 +18,10 @@ use core::{
     fmt,
     future::Future,
     marker::PhantomData,
+    mem::{ManuallyDrop, replace},
     pin::Pin,
     ptr,
+    ptr::NonNull,
     task::{Context, Poll, RawWakerVTable, Waker},
 };
 
@@ -24,14 +30,17 @@ use core::{
 /// Dropping it detaches the task, which goes on; its output is then dropped where it completes.
 /// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and
 /// none when the same waker polls again. Drop costs one, two with a waker registered.
+///
+/// One word, so that it is moved in a register.
 pub struct JoinHandle<T> {
-    task: TaskPtr,
-    taken: bool,
-    /// The parts of the waker in the slot, to compare with: the slot itself may be taken by the
-    /// running thread at any time. While it is in the slot nothing else has its address.
-    registered: Option<(*const (), *const RawWakerVTable)>,
+    /// The task's, with [`TAKEN`] set once the output was given.
+    word: NonNull<Header>,
     output: PhantomData<T>,
 }
+
+/// Below the alignment of a header.
+const TAKEN: usize = 1;
+const _: () = assert!(align_of::<Header>() > TAKEN);
 
 // SAFETY: what it reaches across threads is the state word, its own waker slot, and the output,
 // which moves to this thread if `T: Send`.
@@ -47,29 +56,40 @@ impl<T> JoinHandle<T> {
     /// The task was made with `JOIN_INTEREST`, which this takes over, and its output is a `T`.
     pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
         Self {
-            task,
-            taken: false,
-            registered: None,
+            word: task,
             output: PhantomData,
         }
     }
 
-    fn header(&self) -> &crate::cell::Header {
+    #[inline]
+    fn task(&self) -> TaskPtr {
+        let task = self.word.as_ptr().map_addr(|word| word & !TAKEN);
+        // SAFETY: the task's own address.
+        unsafe { NonNull::new_unchecked(task) }
+    }
+
+    #[inline]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.word.addr().get() & TAKEN != 0
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        unsafe { header(self.task) }
+        unsafe { header(self.task()) }
     }
 
     /// Asks for the task to be dropped at its next yield. One read-modify-write. A task that is
     /// complete already keeps its output.
     pub fn abort(&self) {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        unsafe { abort(self.task) };
+        unsafe { abort(self.task()) };
     }
 
     /// A handle that can abort the task but not wait for it. One read-modify-write.
     pub fn abort_handle(&self) -> AbortHandle {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        unsafe { AbortHandle::of(self.task) }
+        unsafe { AbortHandle::of(self.task()) }
     }
 
     /// Whether the task has completed, panicked or been dropped. A load.
@@ -78,25 +98,27 @@ impl<T> JoinHandle<T> {
         self.header().state.is_complete()
     }
 
-    crate::details::accessors!();
+    crate::details::accessors!(|this| this.task());
 
     #[inline]
     fn take(&mut self) -> Result<T, JoinError> {
         assert!(
-            !self.taken,
+            !self.is_taken(),
             "a join handle was polled after it gave its output"
         );
-        self.taken = true;
+        let task = self.task();
+        // SAFETY: inside the header.
+        self.word = unsafe { task.byte_add(TAKEN) };
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        let vtable = unsafe { vtable(self.task) };
+        let vtable = unsafe { vtable(task) };
         // SAFETY: complete, so the output is this handle's.
-        let output = unsafe { (vtable.output)(self.task) }.cast::<Output<T>>();
+        let output = unsafe { (vtable.output)(task) }.cast::<Output<T>>();
         // SAFETY: there, of this type, and taken once.
-        let output = unsafe { output.read() };
-        output.map_err(|failure| JoinError::new(self.id(), failure))
+        unsafe { output.read() }
     }
 
     /// Leaves a task whose output, now or later, nobody takes.
+    #[inline(never)]
     fn detach(&self) {
         let duty = loop {
             match self.header().state.leave_join() {
@@ -105,65 +127,75 @@ impl<T> JoinHandle<T> {
                 LeaveJoin::DropOutput => {
                     let drop_output = || {
                         // SAFETY: JOIN_INTEREST keeps the task alive.
-                        let vtable = unsafe { vtable(self.task) };
+                        let vtable = unsafe { vtable(self.task()) };
                         // SAFETY: complete, so the output is this handle's, which has not taken it.
-                        unsafe { (vtable.drop_output)(self.task) };
+                        unsafe { (vtable.drop_output)(self.task()) };
                     };
                     return panics::contain_then(drop_output, || self.release());
                 }
             }
         };
         // SAFETY: the duty is this handle's, which goes.
-        unsafe { raw::fulfil(self.task, duty, WakeKind::Orphan) };
+        unsafe { raw::fulfil(self.task(), duty, WakeKind::Orphan) };
     }
 
     /// Leaves a task that is complete, its output gone.
     fn release(&self) {
         if let Duty::Dealloc = self.header().state.release_join() {
             // SAFETY: no reference is left.
-            unsafe { raw::dealloc(self.task) };
+            unsafe { raw::dealloc(self.task()) };
         }
     }
 
     /// Writes the slot while `JOIN_WAKER` is clear, and gives back what was there.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        let slot = unsafe { &trailer(self.task).join_waker };
-        // SAFETY: JOIN_WAKER is clear and not complete when it was last set, so the slot is this
-        // handle's (rule 7), which is borrowed mutably.
-        slot.with_mut(|slot| core::mem::replace(unsafe { &mut *slot }, waker))
+        let slot = unsafe { &trailer(self.task()).join_waker };
+        slot.with_mut(|slot| {
+            // SAFETY: JOIN_WAKER is clear, so the slot is this handle's (rule 7), which is borrowed mutably.
+            let slot = unsafe { &mut *slot };
+            ManuallyDrop::into_inner(replace(slot, ManuallyDrop::new(waker)))
+        })
     }
 
+    /// Contains a panic of the old waker's drop.
+    #[inline(never)]
     fn register(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
-        if self.registered == Some(parts(waker)) {
-            return Ok(());
-        }
-        if self.registered.is_some() {
-            self.header().state.unset_join_waker()?;
-            self.registered = None;
-        }
-        // A waker's clone or drop may panic: the slot is whole at either point.
-        let waker = waker.clone();
-        let parts = parts(&waker);
-        drop(self.replace_waker(Some(waker)));
-        match self.header().state.set_join_waker() {
-            Ok(()) => self.registered = Some(parts),
-            Err(AlreadyComplete) => {
-                panics::contain(|| drop(self.replace_waker(None)));
-                return Err(AlreadyComplete);
+        if self.header().state.has_join_waker()? {
+            if self.is_registered(waker) {
+                return Ok(());
             }
+            self.header().state.unset_join_waker()?;
         }
-        Ok(())
+        // Its clone may panic: the slot is whole until then.
+        let old = self.replace_waker(Some(waker.clone()));
+        let registered = self.header().state.set_join_waker();
+        if let Some(old) = old {
+            panics::contain(|| drop(old));
+        }
+        if registered.is_err() {
+            panics::contain(|| drop(self.replace_waker(None)));
+        }
+        registered
+    }
+
+    /// Whether the slot's waker wakes the same as `waker`. `JOIN_WAKER` is set.
+    fn is_registered(&self, waker: &Waker) -> bool {
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        let slot = unsafe { &trailer(self.task()).join_waker };
+        slot.with(|slot| {
+            // SAFETY: while the bit is set the slot is read alone.
+            let slot = unsafe { &*slot };
+            // The bits of the waker alone: it may have been moved out.
+            slot.as_ref()
+                .is_some_and(|slot| parts(slot) == parts(waker))
+        })
     }
 }
 
 /// For a set of handles.
 #[cfg(feature = "std")]
 impl<T> JoinHandle<T> {
-    pub(crate) fn is_taken(&self) -> bool {
-        self.taken
-    }
-
     /// Has `waker` woken at completion, unless that was before.
     pub(crate) fn watch(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
         if self.is_finished() {
@@ -174,7 +206,7 @@ impl<T> JoinHandle<T> {
 
     /// The output, if it is there and was not taken.
     pub(crate) fn try_take(&mut self) -> Option<Result<T, JoinError>> {
-        (!self.taken && self.is_finished()).then(|| self.take())
+        (!self.is_taken() && self.is_finished()).then(|| self.take())
     }
 }
 
@@ -200,7 +232,7 @@ impl<T> Future for JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.taken {
+        if self.is_taken() {
             self.release();
         } else {
             self.detach();
@@ -246,7 +278,7 @@ impl AbortHandle {
         unsafe { header(self.task) }.state.is_complete()
     }
 
-    crate::details::accessors!();
+    crate::details::accessors!(|this| this.task);
 }
 
 impl Clone for AbortHandle {

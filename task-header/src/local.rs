@@ -85,7 +85,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    crate::details::accessors!();
+    crate::details::accessors!(|this| this.task);
 
     /// Sends the task to its list, whose owner is woken and finds it with [`LocalOwned::receive`]. One
     /// read-modify-write, and the wake if it is the first since the owner looked.

@@ -490,6 +490,29 @@ fn a_join_that_changes_its_mind_against_completion_is_clean() {
     });
 }
 
+/// The join handle is polled again with the waker that is in the slot, while the task completes: it looks at the slot while the completion moves the
+/// waker out, and gets the output or has been woken.
+///
+/// Bites: move the waker out by writing the slot (a data race on it); answer "no" to `gave_join_waker` (the waker is dropped twice).
+#[test]
+fn a_join_that_looks_at_its_waker_against_completion_misses_nothing() {
+    model(|| {
+        let (task, mut join) = crate::new(async { 7 }, Queue::new());
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        let waker = Woken::waker(&woken);
+        let mut cx = Context::from_waker(&waker);
+        assert!(Pin::new(&mut join).poll(&mut cx).is_pending());
+        let runner = thread::spawn(move || assert!(matches!(task.run(), Ran::Complete)));
+        let mut output = Pin::new(&mut join).poll(&mut cx);
+        runner.join().unwrap();
+        assert_eq!(woken.0.load(Relaxed), 1, "the join waker was missed");
+        if output.is_pending() {
+            output = Pin::new(&mut join).poll(&mut cx);
+        }
+        assert!(matches!(output, Poll::Ready(Ok(7))));
+    });
+}
+
 /// An abort against the poll that completes, and the handle's drop: future and output go once.
 ///
 /// Bites: let an abort set CANCELLED without NOTIFIED (an idle task is never dropped).

@@ -55,7 +55,7 @@ impl<S: Schedule> Notified<S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    crate::details::accessors!();
+    crate::details::accessors!(|this| this.task);
 
     /// Gives the task to its scheduler, as a wake does.
     pub fn schedule(self) {

@@ -7,7 +7,7 @@ use crate::{
     stage::Polled,
     state::{Complete, Duty, Pend, Start},
 };
-use core::ptr::NonNull;
+use core::{mem::ManuallyDrop, ptr::NonNull};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,13 +200,11 @@ unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
         Complete::WakeJoin => {
             // SAFETY: the run is still a reference.
             let trailer = unsafe { trailer(task) };
-            // SAFETY: complete with JOIN_WAKER set: the slot is this thread's for good.
-            let waker = trailer
-                .join_waker
-                .with_mut(|slot| unsafe { (*slot).take() });
+            // SAFETY: complete with JOIN_WAKER set: the waker is this thread's for good, and nobody writes the slot (rule 7 of `state`).
+            let waker = trailer.join_waker.with(|slot| unsafe { slot.read() });
             panics::contain_then(
                 || {
-                    if let Some(waker) = waker {
+                    if let Some(waker) = ManuallyDrop::into_inner(waker) {
                         waker.wake();
                     }
                 },

@@ -38,6 +38,14 @@ impl Id {
     pub(crate) fn of(task: TaskPtr) -> Self {
         Self(task.addr())
     }
+
+    pub(crate) fn at(address: NonZeroUsize) -> Self {
+        Self(address)
+    }
+
+    pub(crate) fn address(self) -> NonZeroUsize {
+        self.0
+    }
 }
 
 impl fmt::Display for Id {

@@ -3,12 +3,12 @@
 //! Who may touch the stage is rule 6 of [`state`](crate::state). Every call of the future's code is contained
 //! ([`panics`](crate::panics)), or guarded where nothing can be caught.
 use crate::{
+    Id,
     cell::{Cell, Output, Stage, TaskPtr, header},
-    error::Failure,
+    error::JoinError,
     panics::{self, Payload},
     raw::{self, Keep},
 };
-use ::alloc::boxed::Box;
 use core::{
     future::Future,
     marker::PhantomData,
@@ -79,8 +79,8 @@ pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> Polled {
 pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
     let mut run = Run::<F, S>::new(task);
     match run.drop_future() {
-        Ok(()) => run.end(Err(Failure::Cancelled)),
-        Err(payload) => run.end(Err(Failure::Panic(Box::new(payload)))),
+        Ok(()) => run.end(Err(JoinError::cancelled(Id::of(task)))),
+        Err(payload) => run.end(Err(JoinError::panicked(Id::of(task), payload))),
     }
 }
 
@@ -127,7 +127,8 @@ impl<F: Future, S> Run<F, S> {
             panics::discard(again);
         }
         panics::contain(|| drop(output));
-        self.end(Err(Failure::Panic(Box::new(payload))))
+        let id = Id::of(self.task);
+        self.end(Err(JoinError::panicked(id, payload)))
     }
 
     /// The future is gone. An output that nobody will ask for is dropped here and now.
@@ -162,7 +163,7 @@ impl<F: Future, S> Drop for Run<F, S> {
             // SAFETY: the run was cut off by the future's panic, so it is still running.
             unsafe { cancel::<F, S>(self.task) }
         } else {
-            self.write(Err(Failure::Cancelled));
+            self.write(Err(JoinError::cancelled(Id::of(self.task))));
             Polled::Output
         };
         // SAFETY: the future is gone, and nobody else ends this run.

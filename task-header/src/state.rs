@@ -29,8 +29,8 @@
 //!    dropped where futures are dropped.
 //! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle, and
 //!    if there is none (`JOIN_INTEREST` is clear and never comes back) to the running thread still.
-//! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear and to nobody
-//!    while it is set; `COMPLETE` with `JOIN_WAKER` set gives it to the running thread for good.
+//! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear; while it is set
+//!    nobody writes it. `COMPLETE` with `JOIN_WAKER` set gives the waker in it to the running thread for good, which leaves the slot as it is.
 
 use core::fmt;
 use sync_shim::atomic::{
@@ -375,6 +375,22 @@ impl State {
     pub(crate) fn is_listed(&self) -> bool {
         // Ordering: Relaxed, `start` has acquired what the listing thread wrote.
         self.0.load(Relaxed) & LISTED != 0
+    }
+
+    /// Whether the slot has the join handle's waker. A load, by the join handle.
+    pub(crate) fn has_join_waker(&self) -> Result<bool, AlreadyComplete> {
+        // Ordering: Acquire, as in `is_complete`. The bit is this thread's own.
+        let s = self.0.load(Acquire);
+        if s & COMPLETE != 0 {
+            return Err(AlreadyComplete);
+        }
+        Ok(s & JOIN_WAKER != 0)
+    }
+
+    /// Whether the completion was given the join waker. A load, when no reference is left.
+    pub(crate) fn gave_join_waker(&self) -> bool {
+        // Ordering: Relaxed, whoever frees has acquired everything.
+        self.0.load(Relaxed) & JOIN_WAKER != 0
     }
 
     /// The join handle has written its waker. One read-modify-write.
