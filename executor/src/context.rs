@@ -13,7 +13,7 @@ use crate::{
     local,
     shared::{Scheduler, Task},
 };
-use coop_budget::{Exhausted, OnExhausted};
+use coop_budget::{Budget, Exhausted, OnExhausted};
 use std::{
     cell::{Cell, RefCell},
     ptr,
@@ -160,6 +160,15 @@ pub(crate) fn assert_may_block_on() {
 pub(crate) fn may_block() -> Option<bool> {
     let may_block = |at: &RefCell<Option<Entered>>| at.borrow().as_ref().map(|at| at.may_block);
     ENTERED.try_with(may_block).ok().flatten()
+}
+
+/// The budget of a poll in the runtime that this thread is in.
+pub(crate) fn budget() -> Option<Budget> {
+    with_core(|core| core.budget).or_else(|| {
+        let budget = |at: &Entered| at.handle.shared().settings.budget;
+        let entered = ENTERED.try_with(|at| at.borrow().as_ref().map(budget));
+        entered.ok().flatten()
+    })
 }
 
 /// A thread in a runtime, as no worker.

@@ -1,4 +1,7 @@
 //! Tasks that stay on their thread.
+//!
+//! A set is polled as one future, and yet each of its tasks, and the future that is waited for, has a budget of its own a poll: the runtime's, or
+//! else the default. What is left of the budget around the set is not theirs.
 use crate::{Budget, JoinHandle, Runtime, block_on, context};
 use std::{
     cell::RefCell,
@@ -11,9 +14,15 @@ use std::{
 
 type Tasks = Rc<task_header::LocalSet>;
 
+/// The set that a thread polls.
+struct Polled {
+    tasks: Tasks,
+    /// Of each poll in it.
+    budget: Budget,
+}
+
 sync_shim::thread_local! {
-    /// The set that this thread polls.
-    static CURRENT: RefCell<Option<Tasks>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Polled>> = const { RefCell::new(None) };
 }
 
 /// Whether this thread polls a set.
@@ -56,12 +65,12 @@ impl LocalSet {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.tasks.spawn(future)
+        self.tasks.spawn(Budgeted(future))
     }
 
     /// Runs the tasks until `future` is done, and gives what came of it.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
-        let mut until = pin!(self.tasks.run_until(future));
+        let mut until = pin!(self.tasks.run_until(Budgeted(future)));
         poll_fn(|cx| self.polling(|| until.as_mut().poll(cx))).await
     }
 
@@ -84,14 +93,17 @@ impl LocalSet {
     }
 
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave(Option<Tasks>);
+        struct Leave(Option<Polled>);
         impl Drop for Leave {
             fn drop(&mut self) {
                 CURRENT.with(|current| current.replace(self.0.take()));
             }
         }
-        let tasks = Some(self.tasks.clone());
-        let _leave = Leave(CURRENT.with(|current| current.replace(tasks)));
+        let polled = Polled {
+            tasks: self.tasks.clone(),
+            budget: context::budget().unwrap_or_default(),
+        };
+        let _leave = Leave(CURRENT.with(|current| current.replace(Some(polled))));
         f()
     }
 }
@@ -101,6 +113,20 @@ impl Future for LocalSet {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.polling(|| self.tasks.poll_tasks(cx))
+    }
+}
+
+/// A future with a budget of its own.
+struct Budgeted<F>(F);
+
+impl<F: Future> Future for Budgeted<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let budget = CURRENT.with(|current| current.borrow().as_ref().map(|set| set.budget));
+        // SAFETY: pinned with the whole: nothing else moves it, and the type has no `Drop` and no `Unpin` of its own.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
+        coop_budget::with_budget(budget.unwrap_or_default(), || future.poll(cx))
     }
 }
 
@@ -145,7 +171,7 @@ impl LocalRuntime {
     /// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         context::assert_may_block_on();
-        block_on::block_on(Budget::DEFAULT, self.set.run_until(future))
+        block_on::block_on(Budget::UNLIMITED, self.set.run_until(future))
     }
 }
 
@@ -167,8 +193,8 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let tasks = CURRENT.with(|current| current.borrow().clone());
+    let tasks = CURRENT.with(|current| current.borrow().as_ref().map(|set| set.tasks.clone()));
     let tasks = tasks
         .expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on");
-    tasks.spawn(future)
+    tasks.spawn(Budgeted(future))
 }

@@ -78,3 +78,66 @@ fn a_join_set_gives_tasks_in_the_order_of_their_ends() {
     });
     assert_eq!(outputs, (0..20).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_main_future_that_never_waits_leaves_a_local_task_its_turns() {
+    let runtime = LocalRuntime::new();
+    let turns = Rc::new(Cell::new(0));
+    let count = turns.clone();
+    runtime.spawn_local(async move {
+        loop {
+            coop_budget::consume().await;
+            count.set(count.get() + 1);
+        }
+    });
+    runtime.block_on(async {
+        for _ in 0..100_000 {
+            coop_budget::consume().await;
+        }
+    });
+    assert!(turns.get() > 99_000, "{}", turns.get());
+}
+
+#[test]
+fn local_tasks_that_never_wait_have_equal_turns() {
+    // As many as the set runs in a round: all of them in each.
+    let runtime = LocalRuntime::new();
+    let turns = [0; 61].map(|_| Rc::new(Cell::new(0)));
+    for count in turns.clone() {
+        runtime.spawn_local(async move {
+            loop {
+                coop_budget::consume().await;
+                count.set(count.get() + 1);
+            }
+        });
+    }
+    runtime.block_on(async {
+        for _ in 0..100 {
+            yield_now().await;
+        }
+    });
+    for count in turns {
+        assert_eq!(count.get(), 100 * 128);
+    }
+}
+
+#[test]
+fn a_poll_in_a_local_set_has_the_budget_of_its_runtime() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(crate::Budget::new(10))
+        .build()
+        .unwrap();
+    let set = LocalSet::new();
+    let left = set.spawn_local(async {
+        coop_budget::consume().await;
+        coop_budget::remaining()
+    });
+    let left = set.block_on(&runtime, async {
+        for _ in 0..3 {
+            coop_budget::consume().await;
+        }
+        (coop_budget::remaining(), left.await.unwrap())
+    });
+    assert_eq!(left, (Some(7), Some(9)));
+}
