@@ -4,7 +4,7 @@ mod pool;
 mod settings;
 
 pub use pool::{Counts, Job, Pool, Refused};
-pub use settings::{Settings, Spawn};
+pub use settings::{Linger, Settings, Spawn};
 
 #[cfg(test)]
 mod models;

@@ -4,11 +4,13 @@
 //!
 //! 1. A job is queued and an idle thread notified, or a thread started if there are fewer idle ones than queued jobs and the cap allows; else
 //!    it waits for a thread that is done.
-//! 2. Who waits counts as idle until it has the lock again, and looks at the queue then, also when its time is up. So a
+//! 2. A thread without a job may first [linger](crate::Settings::linger), one at a time. It looks at the queue under the lock afterwards, so that a job that
+//!    it will find needs no notification.
+//! 3. Who waits counts as idle until it has the lock again, and looks at the queue then, also when its time is up. So a
 //!    notification that it has slept through is made good, and a job is never left to threads that have gone.
-//! 3. A thread that has waited for the keep-alive, and finds nothing, ends.
-//! 4. Closing takes out what has not begun, but for what is to run all the same. The threads end once the queue is empty.
-//! 5. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
+//! 4. A thread that has waited for the keep-alive, and finds nothing, ends.
+//! 5. Closing takes out what has not begun, but for what is to run all the same. The threads end once the queue is empty.
+//! 6. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
 //!    there is none goes back to who brought it.
 use crate::Settings;
 use std::{
@@ -59,7 +61,10 @@ struct State<J> {
     threads: usize,
     /// Those, and the ones that are about to end.
     alive: usize,
+    /// Those that wait.
     idle: usize,
+    /// 1 while a thread lingers.
+    lingering: usize,
     closed: bool,
 }
 
@@ -75,6 +80,18 @@ pub struct Counts {
 }
 
 impl<J> State<J> {
+    /// A job was queued: whether the threads without one suffice.
+    fn find_thread(&self, work: &Condvar) -> bool {
+        if self.lingering >= self.queue.len() {
+            return true;
+        }
+        let suffice = self.idle + self.lingering >= self.queue.len();
+        if suffice {
+            work.notify_one();
+        }
+        suffice
+    }
+
     fn enter(&mut self) {
         self.threads += 1;
         self.alive += 1;
@@ -89,6 +106,7 @@ impl<J: Job> Pool<J> {
             threads: 0,
             alive: 0,
             idle: 0,
+            lingering: 0,
             closed: false,
         };
         Self {
@@ -115,9 +133,7 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         let Settings { cap, long, .. } = this.settings;
-        if state.idle >= state.queue.len() {
-            this.work.notify_one();
-        } else if state.threads < cap.saturating_add(long) {
+        if !state.find_thread(&this.work) && state.threads < cap.saturating_add(long) {
             match Self::thread(this, &this.settings.name, None) {
                 Ok(_) => state.enter(),
                 // The others will come to it.
@@ -141,8 +157,7 @@ impl<J: Job> Pool<J> {
     pub fn submit_now(this: &Arc<Self>, job: J, name: &str) -> Result<(), Refused<J>> {
         let mut state = this.state.lock();
         state.queue.push_front(job);
-        if state.idle >= state.queue.len() {
-            this.work.notify_one();
+        if state.find_thread(&this.work) {
             return Ok(());
         }
         match Self::thread(this, name, None) {
@@ -190,6 +205,7 @@ impl<J: Job> Pool<J> {
         if let Some(job) = first {
             contain(|| job.run());
         }
+        let mut linger = (self.settings.linger)();
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.queue.pop_front() {
@@ -200,6 +216,16 @@ impl<J: Job> Pool<J> {
             }
             if state.closed {
                 break;
+            }
+            if state.lingering == 0 {
+                state.lingering = 1;
+                drop(state);
+                contain(|| linger(&mut || self.has_news()));
+                state = self.state.lock();
+                state.lingering = 0;
+                if !state.queue.is_empty() || state.closed {
+                    continue;
+                }
             }
             state.idle += 1;
             let (now, timed_out) = self.work.wait_timeout(state, self.settings.keep_alive);
@@ -213,6 +239,11 @@ impl<J: Job> Pool<J> {
         drop(state);
         contain(|| (self.settings.on_stop)());
         self.end(&mut self.state.lock());
+    }
+
+    fn has_news(&self) -> bool {
+        let state = self.state.lock();
+        !state.queue.is_empty() || state.closed
     }
 
     fn end(&self, state: &mut State<J>) {
@@ -258,7 +289,7 @@ impl<J: Job> Pool<J> {
         let state = self.state.lock();
         Counts {
             threads: state.threads.saturating_sub(self.settings.long),
-            idle: state.idle,
+            idle: state.idle + state.lingering,
             queue: state.queue.len(),
         }
     }

@@ -7,6 +7,10 @@ pub type Spawn = dyn Fn(thread::Builder, Box<dyn FnOnce() + Send>) -> io::Result
     + Send
     + Sync;
 
+/// What a thread without a job does before it sleeps. It may call the look that it is given, which says whether there is a job, or the end, and returns when it has seen
+/// enough.
+pub type Linger = dyn FnMut(&mut dyn FnMut() -> bool);
+
 /// Settings of a [`Pool`](crate::Pool).
 ///
 /// ```
@@ -31,6 +35,8 @@ pub struct Settings {
     pub on_start: Arc<dyn Fn() + Send + Sync>,
     /// Called by each thread before it ends.
     pub on_stop: Arc<dyn Fn() + Send + Sync>,
+    /// Gives each thread its way to linger. By default it doesn't.
+    pub linger: Arc<dyn Fn() -> Box<Linger> + Send + Sync>,
     /// How threads are started: for priorities, a sandbox, or a test that is refused one. It either runs the closure in a thread or fails, and leaves the pool
     /// alone, as it may be called under its lock.
     pub spawn: Arc<Spawn>,
@@ -46,6 +52,7 @@ impl Default for Settings {
             keep_alive: Duration::from_secs(10),
             on_start: Arc::new(|| ()),
             on_stop: Arc::new(|| ()),
+            linger: Arc::new(|| Box::new(|_| ())),
             spawn: Arc::new(|builder, run| builder.spawn(run)),
         }
     }

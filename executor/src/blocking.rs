@@ -12,6 +12,7 @@ use std::{
 };
 use sync_shim::{sync::Arc, thread};
 use task_header::{JoinHandle, Notified, Ran, Schedule, WakeKind};
+use worker_idle::Linger;
 
 /// The pool of one runtime.
 pub(crate) type Pool = blocking_threads::Pool<Job>;
@@ -76,6 +77,15 @@ pub(crate) fn take_over(shared: &Arc<Shared>, index: usize) {
         job,
         &name(shared, index),
     ));
+}
+
+/// How a thread waits a moment for the next closure, if that pays.
+pub(crate) fn linger(mut linger: Linger) -> Box<blocking_threads::Linger> {
+    Box::new(move |look| {
+        if linger.is_due() {
+            linger.wait(look);
+        }
+    })
 }
 
 fn name(shared: &Shared, index: usize) -> String {

@@ -1,7 +1,7 @@
 //! How a runtime is put together.
 use crate::{
     Runtime, UnhandledPanic, Worker,
-    blocking::{Pool, start_worker},
+    blocking::{Pool, linger, start_worker},
     core::Core,
     hooks::Hooks,
     metrics::Counters,
@@ -13,6 +13,7 @@ use queue_spmc::ring;
 use std::{any::Any, io, time::Duration};
 use sync_shim::sync::Arc;
 use task_header::Id;
+use worker_idle::Linger;
 
 /// Settings of a [`Runtime`].
 ///
@@ -51,6 +52,7 @@ impl Builder {
                 observed: false,
                 poll_times: false,
                 busy_time: false,
+                linger: Linger::new(),
                 thread_name: "selvedge".into(),
             },
             threads: blocking_threads::Settings::default(),
@@ -221,6 +223,13 @@ impl Builder {
         self
     }
 
+    /// Threads linger before their sleeps from the first one on.
+    #[cfg(test)]
+    pub(crate) fn eager(mut self) -> Self {
+        self.settings.linger = Linger::eager();
+        self
+    }
+
     /// This thread of the runtime, from 0 on, is one that the system refuses.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_thread(&mut self, thread: usize) {
@@ -311,6 +320,8 @@ impl Builder {
         let (start, stop) = (hooks.clone(), hooks.clone());
         threads.on_start = std::sync::Arc::new(move || start.start());
         threads.on_stop = std::sync::Arc::new(move || stop.stop());
+        let first = settings.linger;
+        threads.linger = std::sync::Arc::new(move || linger(first));
         let pool = Arc::new(Pool::new(threads));
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
         let cores = rings.into_iter().zip(parks).enumerate();

@@ -24,6 +24,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Owned, WakeKind};
+use worker_idle::Linger;
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
 #[repr(align(128))]
@@ -46,6 +47,8 @@ pub(crate) struct Core {
     random: Cell<u64>,
     pub(crate) searching: Cell<bool>,
     pub(crate) watching: Cell<bool>,
+    /// Whether it pays to wait a moment before a sleep.
+    pub(crate) linger: Cell<Linger>,
     /// What the watcher has seen in the others' slots.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
@@ -81,6 +84,7 @@ impl Core {
             random: Cell::new(random),
             searching: Cell::new(false),
             watching: Cell::new(false),
+            linger: Cell::new(settings.linger),
             seen: Cell::new(Vec::new()),
             forced: Cell::new(false),
             lendable: Cell::new(false),

@@ -209,6 +209,10 @@ counters! {
     searches,
     /// Polls that an exhausted budget ended.
     forced_yields,
+    /// Short waits before a sleep.
+    lingers,
+    /// Of these, those that made the sleep needless.
+    lingers_that_found,
     /// Times that a worker went to sleep.
     parks,
     /// Sleeps that a notification ended.

@@ -47,6 +47,24 @@ fn a_spawn_from_outside_is_run() {
     });
 }
 
+/// A spawn from outside against the worker that waits a moment as a searcher, and then falls asleep: it runs, though nobody may have been woken for it.
+///
+/// Bites: skip the last look before sleep.
+#[test]
+fn a_spawn_from_outside_against_a_worker_that_lingers_is_run() {
+    bounded(2).check(|| {
+        let runtime = Builder::new()
+            .workers(1)
+            .ring_capacity(2)
+            .eager()
+            .build()
+            .unwrap();
+        let task = runtime.spawn(async { 7 });
+        assert_eq!(wait(task).unwrap(), 7);
+        drop(runtime);
+    });
+}
+
 /// A spawn from outside against the runtime's end: run or cancelled, and the drop returns.
 ///
 /// Bites: a refused spawn whose task is forgotten, not dropped.

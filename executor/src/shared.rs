@@ -37,7 +37,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Node, Notified, Schedule, WakeKind};
-use worker_idle::Idle;
+use worker_idle::{Idle, Linger};
 
 /// A task of this executor, queued.
 pub(crate) type Task = Notified<Scheduler>;
@@ -57,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) observed: bool,
     pub(crate) poll_times: bool,
     pub(crate) busy_time: bool,
+    /// With which a thread begins.
+    pub(crate) linger: Linger,
     /// What the threads' names begin with.
     pub(crate) thread_name: String,
 }

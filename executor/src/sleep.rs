@@ -29,6 +29,25 @@ impl Patience {
 }
 
 impl Core {
+    /// Before a sleep: a short wait as a searcher, if such waits pay. Whether there is something to look at.
+    ///
+    /// So long as it lasts pushes wake nobody. One worker does it at a time.
+    pub(crate) fn linger(&self) -> bool {
+        let shared = &self.shared;
+        let mut linger = self.linger.get();
+        let waits = linger.is_due() && (self.searching.get() || shared.idle.try_search()) && {
+            self.searching.set(true);
+            shared.idle.counts().0 == 1
+        };
+        let found = waits && {
+            self.own().counters.lingers.add(1);
+            linger.wait(|| shared.has_work() || shared.is_closing())
+        };
+        self.own().counters.lingers_that_found.add(u64::from(found));
+        self.linger.set(linger);
+        found
+    }
+
     /// Sleeps until notified, unless there is work after all. Either way it goes on as a searcher, who may have found a task.
     pub(crate) fn sleep(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         self.drain();

@@ -77,6 +77,9 @@ impl Core {
     }
 
     fn sleep_in_thread(&self) -> Option<Task> {
+        if self.linger() {
+            return None;
+        }
         let mut park = self.park.take()?;
         let task = self.sleep(&mut park, Patience::Endless);
         self.park.set(Some(park));

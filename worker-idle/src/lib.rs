@@ -7,6 +7,10 @@ extern crate alloc;
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
 mod idle;
+#[cfg(feature = "std")]
+mod linger;
 pub mod park;
 
 pub use idle::{Idle, Woken};
+#[cfg(feature = "std")]
+pub use linger::Linger;
