@@ -89,6 +89,7 @@ impl Model {
         }
         let runs = runs.clone();
         builder.check(move || {
+            crate::backend::imp::atomic::begin();
             // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();

@@ -1,7 +1,27 @@
 //! loom's mock-ups. A model needs `std`, so this backend does too.
 
 pub mod atomic {
-    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+    use std::sync::atomic::Ordering::{self, Relaxed, SeqCst};
+
+    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+
+    loom::lazy_static! {
+        static ref TURN: AtomicUsize = AtomicUsize::new(0);
+    }
+
+    /// Before a scenario, so that who fences first orders nothing.
+    pub(crate) fn begin() {
+        let _: &AtomicUsize = &TURN;
+    }
+
+    /// A fence is no step of its own for loom: nothing would come between it and what is before it. So it is made one by an operation that orders nothing.
+    #[track_caller]
+    pub fn fence(order: Ordering) {
+        if order == SeqCst {
+            TURN.fetch_add(1, Relaxed);
+        }
+        loom::sync::atomic::fence(order);
+    }
 
     macro_rules! retire {
         ($($t:ty $(, $g:ident)?;)*) => {$(

@@ -403,3 +403,44 @@ fn a_park_with_a_timeout_waits_for_ever() {
         thread::park_timeout(std::time::Duration::ZERO)
     });
 }
+
+/// Whether somebody may know of a store whose fence comes after another's, who does not see the store.
+fn is_seen_before_its_fence(fenced: fn()) -> bool {
+    let seen: &'static OnceLock<()> = Box::leak(Box::default());
+    model(move || {
+        let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let (writer, reader) = (both.clone(), both.clone());
+        let writer = thread::spawn(move || {
+            writer.0.store(1, Relaxed);
+            fenced();
+        });
+        let reader = thread::spawn(move || {
+            if reader.0.load(Relaxed) == 1 {
+                reader.1.store(1, Relaxed);
+            }
+        });
+        if both.1.load(Relaxed) == 1 {
+            fence(SeqCst);
+            if both.0.load(Relaxed) == 0 {
+                let _ = seen.set(());
+            }
+        }
+        writer.join().unwrap();
+        reader.join().unwrap();
+    });
+    seen.get().is_some()
+}
+
+#[test]
+fn a_store_is_seen_before_the_fence_that_follows_it() {
+    assert!(is_seen_before_its_fence(|| fence(SeqCst)));
+}
+
+/// A blind spot of loom's, which the shim's fence makes up for.
+#[cfg(selvedge_loom)]
+#[test]
+fn a_fence_without_a_step_of_its_own_is_one_with_the_store_before() {
+    assert!(!is_seen_before_its_fence(|| loom::sync::atomic::fence(
+        SeqCst
+    )));
+}
