@@ -91,7 +91,8 @@ impl Idle {
                 return None;
             }
             let reserved = counts - SLEEPING + SEARCHING;
-            // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted, so `take_any` finds it at once.
+            // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted, so `take_any` finds it at once. No Release: see
+            // "Why relaxed operations do".
             match self
                 .counts
                 .compare_exchange_weak(counts, reserved, Acquire, Relaxed)
@@ -117,7 +118,7 @@ impl Idle {
                     };
                     let from = if others != 0 { others } else { bits };
                     let bit = from & from.wrapping_neg();
-                    // Ordering: Relaxed, as all changes of the masks: they carry nothing, the fences carry the proof.
+                    // Ordering: Relaxed, as all changes of the masks: they carry nothing, the fences carry the proof (see "Why relaxed operations do").
                     match mask.compare_exchange_weak(bits, bits & !bit, Relaxed, Relaxed) {
                         Ok(_) => return i * 64 + bit.trailing_zeros() as usize,
                         Err(now) => bits = now,
@@ -224,7 +225,8 @@ impl Idle {
     #[inline]
     pub fn was_notified(&self, worker: usize) -> bool {
         let (mask, bit) = self.mask(worker);
-        // Ordering: Relaxed. Who finds itself chosen looks for work, and once more after the fence of its next `sleep`, which the notifier's fence precedes then.
+        // Ordering: Relaxed. Who finds itself chosen looks for work, and once more after the fence of its next `sleep`, which the notifier's fence precedes then
+        // (see "Why relaxed operations do").
         mask.load(Relaxed) & bit == 0
     }
 
