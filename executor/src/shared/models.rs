@@ -98,32 +98,22 @@ fn a_task_that_the_end_of_another_puts_into_the_slot_ends_too() {
 /// A push from outside, a thread that closes the runtime, and the worker that ends: the push is refused, or the worker finds the task.
 /// Whoever is left to hold the runtime waits for no task for ever.
 ///
-/// The model checker takes a fence and what comes before it for one step, hence the `turn` between the push and the notification.
-///
 /// Bites: store the close with Relaxed.
 #[test]
 fn a_push_beside_the_close_is_refused_or_found() {
     Model::new().bound(3).branches(20_000).check(|| {
         let (runtime, mut worker) = driven();
         let shared = runtime.handle().shared().clone();
-        let turn = Arc::new(AtomicUsize::new(0));
         let pusher = {
-            let (shared, turn) = (shared.clone(), turn.clone());
+            let shared = shared.clone();
             let task = task_header::new_detached(async {}, Scheduler::of(&shared));
-            thread::spawn(move || {
-                let pushed = shared.injector.push(task).is_ok();
-                turn.fetch_add(1, Relaxed);
-                if pushed {
-                    shared.notify();
-                }
-            })
+            thread::spawn(move || shared.inject(task))
         };
         let closer = {
             let shared = shared.clone();
             thread::spawn(move || shared.close())
         };
         let ended = worker.tick() == Tick::Ended;
-        turn.fetch_add(1, Relaxed);
         pusher.join().unwrap();
         closer.join().unwrap();
         assert!(!ended || shared.injector.is_empty());

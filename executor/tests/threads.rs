@@ -1,0 +1,354 @@
+//! A runtime of two workers under everything at a time: tasks from outside and from tasks, wakes from both, aborts, panics, closures that block, and ends in the
+//! middle of it all. Every future that was made is dropped exactly once, and, unless something has ended it, run before.
+//!
+//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use futures::task::AtomicWaker;
+use selvedge::{Builder, Handle, block_in_place, spawn, spawn_detached, yield_now};
+use std::{
+    future::{pending, poll_fn},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    ops::Range,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    task::Poll,
+    thread,
+    time::Duration,
+};
+
+/// Futures to a runtime.
+const GENERATION: u64 = 200_000;
+
+/// Futures that are alive at a time, about.
+const ALIVE: u64 = 20_000;
+
+fn hash(item: u64) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(item)
+}
+
+/// What was dropped: how many, and the sums of the numbers and of their hashes, so that one number twice for another that is missing shows.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard {
+    count: AtomicU64,
+    sum: AtomicU64,
+    hashes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Books {
+    dropped: [Shard; 16],
+    /// Dropped without a run, though nothing had ended them.
+    lost: AtomicU64,
+    /// Whether the runtime may end anything at any time.
+    ending: AtomicBool,
+}
+
+impl Books {
+    fn sum(&self, field: fn(&Shard) -> &AtomicU64) -> u64 {
+        let fields = self.dropped.iter().map(|shard| field(shard).load(SeqCst));
+        fields.fold(0, u64::wrapping_add)
+    }
+
+    fn dropped(&self) -> u64 {
+        self.sum(|shard| &shard.count)
+    }
+}
+
+/// What a future has with it.
+struct Item {
+    number: u64,
+    books: &'static Books,
+    /// Has run, or may be ended before.
+    done: bool,
+}
+
+impl Item {
+    fn run(mut self) -> u64 {
+        self.done = true;
+        self.number
+    }
+
+    fn excused(mut self) -> Self {
+        self.done = true;
+        self
+    }
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        let Self { number, books, .. } = *self;
+        if !self.done && !books.ending.load(SeqCst) {
+            books.lost.fetch_add(1, SeqCst);
+        }
+        let shard = &books.dropped[number as usize % 16];
+        shard.sum.fetch_add(number, Relaxed);
+        shard.hashes.fetch_add(hash(number), Relaxed);
+        shard.count.fetch_add(1, SeqCst);
+    }
+}
+
+/// Numbers without a pattern: Steele, Lea and Flood's SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % sides
+    }
+}
+
+/// What a task waits for.
+#[derive(Default)]
+struct Gate {
+    open: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Gate {
+    fn open(&self) {
+        self.open.store(true, SeqCst);
+        self.waker.wake();
+    }
+
+    async fn wait(&self) {
+        poll_fn(|cx| {
+            self.waker.register(cx.waker());
+            if self.open.load(SeqCst) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+/// Opens a gate, also when it is dropped unused: so nobody waits for a task that was refused.
+struct Opens(Arc<Gate>);
+
+impl Drop for Opens {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+async fn short(item: Item, yields: u64) -> u64 {
+    for _ in 0..yields {
+        yield_now().await;
+    }
+    item.run()
+}
+
+/// Hands some items to the runtime in one of many ways.
+fn submit(handle: &Handle, dice: &mut Dice, items: Vec<Item>) {
+    let yields = dice.roll(4).saturating_sub(1);
+    match dice.roll(16) {
+        0..=4 => {
+            for item in items {
+                handle.spawn_detached(short(item, yields));
+            }
+        }
+        5..=8 => handle.spawn_detached(async move {
+            for item in items {
+                spawn_detached(short(item, yields));
+            }
+        }),
+        9 => handle.spawn_detached(async move {
+            for item in items {
+                let number = item.number;
+                match spawn(short(item, yields)).await {
+                    Ok(output) => assert_eq!(output, number),
+                    Err(error) => assert!(error.is_cancelled()),
+                }
+            }
+        }),
+        10 => {
+            for item in items {
+                let item = item.excused();
+                let task = handle.spawn(async move {
+                    let _item = item;
+                    pending::<()>().await;
+                });
+                task.abort();
+            }
+        }
+        11 => {
+            for item in items {
+                let item = item.excused();
+                let task = handle.spawn(async move {
+                    let _item = item;
+                    resume_unwind(Box::new("a panic without a message"));
+                });
+                handle.spawn_detached(async move {
+                    let ended: Result<(), _> = task.await;
+                    let error = ended.unwrap_err();
+                    assert!(error.is_panic() || error.is_cancelled());
+                });
+            }
+        }
+        12 => {
+            let (few, items) = split(items, 4);
+            for item in few {
+                drop(handle.spawn_blocking(move || item.run()));
+            }
+            handle.spawn_detached(async move {
+                for item in items {
+                    spawn_detached(short(item, 0));
+                }
+            });
+        }
+        13 => handle.spawn_detached(async move {
+            let (few, items) = split(items, 16);
+            for item in items {
+                spawn_detached(short(item, yields));
+            }
+            block_in_place(|| {
+                for item in few {
+                    item.run();
+                }
+            });
+            yield_now().await;
+        }),
+        // Each waits for the one before, and the first for this thread.
+        14 => {
+            let first = Arc::new(Gate::default());
+            let mut before = first.clone();
+            for item in items {
+                let next = Arc::new(Gate::default());
+                let opens = Opens(next.clone());
+                let gate = std::mem::replace(&mut before, next);
+                handle.spawn_detached(async move {
+                    gate.wait().await;
+                    item.run();
+                    drop(opens);
+                });
+            }
+            first.open();
+        }
+        _ => {
+            for item in items {
+                let gate = Arc::new(Gate::default());
+                let opens = Opens(gate.clone());
+                handle.spawn_detached(async move {
+                    gate.wait().await;
+                    item.run();
+                });
+                handle.spawn_detached(async move { drop(opens) });
+            }
+        }
+    }
+}
+
+fn split(mut items: Vec<Item>, at: usize) -> (Vec<Item>, Vec<Item>) {
+    let rest = items.split_off(at.min(items.len()));
+    (items, rest)
+}
+
+/// One runtime, to which two threads hand `numbers`; it ends when all is done, or somewhere in between.
+fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
+    let begun = books.dropped();
+    let (first, total) = (numbers.start, numbers.end - numbers.start);
+    let in_between = dice.roll(2) == 0;
+    books.ending.store(in_between, SeqCst);
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let next = AtomicU64::new(0);
+    let end_at = dice.roll(total);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (handle, next) = (runtime.handle().clone(), &next);
+            let mut dice = Dice(dice.roll(u64::MAX));
+            scope.spawn(move || {
+                loop {
+                    let some = 1 + dice.roll(64);
+                    let from = next.fetch_add(some, SeqCst).min(total);
+                    let to = (from + some).min(total);
+                    if from == to {
+                        return;
+                    }
+                    while begun + from > books.dropped() + ALIVE {
+                        thread::yield_now();
+                    }
+                    let items = (first + from..first + to).map(|number| Item {
+                        number,
+                        books,
+                        done: false,
+                    });
+                    submit(&handle, &mut dice, items.collect());
+                }
+            });
+        }
+        if in_between {
+            while next.load(SeqCst) < end_at {
+                thread::yield_now();
+            }
+            if dice.roll(2) == 0 {
+                drop(runtime);
+            } else {
+                runtime.shutdown_background();
+            }
+        } else {
+            while books.dropped() - begun < total {
+                thread::sleep(Duration::from_micros(100));
+            }
+            drop(runtime);
+        }
+    });
+    // What ended in the background may take a little longer.
+    while books.dropped() - begun < total {
+        thread::sleep(Duration::from_micros(100));
+    }
+    assert_eq!(books.dropped() - begun, total);
+    assert_eq!(books.lost.load(SeqCst), 0, "a future was dropped, not run");
+}
+
+/// Ends the process when nothing was dropped for a minute: something is lost.
+fn watch(books: &'static Books, over: &'static AtomicBool) {
+    let (mut last, mut quiet) = (0, 0);
+    while !over.load(SeqCst) {
+        thread::sleep(Duration::from_millis(100));
+        let now = books.dropped();
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+        if quiet > 600 {
+            eprintln!("nothing has happened for a minute after {now} futures");
+            std::process::abort();
+        }
+    }
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
+}
+
+#[test]
+fn of_a_mixed_load_every_future_is_dropped_once_and_run_unless_it_was_ended() {
+    let items = number("SELVEDGE_ITEMS", 300_000);
+    let mut dice = Dice(number("SELVEDGE_SEED", 1));
+    let books: &'static Books = Box::leak(Box::default());
+    let over: &'static AtomicBool = Box::leak(Box::default());
+    let watch = thread::spawn(move || watch(books, over));
+    let mut from = 0;
+    while from < items {
+        let to = (from + GENERATION).min(items);
+        generation(books, &mut dice, from..to);
+        from = to;
+    }
+    over.store(true, SeqCst);
+    watch.join().unwrap();
+    assert_eq!(books.dropped(), items);
+    let sum = (0..items).fold(0, u64::wrapping_add);
+    assert_eq!(books.sum(|shard| &shard.sum), sum);
+    let hashes = (0..items).map(hash).fold(0, u64::wrapping_add);
+    assert_eq!(books.sum(|shard| &shard.hashes), hashes);
+}
