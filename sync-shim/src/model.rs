@@ -23,6 +23,7 @@ pub fn model_must_fail(expected: &str, scenario: impl Fn() + Send + Sync + 'stat
 pub struct Model {
     bound: Option<usize>,
     branches: Option<usize>,
+    whole_fences: bool,
 }
 
 impl Model {
@@ -40,6 +41,12 @@ impl Model {
     /// Allows `branches` scheduling points an execution in place of loom's 1,000.
     pub fn branches(mut self, branches: usize) -> Self {
         self.branches = Some(branches);
+        self
+    }
+
+    /// Takes a `SeqCst` fence and what is before it for one step, for a scenario that doesn't finish otherwise.
+    pub fn whole_fences(mut self) -> Self {
+        self.whole_fences = true;
         self
     }
 
@@ -87,9 +94,9 @@ impl Model {
         if let Some(branches) = self.branches {
             builder.max_branches = branches;
         }
-        let runs = runs.clone();
+        let (runs, steps) = (runs.clone(), !self.whole_fences);
         builder.check(move || {
-            crate::backend::imp::atomic::begin();
+            crate::backend::imp::atomic::begin(steps);
             // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();

@@ -53,15 +53,23 @@ fn pushes_and_a_pop_against_two_steals() {
 /// Bites: either fence left out; a last item taken without the exchange; `bottom` not restored.
 #[test]
 fn pops_against_two_steals() {
-    model(|| {
-        let mut worker = deque(2, 2);
-        let stealer = worker.stealer();
-        let thief = thread::spawn(move || steal(&stealer, 2));
-        let mut got = Vec::from_iter(worker.pop());
-        got.extend(worker.pop());
-        worker.push(2);
-        all(&mut worker, got, thief.join().unwrap(), 3);
-    });
+    Model::new().whole_fences().check(two_pops_and_two_steals);
+}
+
+/// Bites: as above.
+#[test]
+fn full_pops_against_two_steals_between_the_fences() {
+    model(two_pops_and_two_steals);
+}
+
+fn two_pops_and_two_steals() {
+    let mut worker = deque(2, 2);
+    let stealer = worker.stealer();
+    let thief = thread::spawn(move || steal(&stealer, 2));
+    let mut got = Vec::from_iter(worker.pop());
+    got.extend(worker.pop());
+    worker.push(2);
+    all(&mut worker, got, thief.join().unwrap(), 3);
 }
 
 /// The owner pops what a thief might claim, and pushes over it.
@@ -144,19 +152,27 @@ fn shrinking_against_a_steal() {
 /// Bites: what `several_items_by_one_exchange_are_taken_twice` does.
 #[test]
 fn a_batch_against_pops() {
-    model(|| {
-        let mut worker = deque(4, 4);
-        let stealer = worker.stealer();
-        let thief = thread::spawn(move || {
-            let mut got = Vec::new();
-            let _ = stealer.take(StealLimit::Half, |item| got.push(item));
-            got
-        });
-        let mut got = Vec::from_iter(worker.pop());
-        got.extend(worker.pop());
-        got.extend(worker.pop());
-        all(&mut worker, got, thief.join().unwrap(), 4);
+    Model::new().whole_fences().check(a_batch_and_pops);
+}
+
+/// Bites: as above.
+#[test]
+fn full_a_batch_against_pops_between_the_fences() {
+    model(a_batch_and_pops);
+}
+
+fn a_batch_and_pops() {
+    let mut worker = deque(4, 4);
+    let stealer = worker.stealer();
+    let thief = thread::spawn(move || {
+        let mut got = Vec::new();
+        let _ = stealer.take(StealLimit::Half, |item| got.push(item));
+        got
     });
+    let mut got = Vec::from_iter(worker.pop());
+    got.extend(worker.pop());
+    got.extend(worker.pop());
+    all(&mut worker, got, thief.join().unwrap(), 4);
 }
 
 /// Bites: a drop that reads without claiming.

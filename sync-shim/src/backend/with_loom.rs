@@ -1,7 +1,10 @@
 //! loom's mock-ups. A model needs `std`, so this backend does too.
 
 pub mod atomic {
-    use std::sync::atomic::Ordering::{self, Relaxed, SeqCst};
+    use std::{
+        cell::Cell,
+        sync::atomic::Ordering::{self, Relaxed, SeqCst},
+    };
 
     pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
@@ -9,15 +12,21 @@ pub mod atomic {
         static ref TURN: AtomicUsize = AtomicUsize::new(0);
     }
 
-    /// Before a scenario, so that who fences first orders nothing.
-    pub(crate) fn begin() {
+    std::thread_local! {
+        /// The threads of a model are all on one thread.
+        static STEPS: Cell<bool> = const { Cell::new(true) };
+    }
+
+    /// Before a scenario. Who fences first then orders nothing by it.
+    pub(crate) fn begin(steps: bool) {
         let _: &AtomicUsize = &TURN;
+        STEPS.set(steps);
     }
 
     /// A fence is no step of its own for loom: nothing would come between it and what is before it. So it is made one by an operation that orders nothing.
     #[track_caller]
     pub fn fence(order: Ordering) {
-        if order == SeqCst {
+        if order == SeqCst && STEPS.get() {
             TURN.fetch_add(1, Relaxed);
         }
         loom::sync::atomic::fence(order);
