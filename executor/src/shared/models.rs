@@ -101,22 +101,30 @@ fn a_task_that_the_end_of_another_puts_into_the_slot_ends_too() {
 /// Bites: store the close with Relaxed.
 #[test]
 fn a_push_beside_the_close_is_refused_or_found() {
-    Model::new().bound(3).branches(20_000).check(|| {
-        let (runtime, mut worker) = driven();
-        let shared = runtime.handle().shared().clone();
-        let pusher = {
-            let shared = shared.clone();
-            let task = task_header::new_detached(async {}, Scheduler::of(&shared));
-            thread::spawn(move || shared.inject(task))
-        };
-        let closer = {
-            let shared = shared.clone();
-            thread::spawn(move || shared.close())
-        };
-        let ended = worker.tick() == Tick::Ended;
-        pusher.join().unwrap();
-        closer.join().unwrap();
-        assert!(!ended || shared.injector.is_empty());
-        while worker.tick() != Tick::Ended {}
-    });
+    (Model::new().bound(3).branches(20_000)).check(a_push_beside_the_close);
+}
+
+/// Without a bound.
+#[test]
+fn full_a_push_beside_the_close_is_refused_or_found() {
+    Model::new().branches(20_000).check(a_push_beside_the_close);
+}
+
+fn a_push_beside_the_close() {
+    let (runtime, mut worker) = driven();
+    let shared = runtime.handle().shared().clone();
+    let pusher = {
+        let shared = shared.clone();
+        let task = task_header::new_detached(async {}, Scheduler::of(&shared));
+        thread::spawn(move || shared.inject(task))
+    };
+    let closer = {
+        let shared = shared.clone();
+        thread::spawn(move || shared.close())
+    };
+    let ended = worker.tick() == Tick::Ended;
+    pusher.join().unwrap();
+    closer.join().unwrap();
+    assert!(!ended || shared.injector.is_empty());
+    while worker.tick() != Tick::Ended {}
 }
