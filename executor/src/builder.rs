@@ -180,7 +180,7 @@ impl Builder {
         self
     }
 
-    /// Called by a worker after it has slept.
+    /// Called by a worker that has slept: once it has found a task, or before it sleeps again.
     pub fn on_thread_unpark(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.hooks.on_unpark = Some(std::sync::Arc::new(hook));
         self

@@ -9,7 +9,7 @@ use crate::{
     block_on::unpark_waker,
     park::ThreadPark,
     shared::{Own, Remote, Scheduler, Shared, Task},
-    watch::Seen,
+    watch::{Calm, Seen},
 };
 use coop_budget::{Budget, Exhausted};
 use queue_spmc::ring::{self, Steal, StealLimit};
@@ -49,6 +49,10 @@ pub(crate) struct Core {
     pub(crate) watching: Cell<bool>,
     /// Whether it pays to wait a moment before a sleep.
     pub(crate) linger: Cell<Linger>,
+    /// How far the last watch has come, if no notification ended it.
+    pub(crate) calm: Cell<Calm>,
+    /// Whether a sleep was told of, and its end not yet.
+    pub(crate) owes_unpark: Cell<bool>,
     /// What the watcher has seen in the others' slots.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
@@ -85,6 +89,8 @@ impl Core {
             searching: Cell::new(false),
             watching: Cell::new(false),
             linger: Cell::new(settings.linger),
+            calm: Cell::new(Calm::default()),
+            owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
             forced: Cell::new(false),
             lendable: Cell::new(false),
@@ -344,6 +350,7 @@ impl Core {
         {
             shared.notify();
         }
+        self.tell_unpark();
     }
 
     /// Drops the futures of this worker's tasks and of all that are queued. Whether its own list is empty by now.

@@ -106,13 +106,6 @@ impl AnyUnpark {
             None => Self::Other(Box::new(move || unpark.unpark())),
         }
     }
-
-    pub(crate) fn unpark(&self) {
-        match self {
-            Self::Thread(thread) => thread.unpark(),
-            Self::Other(unpark) => unpark(),
-        }
-    }
 }
 
 impl Remote {
@@ -153,7 +146,15 @@ impl Shared {
     /// After a push into a queue that others can see: wakes one worker if that is called for.
     pub(crate) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
-            self.remotes[worker].unpark.unpark();
+            self.unpark(worker);
+        }
+    }
+
+    /// A user's unparker may panic: that is no reason for the waker's caller to fail.
+    fn unpark(&self, worker: usize) {
+        match &self.remotes[worker].unpark {
+            AnyUnpark::Thread(thread) => thread.unpark(),
+            AnyUnpark::Other(unpark) => self.hooks.contain(unpark),
         }
     }
 
@@ -200,8 +201,8 @@ impl Shared {
         // Ordering: Release pairs with the fence of `Core::end`, after a look at it: who ends finds the queue closed, and with that all that was pushed
         // before. What comes in later is found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
-        for remote in &self.remotes {
-            remote.unpark.unpark();
+        for worker in 0..self.remotes.len() {
+            self.unpark(worker);
         }
         drop(self.blocking.close()); // The closures that have not begun.
     }
@@ -215,6 +216,11 @@ impl Shared {
     /// Whether a thief would find anything. For the look after announcing sleep.
     pub(crate) fn has_work(&self) -> bool {
         !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
+    }
+
+    /// Whether every worker sleeps.
+    pub(crate) fn all_sleep(&self) -> bool {
+        self.idle.counts().1 == self.remotes.len()
     }
 
     /// Whether a worker has a task in its slot.

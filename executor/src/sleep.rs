@@ -1,7 +1,11 @@
 //! How a worker goes to sleep and wakes.
 //!
 //! Sleep is announced and looked over once more as [`worker_idle`] asks.
+//!
+//! While a worker counts as searching, pushes rely on it. So it leaves the search before what users do here (hooks, drops), and the hook
+//! for its wake is called when it has left the search that the wake began: with a task in hand, or before it sleeps again.
 use crate::{
+    context::Seat,
     core::Core,
     park::Park,
     shared::Task,
@@ -48,26 +52,47 @@ impl Core {
         found
     }
 
-    /// Sleeps until notified, unless there is work after all. Either way it goes on as a searcher, who may have found a task.
+    /// Sleeps until notified, unless there is work after all. It may have found a task.
     pub(crate) fn sleep(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
-        self.drain();
-        let shared = &self.shared;
-        shared.hooks.park();
-        // What a hook spawns, or the drop of what a task carried, may be here now.
-        let task = if self.is_empty() {
+        if self.prepare() {
             self.announce(park, patience)
         } else {
             None
-        };
-        shared.hooks.unpark();
-        task
+        }
     }
 
+    /// Lets users do what they do before a sleep. Whether this worker has still nothing to do.
+    fn prepare(&self) -> bool {
+        let hooks = &self.shared.hooks;
+        let observed = hooks.on_park.is_some() || hooks.on_unpark.is_some();
+        if !observed && !self.has_releases() {
+            return true;
+        }
+        // SAFETY: the core outlives this call, and nobody gives it away here: it isn't lendable.
+        let _seat = unsafe { Seat::take(self) };
+        self.leave_search();
+        self.drain();
+        hooks.park();
+        self.owes_unpark.set(hooks.on_unpark.is_some());
+        let nothing = self.is_empty();
+        if !nothing {
+            self.tell_unpark();
+        }
+        nothing
+    }
+
+    /// The hook for a wake, once for each sleep. Not while searching.
+    pub(crate) fn tell_unpark(&self) {
+        if self.owes_unpark.take() {
+            self.hold(|core| core.shared.hooks.unpark());
+        }
+    }
+
+    /// Sleeps. Goes on as a searcher, also when the parker panics.
     fn announce(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
-        shared.idle.sleep(self.index, self.searching.replace(true));
+        let _asleep = Asleep::announce(self);
         if shared.has_work() || shared.is_closing() {
-            self.wake_self();
             return None;
         }
         self.own().counters.parks.add(1);
@@ -80,7 +105,7 @@ impl Core {
     fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let mut watch = Watch::begin(self);
-        loop {
+        let task = loop {
             let look = watch.as_ref().map(Watch::limit);
             match [look, patience.limit()].into_iter().flatten().min() {
                 None => park.park(),
@@ -88,27 +113,27 @@ impl Core {
             }
             if shared.idle.was_notified(self.index) {
                 self.own().counters.unparks.add(1);
-                return None;
+                break None;
             }
             if self.has_releases() || shared.has_work() || shared.is_closing() {
-                self.wake_self();
-                return None;
+                break None;
             }
             match watch.as_mut().map(Watch::look) {
                 Some(Look::Aged(task)) => {
                     self.own().counters.slots_stolen.add(1);
-                    self.wake_self();
-                    return Some(task);
+                    break Some(task);
                 }
                 Some(Look::GiveUp) => watch = None,
                 Some(Look::Nothing) => {}
                 None => self.own().counters.false_wakes.add(1),
             }
             if let Patience::Once(_) = patience {
-                self.wake_self();
-                return None;
+                return None; // The next sleep is this one's continuation.
             }
-        }
+        };
+        drop(watch);
+        self.calm.take();
+        task
     }
 
     fn has_releases(&self) -> bool {
@@ -116,28 +141,38 @@ impl Core {
         unsafe { self.owned() }.has_releases()
     }
 
-    /// Takes itself out of the sleepers, as a searcher.
-    fn wake_self(&self) {
-        match self.shared.idle.wake_self(self.index) {
-            // A token may be left in the parker: it costs a turn of the next sleep's loop.
-            Woken::BySelf | Woken::ByNotifier => {}
-        }
-    }
-
     /// While the runtime ends: waits for a task of this worker that is in another's hands. It comes over the injector or
     /// the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let shared = &self.shared;
-        shared.idle.sleep(self.index, self.searching.replace(true));
+        let _asleep = Asleep::announce(self);
         if shared.injector.is_empty() && self.is_empty() && !self.has_releases() {
             match limit {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),
             }
-            if shared.idle.was_notified(self.index) {
-                return;
-            }
         }
-        self.wake_self();
+    }
+}
+
+/// A worker among the sleepers. In the end it takes itself back, unless a notifier has: it counts as searching either way.
+struct Asleep<'a>(&'a Core);
+
+impl<'a> Asleep<'a> {
+    /// The worker has to look at every queue once more before it sleeps.
+    fn announce(core: &'a Core) -> Self {
+        core.shared
+            .idle
+            .sleep(core.index, core.searching.replace(true));
+        Self(core)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        match self.0.shared.idle.wake_self(self.0.index) {
+            // A token may be left in the parker: it costs a turn of the next sleep's loop.
+            Woken::BySelf | Woken::ByNotifier => {}
+        }
     }
 }

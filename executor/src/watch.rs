@@ -11,6 +11,8 @@
 //! 4. Once all others have slept for a while, the watcher gives up, but looks once more after that. So whoever relied on it before (rule 2 has no fence,
 //!    a slot is filled too often for that) is seen by then. From there on an idle runtime has no wake-up at all.
 //!
+//! 5. A worker that others drive returns to them at each look. Its next sleep takes the watch up where it was, and once that has been given up begins none as long as all sleep.
+//!
 //! No task is lost if all this fails: it waits for its worker's poll.
 use crate::{core::Core, shared::Task};
 use std::time::Duration;
@@ -36,20 +38,41 @@ pub(crate) enum Look {
     GiveUp,
 }
 
+/// How far a watch has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Calm {
+    limit: Duration,
+    /// Looks at sleepers only.
+    quiet: u32,
+}
+
+impl Default for Calm {
+    fn default() -> Self {
+        Self {
+            limit: SHORTEST,
+            quiet: 0,
+        }
+    }
+}
+
 /// The watcher's watch.
 pub(crate) struct Watch<'a> {
     core: &'a Core,
-    limit: Duration,
-    quiet: u32,
+    calm: Calm,
     /// Rule 4: given up, but for one look.
     leaving: bool,
     seen: Vec<Seen>,
 }
 
 impl<'a> Watch<'a> {
-    /// Rule 1.
+    /// Rule 1. The sleep was announced.
     pub(crate) fn begin(core: &'a Core) -> Option<Self> {
         let shared = &core.shared;
+        let calm = core.calm.take();
+        if calm.quiet > PATIENCE && shared.all_sleep() && !shared.has_filled_slot() {
+            core.calm.set(calm);
+            return None;
+        }
         if !shared.watches_slots() || !shared.idle.try_watch(core.index) {
             return None;
         }
@@ -58,8 +81,7 @@ impl<'a> Watch<'a> {
         seen.resize(shared.remotes.len(), None);
         Some(Self {
             core,
-            limit: SHORTEST,
-            quiet: 0,
+            calm,
             leaving: false,
             seen,
         })
@@ -67,7 +89,7 @@ impl<'a> Watch<'a> {
 
     /// How long to sleep before the next look.
     pub(crate) fn limit(&self) -> Duration {
-        self.limit
+        self.calm.limit
     }
 
     fn idle(&self) -> &'a Idle {
@@ -90,21 +112,21 @@ impl<'a> Watch<'a> {
                 return Look::Aged(task);
             }
         }
-        self.limit = if filled {
+        let calm = &mut self.calm;
+        calm.limit = if filled {
             SHORTEST
         } else {
-            LONGEST.min(2 * self.limit)
+            LONGEST.min(2 * calm.limit)
         };
-        let (_, sleeping) = self.idle().counts();
-        if filled || sleeping < shared.remotes.len() {
-            self.quiet = 0;
+        if filled || !shared.all_sleep() {
+            calm.quiet = 0;
             return self.come_back();
         }
-        if self.leaving {
+        calm.quiet += 1;
+        if calm.quiet > PATIENCE {
             return Look::GiveUp;
         }
-        self.quiet += 1;
-        if self.quiet == PATIENCE {
+        if calm.quiet == PATIENCE {
             self.leaving = true;
             self.idle().leave_watch();
         }
@@ -127,6 +149,7 @@ impl Drop for Watch<'_> {
             self.core.watching.set(true);
             self.idle().leave_watch();
         }
+        self.core.calm.set(self.calm);
         self.core.seen.set(std::mem::take(&mut self.seen));
     }
 }

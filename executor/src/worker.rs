@@ -270,6 +270,8 @@ impl<P: Park> Worker<P> {
             return Tick::Ended;
         }
         let Some(task) = self.core.next() else {
+            // What it does until it parks may take a while, and nobody shall count on it meanwhile.
+            self.core.leave_search();
             return Tick::Idle;
         };
         coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, task));
@@ -277,11 +279,19 @@ impl<P: Park> Worker<P> {
     }
 
     /// Waits until there may be something to do, or until the [`Park`] returns for a reason of its own. At once, if there is.
+    ///
+    /// [`tick`](Self::tick) it soon afterwards: what woke it counts on this worker until then.
+    ///
+    /// # Panics
+    /// When the [`Park`] does. The worker is as good as before.
     pub fn park(&mut self) {
         self.park_for(None);
     }
 
     /// As [`park`](Self::park), for as long as `limit` at most.
+    ///
+    /// # Panics
+    /// As [`park`](Self::park).
     pub fn park_timeout(&mut self, limit: Duration) {
         self.park_for(Some(limit));
     }
@@ -294,6 +304,11 @@ impl<P: Park> Worker<P> {
             self.core.sleep_until_release(&mut self.park, limit);
         } else {
             self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
+            if self.found.is_none() && !self.core.shared.has_work() {
+                // SAFETY: as in `tick`.
+                let _seat = unsafe { Seat::take(&raw const *self.core) };
+                self.core.leave_search();
+            }
         }
     }
 

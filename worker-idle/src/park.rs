@@ -23,6 +23,8 @@ pub trait Park {
 }
 
 /// Wakes a [`Park`].
+///
+/// Whoever pushes calls it, so it is short: it neither blocks nor panics, and calls nothing of the scheduler's. A worker that was not woken after all is counted as awake for ever.
 pub trait Unpark: Clone + Send + Sync + 'static {
     /// Ends the current or the next `park`. Several at a time count as one. What this thread did before is
     /// visible after the `park`.

@@ -1,0 +1,290 @@
+//! What users do around a sleep: hooks, parkers of their own, workers that they drive.
+use crate::{
+    Builder, Tick,
+    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// Time for all to fall asleep.
+fn rest() {
+    thread::sleep(Duration::from_millis(150));
+}
+
+/// Holds up the first who comes after it was set, until it is released.
+#[derive(Clone, Default)]
+struct Trap {
+    set: Arc<AtomicBool>,
+    caught: Arc<AtomicBool>,
+    released: Arc<AtomicBool>,
+}
+
+impl Trap {
+    fn pass(&self) {
+        if self.set.swap(false, SeqCst) {
+            self.caught.store(true, SeqCst);
+            while !self.released.load(SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn wait_for_prey(&self) {
+        while !self.caught.load(SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A task from outside, which must run while the trap holds somebody.
+fn runs_meanwhile(runtime: &crate::Runtime, trap: &Trap) {
+    let (done, ran) = mpsc::channel();
+    runtime.spawn_detached(async move { done.send(()).unwrap() });
+    ran.recv_timeout(LONG).expect("it runs on another worker");
+    trap.released.store(true, SeqCst);
+}
+
+#[test]
+fn a_worker_in_its_park_hook_keeps_nobody_from_being_woken() {
+    for lifo in [true, false] {
+        let trap = Trap::default();
+        let hook = trap.clone();
+        let runtime = Builder::new()
+            .workers(3)
+            .lifo_slot(lifo)
+            .on_thread_park(move || hook.pass())
+            .build()
+            .unwrap();
+        rest();
+        trap.set.store(true, SeqCst);
+        runtime.block_on(runtime.spawn(async {})).unwrap();
+        trap.wait_for_prey();
+        runs_meanwhile(&runtime, &trap);
+    }
+}
+
+#[test]
+fn a_worker_in_its_unpark_hook_keeps_nobody_from_being_woken() {
+    let trap = Trap::default();
+    let hook = trap.clone();
+    let runtime = Builder::new()
+        .workers(3)
+        .on_thread_unpark(move || hook.pass())
+        .build()
+        .unwrap();
+    rest();
+    trap.set.store(true, SeqCst);
+    runtime.spawn_detached(async {});
+    trap.wait_for_prey();
+    runs_meanwhile(&runtime, &trap);
+}
+
+#[test]
+fn each_park_hook_has_its_unpark_hook() {
+    let (parks, unparks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (p, u) = (parks.clone(), unparks.clone());
+    let (runtime, mut workers) = Builder::new()
+        .on_thread_park(move || {
+            p.fetch_add(1, SeqCst);
+        })
+        .on_thread_unpark(move || {
+            u.fetch_add(1, SeqCst);
+        })
+        .build_driven([ThreadPark::new()]);
+    for _ in 0..10 {
+        runtime.spawn_detached(async {});
+        while workers[0].tick() == Tick::Ran {}
+        assert_eq!(parks.load(SeqCst), unparks.load(SeqCst));
+        workers[0].park_timeout(Duration::from_micros(1));
+    }
+    assert_eq!(parks.load(SeqCst), 10);
+    drop(runtime);
+    workers.remove(0).run();
+    assert_eq!(parks.load(SeqCst), unparks.load(SeqCst));
+}
+
+#[test]
+fn what_a_park_hook_spawns_is_run_by_a_driven_worker_too() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = ran.clone();
+    let (_runtime, mut workers) = Builder::new()
+        .on_thread_park(move || {
+            let count = count.clone();
+            crate::spawn_detached(async move {
+                count.fetch_add(1, SeqCst);
+            });
+        })
+        .build_driven([ThreadPark::new()]);
+    assert_eq!(workers[0].tick(), Tick::Idle);
+    workers[0].park();
+    assert_eq!(workers[0].tick(), Tick::Ran);
+    assert_eq!(ran.load(SeqCst), 1);
+}
+
+#[test]
+fn a_driven_worker_that_is_idle_and_busy_elsewhere_keeps_nobody_from_being_woken() {
+    let (runtime, mut workers) = Builder::new()
+        .lifo_slot(false)
+        .build_driven([ThreadPark::new(), ThreadPark::new()]);
+    let other = workers.pop().unwrap();
+    let other = thread::spawn(move || other.run());
+    rest();
+    let mut busy_elsewhere = workers.pop().unwrap();
+    assert_eq!(busy_elsewhere.tick(), Tick::Idle);
+    for _ in 0..2 {
+        let (done, ran) = mpsc::channel();
+        runtime.spawn_detached(async move { done.send(()).unwrap() });
+        ran.recv_timeout(LONG).expect("the other runs it");
+        rest();
+        // A park that ends by itself.
+        busy_elsewhere.park_timeout(Duration::from_micros(1));
+    }
+    drop(runtime);
+    busy_elsewhere.run();
+    other.join().unwrap();
+}
+
+#[test]
+fn idle_workers_that_are_driven_are_not_woken_either() {
+    let (runtime, workers) = Builder::new().build_driven([ThreadPark::new(), ThreadPark::new()]);
+    let threads: Vec<_> = workers
+        .into_iter()
+        .map(|worker| thread::spawn(|| worker.run()))
+        .collect();
+    let begun = Instant::now();
+    // Until the watch over the slots was given up.
+    loop {
+        let before = runtime.metrics();
+        thread::sleep(Duration::from_millis(300));
+        if runtime.metrics().parks == before.parks {
+            break;
+        }
+        assert!(begun.elapsed() < LONG, "{before}");
+    }
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    drop(runtime);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Panics in the first wait.
+struct Frail(ThreadPark, bool);
+
+impl Frail {
+    fn wait(&mut self, wait: impl FnOnce(&mut ThreadPark)) {
+        if std::mem::take(&mut self.1) {
+            panic!("in a park");
+        }
+        wait(&mut self.0);
+    }
+}
+
+impl Park for Frail {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.wait(ThreadPark::park);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.wait(|park| park.park_timeout(limit));
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.0.unparker()
+    }
+}
+
+#[test]
+fn a_worker_whose_parker_panicked_goes_on_or_ends() {
+    for goes_on in [true, false] {
+        let parks = [
+            Frail(ThreadPark::new(), true),
+            Frail(ThreadPark::new(), false),
+        ];
+        let (runtime, mut workers) = Builder::new().lifo_slot(false).build_driven(parks);
+        let other = workers.pop().unwrap();
+        let mut frail = workers.pop().unwrap();
+        assert_eq!(frail.tick(), Tick::Idle);
+        assert!(catch_unwind(AssertUnwindSafe(|| frail.park())).is_err());
+        if goes_on {
+            let task = runtime.spawn(async {});
+            assert_eq!(frail.tick(), Tick::Ran);
+            assert!(task.is_finished());
+            assert_eq!(frail.tick(), Tick::Idle);
+            frail.park_timeout(Duration::from_micros(1));
+            let other = thread::spawn(move || other.run());
+            rest();
+            runtime.block_on(runtime.spawn(async {})).unwrap();
+            drop(runtime);
+            frail.run();
+            other.join().unwrap();
+        } else {
+            drop(frail);
+            other.run();
+        }
+    }
+}
+
+/// Panics when told to.
+#[derive(Clone)]
+struct Explosive(ThreadUnpark, Arc<AtomicBool>);
+
+impl Unpark for Explosive {
+    fn unpark(&self) {
+        self.0.unpark();
+        if self.1.swap(false, SeqCst) {
+            panic!("in an unpark");
+        }
+    }
+}
+
+struct Bomb(ThreadPark, Arc<AtomicBool>);
+
+impl Park for Bomb {
+    type Unpark = Explosive;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn unparker(&self) -> Explosive {
+        Explosive(self.0.unparker(), self.1.clone())
+    }
+}
+
+#[test]
+fn a_panic_of_an_unparker_goes_to_the_handler_and_not_to_who_spawns() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = heard.clone();
+    let (runtime, mut workers) = Builder::new()
+        .on_panic(move |_| {
+            count.fetch_add(1, SeqCst);
+        })
+        .build_driven([Bomb(ThreadPark::new(), armed.clone())]);
+    let worker = workers.pop().unwrap();
+    let worker = thread::spawn(move || worker.run());
+    rest();
+    armed.store(true, SeqCst);
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    armed.store(true, SeqCst);
+    drop(runtime);
+    worker.join().unwrap();
+    assert_eq!(heard.load(SeqCst), 2);
+}
