@@ -1,7 +1,7 @@
 //! Tasks with more to them than a future.
 use crate::{
     JoinHandle, LocalNotified, LocalOwned, Notified, Runnable, Schedule, ScheduleLocal,
-    cell::{self, Kind, TaskPtr},
+    cell::{self, Detached, Join, JoinWaker, Kind, TaskPtr},
     details::{Details, Located, Named, With},
     spawn::{Anywhere, ByClosure},
     state::State,
@@ -80,14 +80,9 @@ impl<D: Details> Builder<D> {
     }
 
     #[inline]
-    fn allocate<F: Future, K: Kind>(
-        self,
-        future: F,
-        scheduler: K::Scheduler,
-        joined: bool,
-    ) -> TaskPtr {
-        let state = State::new(joined);
-        cell::allocate::<F, K, D>(future, scheduler, self.details, state, ptr::null())
+    fn allocate<F: Future, K: Kind, J: Join>(self, future: F, scheduler: K::Scheduler) -> TaskPtr {
+        let state = State::new(J::IS_JOINED);
+        cell::allocate::<F, K, J, D>(future, scheduler, self.details, state, ptr::null())
     }
 
     /// As [`new`](crate::new).
@@ -98,7 +93,7 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         S: Schedule,
     {
-        let task = self.allocate::<F, Anywhere<S>>(future, scheduler, true);
+        let task = self.allocate::<F, Anywhere<S>, JoinWaker>(future, scheduler);
         // SAFETY: a new task has one `Notified`.
         let notified = unsafe { Notified::from_raw(task) };
         // SAFETY: made with a join handle, which is this.
@@ -114,7 +109,7 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         S: Schedule,
     {
-        let task = self.allocate::<F, Anywhere<S>>(future, scheduler, false);
+        let task = self.allocate::<F, Anywhere<S>, Detached>(future, scheduler);
         // SAFETY: a new task has one `Notified`.
         unsafe { Notified::from_raw(task) }
     }
@@ -127,7 +122,7 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         C: Fn(Runnable) + Send + Sync + 'static,
     {
-        let task = self.allocate::<F, ByClosure<C>>(future, schedule, true);
+        let task = self.allocate::<F, ByClosure<C>, JoinWaker>(future, schedule);
         // SAFETY: a new task has one `Notified`.
         let notified = unsafe { Notified::from_raw(task) };
         // SAFETY: made with a join handle, which is this.
@@ -148,7 +143,7 @@ impl<D: Details> Builder<D> {
         F::Output: 'static,
         S: ScheduleLocal,
     {
-        let task = list.adopt(future, scheduler, self.details, true);
+        let task = list.adopt::<F, JoinWaker, D>(future, scheduler, self.details);
         // SAFETY: a new task has one `Notified`.
         let notified = unsafe { LocalNotified::from_raw(task) };
         // SAFETY: made with a join handle, which is this.
@@ -169,7 +164,7 @@ impl<D: Details> Builder<D> {
         F::Output: 'static,
         S: ScheduleLocal,
     {
-        let task = list.adopt(future, scheduler, self.details, false);
+        let task = list.adopt::<F, Detached, D>(future, scheduler, self.details);
         // SAFETY: a new task has one `Notified`.
         unsafe { LocalNotified::from_raw(task) }
     }

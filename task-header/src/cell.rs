@@ -1,4 +1,4 @@
-//! The one allocation of a task: `Header | scheduler | future or output | Trailer`.
+//! The one allocation of a task: `Header | scheduler | future or output | list links | join waker`, the last only where there is a join handle.
 //!
 //! Everything else in this crate holds a `NonNull<Header>` that was made from the whole
 //! allocation and keeps its provenance; the vtable knows the rest of the layout.
@@ -10,8 +10,8 @@
 //! | `Header::owner` | written by the owner before `LISTED` is set, constant from then on |
 //! | `scheduler` | anyone with a reference, shared |
 //! | `stage` | rule 6 of [`state`](crate::state) |
-//! | `Trailer::links` | the owner alone |
-//! | `Trailer::join_waker` | rule 7 of [`state`](crate::state) |
+//! | `links` | the owner alone |
+//! | `join_waker` | rule 7 of [`state`](crate::state) |
 use crate::{
     WakeKind,
     details::Details,
@@ -54,18 +54,68 @@ pub struct Header {
     pub(crate) owner: UnsafeCell<*const Releases>,
 }
 
-/// The cold part.
-pub(crate) struct Trailer {
-    pub(crate) links: UnsafeCell<Links>,
-    /// Dropped by [`free`], unless the completion has moved it out.
-    pub(crate) join_waker: UnsafeCell<ManuallyDrop<Option<Waker>>>,
-}
-
 /// The neighbours in the owner's list.
 #[derive(Default)]
 pub(crate) struct Links {
     pub(crate) prev: Option<TaskPtr>,
     pub(crate) next: Option<TaskPtr>,
+}
+
+/// Where a join handle leaves its waker. A type of its own, since a task that nobody joins has none.
+pub(crate) trait Join: Sized {
+    /// Whether there is a join handle.
+    const IS_JOINED: bool;
+
+    fn new() -> Self;
+
+    fn retire(&mut self);
+
+    /// What a handle has left here, if no completion has moved it out. For the last holder.
+    fn left(&mut self, state: &State) -> Option<Waker>;
+}
+
+/// Dropped by [`free`], unless the completion has moved it out.
+pub(crate) struct JoinWaker(pub(crate) UnsafeCell<ManuallyDrop<Option<Waker>>>);
+
+impl Join for JoinWaker {
+    const IS_JOINED: bool = true;
+
+    fn new() -> Self {
+        Self(UnsafeCell::new(ManuallyDrop::new(None)))
+    }
+
+    fn retire(&mut self) {
+        self.0.retire();
+    }
+
+    fn left(&mut self, state: &State) -> Option<Waker> {
+        self.0.with_mut(|slot| {
+            // SAFETY: borrowed mutably.
+            let slot = unsafe { &mut *slot };
+            if slot.is_none() || state.gave_join_waker() {
+                return None;
+            }
+            // SAFETY: no completion has moved it out, and this is the last use of the slot.
+            unsafe { ManuallyDrop::take(slot) }
+        })
+    }
+}
+
+/// Nobody joins.
+pub(crate) struct Detached;
+
+impl Join for Detached {
+    const IS_JOINED: bool = false;
+
+    fn new() -> Self {
+        Self
+    }
+
+    fn retire(&mut self) {}
+
+    fn left(&mut self, _: &State) -> Option<Waker> {
+        None
+    }
 }
 
 /// What a run leaves in the output slot.
@@ -78,13 +128,14 @@ pub(crate) union Stage<F: Future> {
     output: ManuallyDrop<Output<F::Output>>,
 }
 
-/// `M` is what the builder was told of the task, as a rule nothing. Last, so that no other field's place depends on it.
+/// `M` is what the builder was told of the task, as a rule nothing. It and the join waker come last, so that no other field's place depends on them.
 #[repr(C)]
-pub(crate) struct Cell<F: Future, S, M> {
+pub(crate) struct Cell<F: Future, S, J, M> {
     header: Header,
     scheduler: S,
     pub(crate) stage: UnsafeCell<Stage<F>>,
-    trailer: Trailer,
+    links: UnsafeCell<Links>,
+    join_waker: J,
     details: M,
 }
 
@@ -113,12 +164,13 @@ pub(crate) struct TaskVtable {
     pub(crate) dealloc: unsafe fn(TaskPtr),
     details: unsafe fn(TaskPtr) -> NonNull<dyn Details>,
     scheduler: usize,
-    trailer: usize,
+    links: usize,
+    join_waker: usize,
 }
 
-struct Table<F, K, M>(PhantomData<(F, K, M)>);
+struct Table<F, K, J, M>(PhantomData<(F, K, J, M)>);
 
-impl<F: Future, K: Kind, M: Details> Table<F, K, M> {
+impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
     const VTABLE: &'static TaskVtable = &TaskVtable {
         target: TargetVtable::of::<Header>(),
         poll: stage::poll::<F, K::Scheduler>,
@@ -126,10 +178,11 @@ impl<F: Future, K: Kind, M: Details> Table<F, K, M> {
         schedule: K::schedule,
         output: stage::output::<F, K::Scheduler>,
         drop_output: stage::drop_output::<F, K::Scheduler>,
-        dealloc: free::<F, K::Scheduler, M>,
-        details: details_of::<F, K::Scheduler, M>,
-        scheduler: offset_of!(Cell<F, K::Scheduler, M>, scheduler),
-        trailer: offset_of!(Cell<F, K::Scheduler, M>, trailer),
+        dealloc: free::<F, K::Scheduler, J, M>,
+        details: details_of::<F, K::Scheduler, J, M>,
+        scheduler: offset_of!(Cell<F, K::Scheduler, J, M>, scheduler),
+        links: offset_of!(Cell<F, K::Scheduler, J, M>, links),
+        join_waker: offset_of!(Cell<F, K::Scheduler, J, M>, join_waker),
     };
 }
 
@@ -138,21 +191,21 @@ impl<F: Future, K: Kind, M: Details> Table<F, K, M> {
 /// `owner` is the list that the task is to be in from the start, which `state` then says too. Inlined up to where the future is made: it is
 /// then made in its place, or moved there once.
 #[inline(always)]
-pub(crate) fn allocate<F: Future, K: Kind, M: Details>(
+pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     future: F,
     scheduler: K::Scheduler,
     details: M,
     state: State,
     owner: *const Releases,
 ) -> TaskPtr {
-    let layout = Layout::new::<Cell<F, K::Scheduler, M>>();
+    let layout = Layout::new::<Cell<F, K::Scheduler, J, M>>();
     // SAFETY: a cell has a header, so its size is not zero.
-    let block = unsafe { alloc(layout) }.cast::<Cell<F, K::Scheduler, M>>();
+    let block = unsafe { alloc(layout) }.cast::<Cell<F, K::Scheduler, J, M>>();
     let Some(cell) = NonNull::new(block) else {
         ::alloc::alloc::handle_alloc_error(layout)
     };
     // SAFETY: the vtable is `repr(C)` and begins with the `TargetVtable` of `Header`.
-    let wake = unsafe { WakeHeader::with_vtable(Table::<F, K, M>::VTABLE) };
+    let wake = unsafe { WakeHeader::with_vtable(Table::<F, K, J, M>::VTABLE) };
     let value = Cell {
         header: Header {
             wake,
@@ -164,10 +217,8 @@ pub(crate) fn allocate<F: Future, K: Kind, M: Details>(
         stage: UnsafeCell::new(Stage {
             future: ManuallyDrop::new(future),
         }),
-        trailer: Trailer {
-            links: UnsafeCell::new(Links::default()),
-            join_waker: UnsafeCell::new(ManuallyDrop::new(None)),
-        },
+        links: UnsafeCell::new(Links::default()),
+        join_waker: J::new(),
         details,
     };
     // SAFETY: the block is fresh and has the cell's layout.
@@ -195,17 +246,30 @@ pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
     unsafe { target.cast().as_ref() }
 }
 
-/// The trailer of a live task.
+/// The list links of a live task.
 ///
 /// # Safety
 /// As for [`header`].
-pub(crate) unsafe fn trailer<'a>(task: TaskPtr) -> &'a Trailer {
+pub(crate) unsafe fn links<'a>(task: TaskPtr) -> &'a UnsafeCell<Links> {
     // SAFETY: passed on.
-    let offset = unsafe { vtable(task) }.trailer;
+    let offset = unsafe { vtable(task) }.links;
     // SAFETY: the vtable is the cell's own, so the offset is inside it.
-    let trailer = unsafe { task.byte_add(offset) }.cast::<Trailer>();
-    // SAFETY: a trailer is only ever borrowed shared.
-    unsafe { trailer.as_ref() }
+    let links = unsafe { task.byte_add(offset) }.cast();
+    // SAFETY: only ever borrowed shared.
+    unsafe { links.as_ref() }
+}
+
+/// The place of the join waker of a live task.
+///
+/// # Safety
+/// As for [`header`]; the task was made with a join handle.
+pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDrop<Option<Waker>>> {
+    // SAFETY: passed on.
+    let offset = unsafe { vtable(task) }.join_waker;
+    // SAFETY: the vtable is the cell's own, so the offset is inside it.
+    let waker = unsafe { task.byte_add(offset) }.cast::<JoinWaker>();
+    // SAFETY: only ever borrowed shared; made with a join handle, so that it is there.
+    &unsafe { waker.as_ref() }.0
 }
 
 /// The scheduler of a live task.
@@ -236,8 +300,8 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
 
 /// # Safety
 /// The task is live and of these types.
-unsafe fn details_of<F: Future, S, M: Details>(task: TaskPtr) -> NonNull<dyn Details> {
-    let cell = task.cast::<Cell<F, S, M>>();
+unsafe fn details_of<F: Future, S, J, M: Details>(task: TaskPtr) -> NonNull<dyn Details> {
+    let cell = task.cast::<Cell<F, S, J, M>>();
     // SAFETY: live, so the field's place is inside the cell.
     let details = unsafe { &raw mut (*cell.as_ptr()).details };
     // SAFETY: a field of a live cell is not at null.
@@ -248,39 +312,26 @@ unsafe fn details_of<F: Future, S, M: Details>(task: TaskPtr) -> NonNull<dyn Det
 ///
 /// # Safety
 /// No reference to the task, which is of these types, is left.
-unsafe fn free<F: Future, S, M>(task: TaskPtr) {
-    let cell = task.cast::<Cell<F, S, M>>().as_ptr();
+unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
+    let cell = task.cast::<Cell<F, S, J, M>>().as_ptr();
     // SAFETY: the last reference is the caller's, so the cell is its alone.
     let whole = unsafe { &mut *cell };
-    let slot = &whole.trailer.join_waker;
-    // SAFETY: alone. Of a waker that the completion has moved out the bits alone are looked at.
-    let has_waker =
-        slot.with(|slot| unsafe { (*slot).is_some() }) && !whole.header.state.gave_join_waker();
+    let waker = whole.join_waker.left(&whole.header.state);
     whole.header.state.retire();
     whole.header.queue_next.retire();
     whole.header.owner.retire();
     whole.stage.retire();
-    whole.trailer.links.retire();
-    whole.trailer.join_waker.retire();
+    whole.links.retire();
+    whole.join_waker.retire();
     // SAFETY: `allocate` got the block with this layout.
-    let dealloc = || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, M>>()) };
+    let dealloc = || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
     // What is left of a plain task is a waker's place, and no waker.
-    if needs_drop::<S>() || needs_drop::<M>() || has_waker {
+    if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
         let (scheduler, details) = (&raw mut whole.scheduler, &raw mut whole.details);
-        let slot = &whole.trailer.join_waker;
         // One by one: two panics at once would end the process.
         // SAFETY: a field of a live cell, dropped once; as the other.
         let drop_scheduler = || unsafe { scheduler.drop_in_place() };
-        let drop_waker = || {
-            if has_waker {
-                slot.with_mut(|slot| {
-                    // SAFETY: alone.
-                    let slot = unsafe { &mut *slot };
-                    // SAFETY: no completion has moved it out; dropped once.
-                    unsafe { ManuallyDrop::drop(slot) }
-                });
-            }
-        };
+        let drop_waker = || drop(waker);
         // SAFETY: as above.
         let drop_details = || unsafe { details.drop_in_place() };
         panics::contain_then(drop_scheduler, || {
@@ -323,6 +374,6 @@ unsafe impl WakeTarget for Header {
 
 /// Bytes that a task takes, for tests of the layout.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
-pub(crate) const fn size_of_cell<F: Future, S, M>() -> usize {
-    size_of::<Cell<F, S, M>>()
+pub(crate) const fn size_of_cell<F: Future, S, J, M>() -> usize {
+    size_of::<Cell<F, S, J, M>>()
 }

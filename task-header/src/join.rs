@@ -9,7 +9,7 @@
 //! before the bit was seen without `COMPLETE`, and until `COMPLETE` nothing else can have the address of what the slot's waker keeps.
 use crate::{
     WakeKind,
-    cell::{Header, Output, TaskPtr, header, trailer, vtable},
+    cell::{Header, Output, TaskPtr, header, join_waker, vtable},
     error::JoinError,
     panics, raw,
     state::{AlreadyComplete, Duty, LeaveJoin},
@@ -150,7 +150,7 @@ impl<T> JoinHandle<T> {
     /// Writes the slot while `JOIN_WAKER` is clear, and gives back what was there.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        let slot = unsafe { &trailer(self.task()).join_waker };
+        let slot = unsafe { join_waker(self.task()) };
         slot.with_mut(|slot| {
             // SAFETY: JOIN_WAKER is clear, so the slot is this handle's (rule 7), which is borrowed mutably.
             let slot = unsafe { &mut *slot };
@@ -182,7 +182,7 @@ impl<T> JoinHandle<T> {
     /// Whether the slot's waker wakes the same as `waker`. `JOIN_WAKER` is set.
     fn is_registered(&self, waker: &Waker) -> bool {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        let slot = unsafe { &trailer(self.task()).join_waker };
+        let slot = unsafe { join_waker(self.task()) };
         slot.with(|slot| {
             // SAFETY: while the bit is set the slot is read alone.
             let slot = unsafe { &*slot };

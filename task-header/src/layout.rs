@@ -27,12 +27,19 @@ assert_impl_all!(JoinError: Send, Sync);
 ))]
 mod bytes {
     use super::*;
-    use crate::{Header, cell::size_of_cell};
+    use crate::{
+        Header,
+        cell::{Detached, JoinWaker, size_of_cell},
+    };
     static_assertions::assert_eq_size!(Header, [u8; 32]);
     static_assertions::assert_eq_align!(Header, usize);
     static_assertions::assert_eq_size!(Notified<Ptr>, usize);
     // Unit output, 16 bytes of future, a pointer for a scheduler: the 88 of a 96-byte block.
-    static_assertions::const_assert!(size_of_cell::<Small, Ptr, ()>() <= 88);
+    static_assertions::const_assert!(size_of_cell::<Small, Ptr, JoinWaker, ()>() <= 88);
+    // The 72 of an 80-byte block where nobody joins.
+    static_assertions::const_assert!(size_of_cell::<Small, Ptr, Detached, ()>() <= 72);
+    static_assertions::assert_eq_size!(JoinHandle<Vec<u8>>, usize);
+    static_assertions::assert_eq_size!(JoinError, usize);
 
     pub(crate) struct Small([u64; 2]);
     impl Future for Small {

@@ -10,7 +10,7 @@
 //!    is found by the owner's next look, which comes after; a push that follows sees the tag, takes it away and wakes. The owner sets it
 //!    again as it empties the stack, so that it is there whenever the stack is empty. The waker is cloned before the push: after it the owner may be gone.
 use crate::{
-    cell::{Links as Neighbours, TaskPtr, header, trailer},
+    cell::{self, Links as Neighbours, TaskPtr, header},
     panics,
     state::{Duty, State},
 };
@@ -268,7 +268,7 @@ impl Drop for Links {
 /// The task is live and the caller is its owner, with no other borrow of its links.
 pub(crate) unsafe fn set(task: TaskPtr, edit: impl FnOnce(&mut Neighbours)) {
     // SAFETY: the caller says that the task is live.
-    let trailer = unsafe { trailer(task) };
+    let links = unsafe { cell::links(task) };
     // SAFETY: the caller is the owner (rule 1).
-    trailer.links.with_mut(|links| edit(unsafe { &mut *links }));
+    links.with_mut(|links| edit(unsafe { &mut *links }));
 }

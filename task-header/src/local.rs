@@ -10,7 +10,7 @@
 use crate::{
     JoinHandle, WakeKind,
     builder::Builder,
-    cell::{self, Kind, TaskPtr, header},
+    cell::{self, Join, Kind, TaskPtr, header},
     details::Details,
     list::{Links, Releases, next_taken, set},
     raw::{self, Keep, RunEnd},
@@ -177,16 +177,15 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     }
 
     #[inline]
-    pub(crate) fn adopt<F: Future, D: Details>(
+    pub(crate) fn adopt<F: Future, J: Join, D: Details>(
         &self,
         future: F,
         scheduler: S,
         details: D,
-        joined: bool,
     ) -> TaskPtr {
-        let state = State::new_listed(joined);
+        let state = State::new_listed(J::IS_JOINED);
         let owner = self.address().as_ptr().cast_const();
-        let task = cell::allocate::<F, Here<S>, D>(future, scheduler, details, state, owner);
+        let task = cell::allocate::<F, Here<S>, J, D>(future, scheduler, details, state, owner);
         // SAFETY: new, it names this list and is in none.
         self.with_links(|links| unsafe { links.link_owned(task) });
         task

@@ -1,7 +1,7 @@
 //! The protocol over a task of unknown type: run, complete, and what a transition obliges to.
 use crate::{
     WakeKind,
-    cell::{TaskPtr, header, trailer, vtable},
+    cell::{TaskPtr, header, join_waker, vtable},
     list::{Links, Releases},
     panics,
     stage::Polled,
@@ -198,10 +198,10 @@ unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
             );
         }
         Complete::WakeJoin => {
-            // SAFETY: the run is still a reference.
-            let trailer = unsafe { trailer(task) };
+            // SAFETY: the run is still a reference, and somebody joins.
+            let slot = unsafe { join_waker(task) };
             // SAFETY: complete with JOIN_WAKER set: the waker is this thread's for good, and nobody writes the slot (rule 7 of `state`).
-            let waker = trailer.join_waker.with(|slot| unsafe { slot.read() });
+            let waker = slot.with(|slot| unsafe { slot.read() });
             panics::contain_then(
                 || {
                     if let Some(waker) = ManuallyDrop::into_inner(waker) {

@@ -23,7 +23,7 @@ use waker_vtable::WakerRef;
 /// The caller has a reference for `'a` to a task of these types.
 unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stage<F>> {
     // What lies behind the stage does not move it.
-    let cell = task.cast::<Cell<F, S, ()>>();
+    let cell = task.cast::<Cell<F, S, (), ()>>();
     // SAFETY: the caller has a reference to a task of this type; the stage is only borrowed shared.
     unsafe { &(*cell.as_ptr()).stage }
 }
