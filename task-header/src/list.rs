@@ -9,12 +9,13 @@
 //! 5. A tag in the stack's head says that the owner wants to be woken. It is set by the owner with a read-modify-write: a push before that
 //!    is found by the owner's next look, which comes after; a push that follows sees the tag, takes it away and wakes. The owner sets it
 //!    again as it empties the stack, so that it is there whenever the stack is empty. The waker is cloned before the push: after it the owner may be gone.
+//!    A push whose clone panicked can't wake and leaves the tag to the next one.
 use crate::{
     cell::{self, Links as Neighbours, TaskPtr, header},
     panics,
     state::{Duty, State},
 };
-use core::{ptr, ptr::NonNull, task::Waker};
+use core::{cell::Cell, ptr, ptr::NonNull, task::Waker};
 use sync_shim::{
     alloc::{Layout, alloc, dealloc},
     atomic::{
@@ -41,32 +42,56 @@ impl Releases {
     ///
     /// By pointer: once the task is pushed the owner may free `this`, while a reference would have to be good until the end.
     pub(crate) unsafe fn push(this: NonNull<Self>, task: TaskPtr) {
+        // SAFETY: passed on; the first one is the last unless it did not push.
+        if unsafe { Self::try_push(this, task, None) } {
+            return;
+        }
+        let owner = Cell::new(None);
+        let clone = || {
+            // SAFETY: LISTED, which the task holds until it is pushed, keeps `this`.
+            let waker = unsafe { &(*this.as_ptr()).owner };
+            owner.set(Some(waker.clone()));
+        };
+        // Also where the panic of a clone goes on.
+        panics::contain_then(clone, || {
+            // SAFETY: as above.
+            unsafe { Self::try_push(this, task, Some(owner.take())) };
+        });
+    }
+
+    /// Pushes, unless the owner wants to be woken and nobody has tried to clone its waker.
+    ///
+    /// # Safety
+    /// As for [`push`](Self::push), if it does.
+    #[inline]
+    unsafe fn try_push(this: NonNull<Self>, task: TaskPtr, owner: Option<Option<Waker>>) -> bool {
         // SAFETY: LISTED, which the task holds until it is pushed, keeps `this`.
         let stack = unsafe { &(*this.as_ptr()).head };
         // Ordering: Relaxed, the exchange below confirms what was read.
         let mut head = stack.load(Relaxed);
-        let mut owner = None;
         let wake = loop {
             let wanted = head.addr() & WAKE != 0;
             if wanted && owner.is_none() {
-                // SAFETY: as above.
-                let waker = unsafe { &(*this.as_ptr()).owner };
-                panics::contain(|| owner = Some(waker.clone()));
+                return false;
             }
+            let wake = wanted && matches!(owner, Some(Some(_)));
             let next = NonNull::new(head.map_addr(|a| a & !WAKE));
             // SAFETY: LISTED keeps the task alive until the owner has taken it.
             let header = unsafe { header(task) };
             // SAFETY: the task is never queued again, or this holds its `Notified`: its link is this thread's.
             header.queue_next.with_mut(|link| unsafe { *link = next });
+            let tag = usize::from(wanted && !wake);
+            let new = task.as_ptr().map_addr(|a| a | tag);
             // Ordering: Release publishes the link, and what this thread did to the task, to `take`.
-            match stack.compare_exchange_weak(head, task.as_ptr(), Release, Relaxed) {
-                Ok(_) => break wanted,
+            match stack.compare_exchange_weak(head, new, Release, Relaxed) {
+                Ok(_) => break wake,
                 Err(now) => head = now,
             }
         };
-        if let Some(owner) = owner {
+        if let Some(Some(owner)) = owner {
             panics::contain(|| if wake { owner.wake() } else { drop(owner) });
         }
+        true
     }
 
     /// Takes all. One read-modify-write if there is anything.

@@ -320,9 +320,19 @@ impl<S> LocalOwned<S> {
 impl<S> Drop for LocalOwned<S> {
     fn drop(&mut self) {
         self.abort_all();
-        while let Some(task) = self.receive_raw() {
+        // Without `std` a panic of a future's drop goes on, past the inner one: the outer one cancels the rest.
+        let _rest = CancelsReceived(self);
+        drop(CancelsReceived(self));
+    }
+}
+
+struct CancelsReceived<'a, S>(&'a LocalOwned<S>);
+
+impl<S> Drop for CancelsReceived<'_, S> {
+    fn drop(&mut self) {
+        while let Some(task) = self.0.receive_raw() {
             // SAFETY: received in place of its `Notified`; a task of this list and so of this thread; rule 4.
-            unsafe { raw::cancel(task, self.keep()) };
+            unsafe { raw::cancel(task, self.0.keep()) };
         }
     }
 }

@@ -1,13 +1,14 @@
 //! One thread's view: what users see, panics first.
-use crate::{Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use crate::{JoinHandle, JoinSet, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     future::{Future, pending, poll_fn},
     pin::{Pin, pin},
+    ptr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
 };
 
 #[derive(Clone, Default)]
@@ -121,6 +122,75 @@ fn a_panic_in_the_join_waker_stays_in_the_task() {
     );
     assert!(matches!(task.run(), Ran::Complete));
     assert!(matches!(poll_once(join), Poll::Ready(Ok(()))));
+}
+
+/// A waker whose drop panics.
+fn waker_that_panics_in_its_drop() -> Waker {
+    struct Bomb(PanicOnDrop);
+    impl std::task::Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            let _ = &self.0;
+        }
+    }
+    Waker::from(Arc::new(Bomb(PanicOnDrop)))
+}
+
+/// Leaves a waker with the handle and drops the caller's.
+fn leave_waker<T>(join: &mut JoinHandle<T>, waker: Waker) {
+    let polled = Pin::new(join).poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    drop(waker);
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_replaced_join_waker_stays_in_the_task() {
+    let (task, mut join) = new(async { 7 }, Queue::default());
+    leave_waker(&mut join, waker_that_panics_in_its_drop());
+    assert!(poll_once(&mut join).is_pending());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(7))));
+}
+
+#[test]
+fn a_set_takes_a_handle_whose_last_waker_panics_in_its_drop() {
+    let (task, mut join) = new(async { 7 }, Queue::default());
+    leave_waker(&mut join, waker_that_panics_in_its_drop());
+    let mut set = JoinSet::new();
+    set.insert(join);
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(set.try_join_next(), Some(Ok(7))));
+}
+
+#[test]
+fn an_owner_whose_waker_panics_in_a_clone_is_woken_by_the_next_release() {
+    static CLONES: AtomicUsize = AtomicUsize::new(0);
+    static WAKES: AtomicUsize = AtomicUsize::new(0);
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(
+        |_| {
+            assert_ne!(CLONES.fetch_add(1, Relaxed), 0, "the first one");
+            RawWaker::new(ptr::null(), &VTABLE)
+        },
+        |_| _ = WAKES.fetch_add(1, Relaxed),
+        |_| _ = WAKES.fetch_add(1, Relaxed),
+        |_| (),
+    );
+    // SAFETY: the vtable's functions use no pointer, and any thread may call them.
+    let waker = unsafe { Waker::from_raw(RawWaker::new(ptr::null(), &VTABLE)) };
+    let queue = Queue::default();
+    let mut owned = Owned::new(waker);
+    let mut joins = [(); 2].map(|()| {
+        let (task, join) = new(pending::<()>(), queue.clone());
+        assert!(matches!(owned.run(task), Ran::Pending));
+        join
+    });
+    owned.close();
+    for (join, woken) in joins.iter_mut().zip([0, 1]) {
+        join.abort();
+        assert!(matches!(queue.pop().unwrap().run(), Ran::Complete));
+        assert_eq!(WAKES.load(Relaxed), woken);
+    }
+    owned.drain();
+    assert!(owned.is_empty());
 }
 
 #[test]

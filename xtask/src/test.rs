@@ -187,7 +187,14 @@ fn no_std() -> Result<bool> {
             return Ok(false);
         }
     }
-    Ok(true)
+    succeeds(cargo().args([
+        "test",
+        "--no-default-features",
+        "--package",
+        "task-header",
+        "--test",
+        "without_std",
+    ]))
 }
 
 fn examples() -> Result<bool> {

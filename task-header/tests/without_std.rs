@@ -1,0 +1,98 @@
+//! Panics where nothing can be caught: `cargo test -p task-header --no-default-features --test without_std`.
+#![cfg(not(feature = "std"))]
+#![allow(missing_docs, reason = "a test")]
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    future::{Future, pending},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed},
+    task::{Context, Poll, Waker},
+};
+use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
+
+/// Blocks that were taken and not given back by the thread that counts.
+struct Balance;
+
+static BLOCKS: AtomicIsize = AtomicIsize::new(0);
+
+thread_local!(static COUNTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+
+fn count(by: isize) {
+    if COUNTS.try_with(std::cell::Cell::get).unwrap_or(false) {
+        BLOCKS.fetch_add(by, Relaxed);
+    }
+}
+
+// SAFETY: passed on to the system's.
+unsafe impl GlobalAlloc for Balance {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(1);
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(-1);
+        // SAFETY: passed on.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Balance = Balance;
+
+static DROPS: AtomicUsize = AtomicUsize::new(0);
+
+/// Panics in its drop if it is told to.
+struct Held(bool);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        DROPS.fetch_add(1, Relaxed);
+        if self.0 {
+            // Without the hook, which allocates.
+            std::panic::resume_unwind(Box::new(()));
+        }
+    }
+}
+
+struct Nowhere;
+
+impl ScheduleLocal for Nowhere {
+    fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+        task.send();
+    }
+}
+
+fn waits(list: &LocalOwned<Nowhere>, panics: bool) -> JoinHandle<()> {
+    let held = Held(panics);
+    let future = async move {
+        let _held = held;
+        pending::<()>().await;
+    };
+    let (task, join) = list.spawn(future, Nowhere);
+    assert!(matches!(list.run(task), LocalRan::Pending));
+    join
+}
+
+fn is_cancelled(join: JoinHandle<()>) -> bool {
+    let mut join = pin!(join);
+    let polled = join.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    matches!(polled, Poll::Ready(Err(error)) if error.is_cancelled())
+}
+
+#[test]
+fn a_list_whose_drop_is_broken_off_by_a_futures_panic_drops_the_rest_and_leaks_nothing() {
+    COUNTS.set(true);
+    let list = LocalOwned::new(Waker::noop().clone());
+    let joins = [false, true, false].map(|panics| waits(&list, panics));
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(list)));
+    assert!(dropped.is_err(), "nothing can catch it");
+    drop(dropped);
+    assert_eq!(DROPS.load(Relaxed), 3);
+    for join in joins {
+        assert!(is_cancelled(join));
+    }
+    COUNTS.set(false);
+    assert_eq!(BLOCKS.load(Relaxed), 0);
+}
