@@ -44,8 +44,7 @@ impl Scene {
     }
 }
 
-/// Bites: take a job in `submit` without a look at `closed`; forget the queue in `close`; end a thread that finds the pool closed before it looks at the queue
-/// (the job that outlasts).
+/// Bites: take a job in `submit` without a look at `closed`; drop in `close` what has not begun.
 #[test]
 fn a_job_against_the_close_is_run_or_handed_back() {
     Model::new().bound(3).check(|| {

@@ -3,10 +3,16 @@
 //! A thread of the [pool](blocking_threads) runs what is queued: closures, and the cores of workers, which keep it until the runtime ends or a task gives the
 //! core away. The cap leaves out as many threads as there are cores. A core that was given away doesn't ask for the cap: the thread that gave it takes
 //! up room for nothing else. Closing drops the closures that have not begun; cores stay queued, as their tasks are to be dropped.
-use crate::{shared::Shared, worker};
+use crate::{
+    shared::Shared,
+    trace::{self, Kind},
+    worker,
+};
 use std::{
+    borrow::Cow,
     future::Future,
     io,
+    panic::Location,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -50,12 +56,25 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 
 /// Queues a closure. Refused (closed, or not a single thread to be had) it is dropped here,
 /// which its handle sees as cancelled.
-pub(crate) fn spawn<F, R>(pool: &Arc<Pool>, f: F) -> JoinHandle<R>
+pub(crate) fn spawn<F, R>(
+    pool: &Arc<Pool>,
+    name: Option<Cow<'static, str>>,
+    f: F,
+    at: &'static Location<'static>,
+) -> JoinHandle<R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let (task, join) = task_header::new(Once(Some(f)), Blocking);
+    let (unnamed, future) = trace::trace(Kind::Blocking, name.as_deref(), at, Once(Some(f)));
+    let (task, join) = match name {
+        None => task_header::new(future, Blocking),
+        Some(name) => {
+            let builder = task_header::Builder::new().name(name).location(at);
+            builder.spawn(future, Blocking)
+        }
+    };
+    unnamed.name(&task.id());
     drop(Pool::submit(pool, Job::Closure(task)));
     join
 }

@@ -1,4 +1,6 @@
 //! How a runtime is put together.
+mod names;
+
 use crate::{
     Runtime, UnhandledPanic, Worker,
     blocking::{Pool, linger, start_worker},

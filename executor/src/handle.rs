@@ -5,7 +5,7 @@ use crate::{
     shared::Shared,
     unhandled::overhear,
 };
-use std::{fmt, future::Future, marker::PhantomData};
+use std::{borrow::Cow, fmt, future::Future, marker::PhantomData, panic::Location};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
@@ -39,12 +39,15 @@ impl Handle {
     /// # Panics
     /// Outside a runtime. [`try_current`](Self::try_current) doesn't.
     pub fn current() -> Self {
-        Self::try_current().expect("no runtime here: call this in a task or inside block_on")
+        Self::try_current().expect("call this in a task or inside block_on")
     }
 
-    /// The runtime that this thread is in, if any.
-    pub fn try_current() -> Option<Self> {
-        context::current()
+    /// The runtime that this thread is in.
+    ///
+    /// # Errors
+    /// Outside a runtime.
+    pub fn try_current() -> Result<Self, TryCurrentError> {
+        context::current().ok_or(TryCurrentError(()))
     }
 
     /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
@@ -68,17 +71,32 @@ impl Handle {
     }
 
     /// Runs `f` on a thread for blocking work; see [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
+        self.spawn_blocking_as(None, f, Location::caller())
+    }
+
+    pub(crate) fn spawn_blocking_as<F, R>(
+        &self,
+        name: Option<Cow<'static, str>>,
+        f: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
         let handle = self.clone();
-        blocking::spawn(&self.shared.blocking, move || {
+        let f = move || {
             let hooks = handle.shared.hooks.clone();
             let _within = Within::enter(handle, true);
             overhear(&hooks, f)
-        })
+        };
+        blocking::spawn(&self.shared.blocking, name, f, at)
     }
 
     /// Waits on this thread for a future; see [`Runtime::block_on`](crate::Runtime::block_on).
@@ -103,6 +121,18 @@ impl fmt::Debug for Handle {
             .finish_non_exhaustive()
     }
 }
+
+/// There is no runtime here; see [`Handle::try_current`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryCurrentError(());
+
+impl fmt::Display for TryCurrentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this thread is in no runtime")
+    }
+}
+
+impl std::error::Error for TryCurrentError {}
 
 /// A thread in a runtime; see [`Handle::enter`].
 #[must_use = "the thread leaves the runtime when this is dropped"]

@@ -2,11 +2,16 @@
 //!
 //! A set is polled as one future, and yet each of its tasks, and the future that is waited for, has a budget of its own a poll: the runtime's, or
 //! else the default. What is left of the budget around the set is not theirs.
-use crate::{Budget, JoinHandle, Runtime, block_on, context};
+use crate::{
+    Budget, JoinHandle, Runtime, block_on, context,
+    trace::{self, Kind},
+};
 use std::{
+    borrow::Cow,
     cell::RefCell,
     fmt,
     future::{Future, poll_fn},
+    panic::Location,
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
@@ -60,12 +65,13 @@ impl LocalSet {
     }
 
     /// Spawns a task that runs while the set is polled.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.tasks.spawn(Budgeted(future))
+        spawn_in(&self.tasks, None, future, Location::caller())
     }
 
     /// Runs the tasks until `future` is done, and gives what came of it.
@@ -157,6 +163,7 @@ impl LocalRuntime {
     }
 
     /// Spawns a task that runs in the next [`block_on`](Self::block_on), or in this one.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
@@ -188,13 +195,52 @@ impl LocalRuntime {
 ///
 /// # Panics
 /// Outside of a [`LocalSet`] and a [`LocalRuntime`].
+#[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + 'static,
     F::Output: 'static,
 {
+    spawn_in(&current(), None, future, Location::caller())
+}
+
+fn current() -> Tasks {
     let tasks = CURRENT.with(|current| current.borrow().as_ref().map(|set| set.tasks.clone()));
-    let tasks = tasks
-        .expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on");
-    tasks.spawn(Budgeted(future))
+    tasks.expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on")
+}
+
+/// Spawns on the current set, by name.
+pub(crate) fn spawn_named<F>(
+    name: Cow<'static, str>,
+    future: F,
+    at: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    spawn_in(&current(), Some(name), future, at)
+}
+
+fn spawn_in<F>(
+    tasks: &task_header::LocalSet,
+    name: Option<Cow<'static, str>>,
+    future: F,
+    at: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let future = Budgeted(future);
+    let (unnamed, future) = trace::trace(Kind::Local, name.as_deref(), at, future);
+    let join = match name {
+        None => tasks.spawn(future),
+        Some(name) => {
+            let builder = task_header::Builder::new().name(name).location(at);
+            tasks.spawn_as(builder, future)
+        }
+    };
+    unnamed.name(&join.id());
+    join
 }

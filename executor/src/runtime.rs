@@ -1,5 +1,12 @@
-//! A runtime: its worker threads and their end.
-use crate::{Builder, Handle, Snapshot, context, shared::Shared};
+//! A runtime, its worker threads and their end; beside it what else tokio has in a module of this name.
+pub use crate::{
+    builder::Builder,
+    handle::{EnterGuard, Handle, TryCurrentError},
+    hooks::UnhandledPanic,
+    local::LocalRuntime,
+};
+
+use crate::{Snapshot, context, shared::Shared};
 use std::{fmt, future::Future, io, time::Duration};
 use sync_shim::{sync::Arc, thread};
 use task_header::JoinHandle;
@@ -61,6 +68,7 @@ impl Runtime {
     ///
     /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the handle
     /// detaches the task.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -70,6 +78,7 @@ impl Runtime {
     }
 
     /// Spawns a task that nobody waits for.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future + Send + 'static,
@@ -81,6 +90,7 @@ impl Runtime {
     /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
     /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
     /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,

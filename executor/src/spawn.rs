@@ -1,37 +1,40 @@
 //! From a future to a queue: by a task, on the runtime that the thread is in, and by a handle.
 //!
-//! A spawn hook, and the drop of a future that is refused, are code of users: no core is held on to across them.
+//! A spawn hook, a subscriber of `tracing`, and the drop of a future that is refused, are code of users: no core is held on to across them.
 use crate::{
     Handle,
     context::{self, with_core},
     core::Core,
     shared::{Scheduler, Shared, Task},
+    trace::{self, Kind, Unnamed},
     unhandled::Overheard,
 };
-use std::{future::Future, ptr};
+use std::{borrow::Cow, future::Future, panic::Location, ptr};
 use task_header::JoinHandle;
 
 impl Shared {
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if self.settings.special_spawns {
-            return self.spawn_special(future);
+        if self.settings.special_spawns || trace::enabled() {
+            return self.spawn_special(future, Location::caller());
         }
         let (task, join) = task_header::new(future, Scheduler::of(self));
         self.submit(task);
         join
     }
 
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn spawn_detached<F>(&self, future: F)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if self.settings.special_spawns {
-            drop(self.spawn_special(future));
+        if self.settings.special_spawns || trace::enabled() {
+            drop(self.spawn_special(future, Location::caller()));
         } else {
             self.submit(task_header::new_detached(future, Scheduler::of(self)));
         }
@@ -39,20 +42,45 @@ impl Shared {
 
     /// A task that somebody hears of, or whose panics somebody hears of.
     #[cold]
-    fn spawn_special<F>(&self, future: F) -> JoinHandle<F::Output>
+    fn spawn_special<F>(&self, future: F, at: &'static Location<'static>) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        let (unnamed, future) = trace::trace(Kind::Task, None, at, future);
         let (task, join) = if self.hooks.observe_panics() {
             let future = Overheard::new(self.hooks.clone(), future);
             task_header::new(future, Scheduler::of(self))
         } else {
             task_header::new(future, Scheduler::of(self))
         };
+        self.announce(task, unnamed);
+        join
+    }
+
+    /// A task that knows its name, and where it was spawned.
+    pub(crate) fn spawn_named<F>(
+        &self,
+        name: Cow<'static, str>,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (unnamed, future) = trace::trace(Kind::Task, Some(&name), at, future);
+        let future = Overheard::new(self.hooks.clone(), future);
+        let builder = task_header::Builder::new().name(name).location(at);
+        let (task, join) = builder.spawn(future, Scheduler::of(self));
+        self.announce(task, unnamed);
+        join
+    }
+
+    fn announce(&self, task: Task, unnamed: Unnamed) {
+        unnamed.name(&task.id());
         self.hooks.tell(&self.hooks.on_spawn, task.id());
         self.submit(task);
-        join
     }
 
     /// To the slot, by a worker; once the runtime is closing the task is cancelled here.
@@ -85,6 +113,7 @@ impl Core {
 
 impl Handle {
     /// Spawns a task; see [`Runtime::spawn`](crate::Runtime::spawn).
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -94,6 +123,7 @@ impl Handle {
     }
 
     /// Spawns a task that nobody waits for; see [`Runtime::spawn`](crate::Runtime::spawn).
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future + Send + 'static,
@@ -116,6 +146,7 @@ impl Handle {
 ///
 /// # Panics
 /// Outside a runtime.
+#[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
@@ -123,7 +154,7 @@ where
 {
     // SAFETY: used for calls that run no user code, before the last.
     match unsafe { context::core() } {
-        Some(core) if !core.special_spawns => core.spawn(future),
+        Some(core) if !core.special_spawns && !trace::enabled() => core.spawn(future),
         _ => Handle::current().spawn(future),
     }
 }
@@ -140,6 +171,7 @@ where
 ///
 /// # Panics
 /// Outside a runtime.
+#[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn_detached<F>(future: F)
 where
     F: Future + Send + 'static,
@@ -147,7 +179,7 @@ where
 {
     // SAFETY: as in `spawn`.
     match unsafe { context::core() } {
-        Some(core) if !core.special_spawns => {
+        Some(core) if !core.special_spawns && !trace::enabled() => {
             let task = task_header::new_detached(future, Scheduler::of(&core.shared));
             drop(core.accept(task));
         }
@@ -167,6 +199,7 @@ where
 ///
 /// # Panics
 /// Outside a runtime.
+#[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
 where
     F: FnOnce() -> R + Send + 'static,

@@ -57,7 +57,7 @@ pub(crate) fn overhear<R>(hooks: &Hooks, f: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload: Box<dyn Any + Send>| {
         hooks.panicked(&*payload);
         if hooks.policy == UnhandledPanic::Shutdown
-            && let Some(handle) = Handle::try_current()
+            && let Ok(handle) = Handle::try_current()
         {
             handle.shared().close();
         }

@@ -68,7 +68,7 @@ fn blocking_is_refused_where_local_tasks_would_be_held_up() {
 fn a_join_set_gives_tasks_in_the_order_of_their_ends() {
     let runtime = workers(2);
     let outputs = runtime.block_on(async {
-        let mut set: JoinSet<i32> = (0..20).map(|i| spawn(async move { i })).collect();
+        let mut set: JoinSet<i32> = (0..20).map(|i| async move { i }).collect();
         let mut outputs = Vec::new();
         while let Some(output) = set.join_next().await {
             outputs.push(output.unwrap());

@@ -1,0 +1,234 @@
+//! Many tasks that are waited for together, and how they get into the set.
+use crate::{AbortHandle, Handle, JoinHandle, local};
+use std::{
+    fmt,
+    future::Future,
+    ops::{Deref, DerefMut},
+    panic::resume_unwind,
+};
+
+/// A set of tasks that are waited for together, in the order in which they get done.
+///
+/// It is a [`task_header::JoinSet`] which also spawns: what that can do it can do, too. Its drop aborts all that are in it.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let sum = runtime.block_on(async {
+///     let mut set = selvedge::JoinSet::new();
+///     for n in 1..=10 {
+///         set.spawn(async move { n });
+///     }
+///     let mut sum = 0;
+///     while let Some(n) = set.join_next().await {
+///         sum += n.unwrap();
+///     }
+///     sum
+/// });
+/// assert_eq!(sum, 55);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct JoinSet<T> {
+    set: task_header::JoinSet<T>,
+}
+
+impl<T> JoinSet<T> {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self {
+            set: task_header::JoinSet::new(),
+        }
+    }
+
+    fn add(&mut self, task: JoinHandle<T>) -> AbortHandle {
+        let abort = task.abort_handle();
+        self.set.insert(task);
+        abort
+    }
+
+    /// Aborts all tasks and waits until they are gone.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// runtime.block_on(async {
+    ///     let mut set = selvedge::JoinSet::new();
+    ///     set.spawn(std::future::pending::<()>());
+    ///     set.shutdown().await;
+    ///     assert!(set.is_empty());
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn shutdown(&mut self) {
+        self.set.abort_all();
+        while self.set.join_next().await.is_some() {}
+    }
+
+    /// Waits for all tasks, and gives what came of them, in the order in which they got done.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let mut all = runtime.block_on(async {
+    ///     let set: selvedge::JoinSet<u32> = (0..3).map(|n| async move { n * n }).collect();
+    ///     set.join_all().await
+    /// });
+    /// all.sort();
+    /// assert_eq!(all, [0, 1, 4]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// With a task's own panic; and when one was cancelled. The others are aborted.
+    pub async fn join_all(mut self) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.set.len());
+        while let Some(task) = self.set.join_next().await {
+            match task.map_err(crate::JoinError::try_into_panic) {
+                Ok(output) => all.push(output),
+                Err(Ok(payload)) => resume_unwind(payload),
+                Err(Err(cancelled)) => panic!("{cancelled}"),
+            }
+        }
+        all
+    }
+}
+
+impl<T: Send + 'static> JoinSet<T> {
+    /// Spawns a task on the current runtime and adds it. Costs as [`spawn`](crate::spawn()) does and what
+    /// [`insert`](task_header::JoinSet::insert) does.
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn<F>(&mut self, future: F) -> AbortHandle
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.add(crate::spawn(future))
+    }
+
+    /// Spawns a task on another runtime and adds it.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let mut set = selvedge::JoinSet::new();
+    /// set.spawn_on(async { 7 }, runtime.handle());
+    /// assert_eq!(runtime.block_on(set.join_next()).unwrap().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn_on<F>(&mut self, future: F, handle: &Handle) -> AbortHandle
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.add(handle.spawn(future))
+    }
+
+    /// Runs a closure on the current runtime's threads for blocking work and adds it. One that has begun can't be aborted.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let seven = runtime.block_on(async {
+    ///     let mut set = selvedge::JoinSet::new();
+    ///     set.spawn_blocking(|| 7);
+    ///     set.join_all().await
+    /// });
+    /// assert_eq!(seven, [7]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn_blocking<F>(&mut self, f: F) -> AbortHandle
+    where
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.add(crate::spawn_blocking(f))
+    }
+
+    /// As [`spawn_blocking`](Self::spawn_blocking), on another runtime.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let mut set = selvedge::JoinSet::new();
+    /// set.spawn_blocking_on(|| 7, runtime.handle());
+    /// assert_eq!(runtime.block_on(set.join_all()), [7]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn_blocking_on<F>(&mut self, f: F, handle: &Handle) -> AbortHandle
+    where
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.add(handle.spawn_blocking(f))
+    }
+}
+
+impl<T: 'static> JoinSet<T> {
+    /// Spawns a task on the current local set and adds it.
+    ///
+    /// ```
+    /// let runtime = selvedge::LocalRuntime::new();
+    /// let seven = runtime.block_on(async {
+    ///     let mut set = selvedge::JoinSet::new();
+    ///     set.spawn_local(async { std::rc::Rc::new(7) });
+    ///     set.join_all().await
+    /// });
+    /// assert_eq!(*seven[0], 7);
+    /// ```
+    ///
+    /// # Panics
+    /// Outside of a [`LocalSet`](crate::LocalSet) and a [`LocalRuntime`](crate::LocalRuntime).
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
+    where
+        F: Future<Output = T> + 'static,
+    {
+        self.add(local::spawn_local(future))
+    }
+}
+
+impl<T> Deref for JoinSet<T> {
+    type Target = task_header::JoinSet<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.set
+    }
+}
+
+impl<T> DerefMut for JoinSet<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.set
+    }
+}
+
+impl<T> Default for JoinSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> From<task_header::JoinSet<T>> for JoinSet<T> {
+    fn from(set: task_header::JoinSet<T>) -> Self {
+        Self { set }
+    }
+}
+
+/// Spawns what comes, on the current runtime. For handles of tasks that are there already: `task_header::JoinSet`, or `extend`.
+impl<T, F> FromIterator<F> for JoinSet<T>
+where
+    F: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
+        let mut set = Self::new();
+        for future in futures {
+            set.spawn(future);
+        }
+        set
+    }
+}
+
+impl<T> fmt::Debug for JoinSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.set.fmt(f)
+    }
+}

@@ -1,0 +1,115 @@
+//! All that concerns tasks, under the names that tokio has for it.
+pub use crate::{
+    block_in_place::block_in_place,
+    join_set::JoinSet,
+    local::{LocalSet, spawn_local},
+    spawn::{spawn, spawn_blocking},
+    yield_now::yield_now,
+};
+pub use coop_budget::{consume as consume_budget, unconstrained};
+pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
+
+use crate::{Handle, local};
+use std::{borrow::Cow, future::Future, panic::Location};
+
+/// Spawns tasks that know their name, and where they were spawned: 32 bytes more of a task.
+///
+/// Their handles tell it, and with the feature `tracing` so do their spans.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let task = runtime.block_on(async { selvedge::task::Builder::new().name("answer").spawn(async { 42 }) });
+/// assert_eq!(task.name(), Some("answer"));
+/// assert_eq!(task.location().unwrap().file(), file!());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing before it spawns"]
+pub struct Builder {
+    name: Cow<'static, str>,
+}
+
+impl Builder {
+    /// Of tasks whose name is empty.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name.
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Spawns a task on the current runtime, as [`spawn`].
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.spawn_on(future, &Handle::current())
+    }
+
+    /// Spawns a task on another runtime.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let task = selvedge::task::Builder::new().name("answer").spawn_on(async { 42 }, runtime.handle());
+    /// assert_eq!(runtime.block_on(task).unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_on<F>(self, future: F, handle: &Handle) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        handle
+            .shared()
+            .spawn_named(self.name, future, Location::caller())
+    }
+
+    /// Spawns a task on the current local set, as [`spawn_local`].
+    ///
+    /// ```
+    /// let runtime = selvedge::LocalRuntime::new();
+    /// let task = runtime.block_on(async { selvedge::task::Builder::new().name("here").spawn_local(async { 1 }) });
+    /// assert_eq!(task.name(), Some("here"));
+    /// ```
+    ///
+    /// # Panics
+    /// Outside of a [`LocalSet`] and a [`LocalRuntime`](crate::LocalRuntime).
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        local::spawn_named(self.name, future, Location::caller())
+    }
+
+    /// Runs a closure on the current runtime's threads for blocking work, as [`spawn_blocking`].
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let _entered = runtime.enter();
+    /// let task = selvedge::task::Builder::new().name("read").spawn_blocking(|| 1);
+    /// assert_eq!(task.name(), Some("read"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(self, f: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        Handle::current().spawn_blocking_as(Some(self.name), f, Location::caller())
+    }
+}
