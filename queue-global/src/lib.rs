@@ -5,6 +5,8 @@
 extern crate alloc;
 
 mod boxed;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod injector;
 mod link;
 mod linked;

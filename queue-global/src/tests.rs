@@ -177,3 +177,57 @@ fn a_drop_that_panics_keeps_no_other_from_being_dropped() {
         assert_eq!(dropped.get(), 5);
     }
 }
+
+fn list(values: core::ops::Range<u32>) -> List<Boxed<u32>> {
+    values.map(|n| Box::new(Boxed::new(n))).collect()
+}
+
+#[test]
+fn lengths_go_with_the_nodes() {
+    let mut rest = list(0..7);
+    let front = rest.split_off_front(3);
+    assert_eq!((front.len(), rest.len()), (3, 4));
+    assert!(rest.iter().map(|node| node.value).eq(3..7));
+    let mut iter = front.iter();
+    assert_eq!(iter.len(), 3);
+    iter.next();
+    assert_eq!(iter.len(), 2);
+    let mut nodes = front.into_iter();
+    assert_eq!((nodes.len(), nodes.size_hint()), (3, (3, Some(3))));
+    nodes.next();
+    assert_eq!(nodes.size_hint(), (2, Some(2)));
+}
+
+#[test]
+fn lists_and_queues_show_what_they_hold() {
+    let nodes = list(0..3);
+    assert_eq!(alloc::format!("{nodes:?}"), "List { len: 3, .. }");
+    assert_eq!(alloc::format!("{:?}", nodes.iter()), "Iter { len: 3, .. }");
+    assert_eq!(
+        alloc::format!("{:?}", nodes.into_iter()),
+        "IntoIter { len: 3, .. }"
+    );
+    let closed = crate::Closed(1);
+    assert_eq!(
+        alloc::format!("{closed} {closed:?}"),
+        "the queue is closed Closed(..)"
+    );
+}
+
+#[test]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+fn an_injector_shows_what_it_holds() {
+    let queue = Queue::<Boxed<u32>>::new();
+    queue.requeue(Box::new(Boxed::new(0)));
+    assert_eq!(alloc::format!("{queue:?}"), "Injector { len: 1, .. }");
+}
+
+#[cfg(all(feature = "queue-spmc", not(any(selvedge_loom, selvedge_shuttle))))]
+#[test]
+fn what_overflows_is_in_the_injector() {
+    let queue = Queue::<Boxed<u32>>::new();
+    queue_spmc::Overflow::push(&queue, Box::new(Boxed::new(0)));
+    let batch: Vec<_> = list(1..3).into_iter().collect();
+    queue_spmc::Overflow::push_batch(&queue, batch.into_iter());
+    assert!(queue.pop_n(9).iter().map(|node| node.value).eq(0..3));
+}

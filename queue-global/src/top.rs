@@ -102,6 +102,11 @@ mod tests {
     }
 
     #[test]
+    fn the_marks_are_bits_of_their_own() {
+        assert_eq!((MARK, CLOSED, ALIGN), (1, 2, 4));
+    }
+
+    #[test]
     fn closed_stays() {
         let open = Top::new();
         let closed = Top::from_word(CLOSED);

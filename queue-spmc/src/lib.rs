@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[cfg(feature = "deque")]
 pub mod deque;
 mod local;

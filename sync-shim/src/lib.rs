@@ -11,6 +11,8 @@ mod padded;
 pub mod alloc;
 pub mod atomic;
 pub mod cell;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod count;
 pub mod hint;
 #[cfg(feature = "history")]

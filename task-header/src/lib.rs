@@ -11,6 +11,8 @@ extern crate alloc;
 mod blocks;
 mod builder;
 mod cell;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod details;
 mod error;
 #[cfg(feature = "std")]

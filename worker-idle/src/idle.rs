@@ -285,3 +285,5 @@ impl fmt::Debug for Idle {
 
 #[cfg(all(test, feature = "std"))]
 mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
 mod idle;

@@ -182,3 +182,111 @@ fn a_ring_in_place_drops_what_a_forgotten_worker_left_and_can_be_split_again() {
     drop(ring);
     assert_eq!(alloc::sync::Arc::strong_count(&counted), 1);
 }
+
+#[test]
+fn a_batch_says_how_long_it_is() {
+    let mut worker = ring(8, 8).with_claim(2);
+    worker.pop();
+    worker.push(8).unwrap();
+    let global = Global::default();
+    worker.push_or_overflow(9, &global);
+    assert_eq!(global.1.get(), global.0.borrow().len());
+    assert_eq!(global.0.into_inner(), [1, 2, 3, 4, 9]);
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_queued_item_leaves_the_others_dropped() {
+    struct Item(bool, #[expect(dead_code)] alloc::sync::Arc<()>);
+    impl Drop for Item {
+        fn drop(&mut self) {
+            assert!(!self.0, "on purpose");
+        }
+    }
+    let count = alloc::sync::Arc::new(());
+    let mut worker = Worker::new(4);
+    worker.extend((0..4).map(|n| Item(n == 1, count.clone())));
+    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(worker)));
+    assert!(dropped.is_err());
+    assert_eq!(alloc::sync::Arc::strong_count(&count), 1);
+}
+
+#[test]
+fn empty_and_same_are_what_they_say() {
+    let (mut worker, other) = (Worker::<u32>::new(4), Worker::<u32>::new(4));
+    let stealer = worker.stealer();
+    assert!(worker.is_empty() && stealer.is_empty());
+    worker.push(0).unwrap();
+    assert!(!worker.is_empty() && !stealer.is_empty());
+    assert!(stealer.same_queue(&worker.stealer()) && stealer.is_of(&worker));
+    assert!(!stealer.same_queue(&other.stealer()) && !stealer.is_of(&other));
+}
+
+#[test]
+fn a_thief_without_room_takes_the_one_that_it_runs() {
+    let (victim, mut thief) = (ring(8, 8), ring(4, 4));
+    let stolen = victim
+        .stealer()
+        .steal_into_and_pop(&mut thief, StealLimit::Half);
+    assert_eq!(stolen, Steal::Success { first: 0, moved: 0 });
+    thief.pop();
+    let stolen = victim
+        .stealer()
+        .steal_into_and_pop(&mut thief, StealLimit::Half);
+    assert_eq!(stolen, Steal::Success { first: 1, moved: 1 });
+}
+
+#[test]
+fn items_that_are_popped_together_are_counted() {
+    let mut worker = Worker::new(8);
+    worker.extend(0..5);
+    let mut items = worker.pop_n(3);
+    assert_eq!(items.size_hint(), (0, Some(3)));
+    assert_eq!(items.next(), Some(0));
+    assert_eq!(items.size_hint(), (2, Some(2)));
+    assert_eq!(items.by_ref().count(), 2);
+    assert_eq!(worker.pop_n(9).size_hint(), (0, Some(2)));
+}
+
+/// An owner that claims one item at a time hides none.
+#[test]
+fn a_ring_that_does_not_claim_is_open_from_the_first_item_on() {
+    let mut worker = ring(4, 0);
+    worker.push(0).unwrap();
+    assert_eq!(
+        worker.stealer().steal(),
+        Steal::Success { first: 0, moved: 0 }
+    );
+}
+
+#[test]
+fn items_pushed_one_by_one_into_a_ring_that_claims_are_popped_one_by_one() {
+    let mut worker = ring(8, 0).with_claim(4);
+    for n in 0..20 {
+        worker.push(n).unwrap();
+        assert_eq!((worker.pop(), worker.pop()), (Some(n), None));
+    }
+}
+
+#[test]
+fn a_ring_shows_what_it_holds() {
+    let mut worker = ring(8, 5).with_claim(2);
+    worker.pop();
+    let (shown, thief) = (
+        std::format!("{worker:?}"),
+        std::format!("{:?}", worker.stealer()),
+    );
+    assert_eq!(shown, "Worker { claimed: 1, len: 3, .. }");
+    assert_eq!(thief, "Stealer { len: 3, .. }");
+    let inline = Inline::<u8, 8>::new();
+    assert_eq!(std::format!("{inline:?}"), "Inline { capacity: 8, .. }");
+}
+
+#[test]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+fn a_ring_in_a_static_is_taken_once() {
+    static RING: Inline<u32, 8> = Inline::new();
+    let mut worker = RING.take().unwrap();
+    worker.push(1).unwrap();
+    assert!(RING.take().is_none());
+    assert_eq!(worker.pop(), Some(1));
+}

@@ -115,6 +115,80 @@ fn a_join_handle_leaves_its_waker_first() {
     });
 }
 
+#[test]
+fn a_listed_task_that_ends_elsewhere_stays_listed_while_its_join_waker_is_woken() {
+    on_the_backend(|| {
+        let state = State::new_listed(true);
+        assert_eq!(state.start(), Start::Poll);
+        state.set_join_waker().unwrap();
+        assert_eq!(state.complete(true, false), Complete::WakeJoin);
+        assert!(state.is_complete() && state.is_listed());
+        assert_eq!(
+            bits(&state),
+            COMPLETE | RUNNING | LISTED | JOIN_INTEREST | JOIN_WAKER
+        );
+        assert_eq!(state.release_run(false), Duty::Nothing);
+        assert_eq!(state.leave_join(), LeaveJoin::DropOutput);
+        assert_eq!(state.release_join(), Duty::Nothing);
+        assert_eq!(bits(&state) & (JOIN_INTEREST | RUNNING), 0);
+        assert_eq!(state.release_listed(), Duty::Dealloc);
+    });
+}
+
+#[test]
+fn a_task_that_its_owner_unlinks_keeps_its_bit_until_the_run_is_released() {
+    on_the_backend(|| {
+        let state = State::new_listed(true);
+        let Start::Poll = state.start() else {
+            panic!("not aborted")
+        };
+        state.set_join_waker().unwrap();
+        assert_eq!(state.complete(true, true), Complete::WakeJoin);
+        assert_eq!(state.leave_join(), LeaveJoin::DropOutput);
+        assert_eq!(state.release_join(), Duty::Nothing);
+        assert_eq!(state.release_run(true), Duty::Dealloc);
+    });
+}
+
+#[test]
+fn who_is_joined_and_who_is_aborted_shows() {
+    on_the_backend(|| {
+        assert!(State::new(true).is_joined() && !State::new(false).is_joined());
+        let state = word(LISTED);
+        assert_eq!(state.abort(), Duty::Submit);
+        assert_eq!(bits(&state), LISTED | NOTIFIED | CANCELLED);
+        assert_eq!(state.abort(), Duty::Nothing);
+        assert_eq!(state.start(), Start::Cancel);
+    });
+}
+
+/// In a process of its own, where a word may take the last count that there is and no more.
+#[test]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+fn a_count_that_reaches_the_sign_bit_aborts() {
+    const CHILD: &str = "SELVEDGE_TEST_COUNT";
+    if let Ok(before) = std::env::var(CHILD) {
+        return word(before.parse().unwrap()).ref_inc();
+    }
+    let most = isize::MAX as usize;
+    for (before, lives) in [
+        (most - 1, true),
+        (most, true),
+        (most + 1, false),
+        (most + 2, false),
+    ] {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "state::tests::a_count_that_reaches_the_sign_bit_aborts",
+            ])
+            .env(CHILD, before.to_string())
+            .output()
+            .unwrap();
+        assert_eq!(child.status.success(), lives, "{before:#x}");
+    }
+}
+
 /// Atomics of a model live only in one.
 pub(super) fn on_the_backend(scenario: fn()) {
     #[cfg(any(selvedge_loom, selvedge_shuttle))]

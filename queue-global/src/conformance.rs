@@ -1,0 +1,226 @@
+//! Checks of somebody's [`Linked`]. Feature `conformance`, for tests.
+//!
+//! ```
+//! use queue_global::{Boxed, conformance::{Subject, Token, linked}};
+//!
+//! /// Somebody's nodes: here this crate's own.
+//! struct Nodes;
+//!
+//! impl Subject for Nodes {
+//!     type Node = Boxed<Token>;
+//!     fn node(token: Token) -> Box<Boxed<Token>> {
+//!         Box::new(Boxed::new(token))
+//!     }
+//!     fn token(node: Box<Boxed<Token>>) -> Token {
+//!         node.value
+//!     }
+//! }
+//!
+//! linked::<Nodes>();
+//! ```
+use crate::{DefaultLock, Injector, Linked, List};
+use alloc::vec::Vec;
+use core::ptr::{self, NonNull};
+use sync_shim::{
+    conformance::{Account, LIMIT, Order, check, explore},
+    sync::Arc,
+    thread,
+};
+
+pub use sync_shim::conformance::Token;
+
+/// Nodes to be checked.
+pub trait Subject: 'static {
+    /// Their type.
+    type Node: Linked<Handle: Send>;
+
+    /// A node that is in no list and holds the token.
+    fn node(token: Token) -> <Self::Node as Linked>::Handle;
+
+    /// The token again.
+    fn token(node: <Self::Node as Linked>::Handle) -> Token;
+}
+
+type Queue<S> = Injector<<S as Subject>::Node, DefaultLock>;
+
+/// Runs all checks: of the link, of lists and an injector of one thread, and then of two threads, under loom with up to three preemptions.
+///
+/// # Panics
+/// When one fails, in words that begin with its name; or when the checks don't end.
+pub fn linked<S: Subject>() {
+    let checks = [
+        check(
+            "a_handle_taken_apart_is_the_same_put_together",
+            a_handle_taken_apart_is_the_same_put_together::<S>,
+        ),
+        check(
+            "the_link_holds_what_was_written",
+            the_link_holds_what_was_written::<S>,
+        ),
+        check(
+            "lists_and_queues_keep_every_node",
+            lists_and_queues_keep_every_node::<S>,
+        ),
+        check("what_is_left_is_dropped", what_is_left_is_dropped::<S>),
+        check("threads_pass_nodes_on", threads_pass_nodes_on::<S>),
+    ];
+    explore(LIMIT, 3, checks);
+}
+
+fn nodes<S: Subject>(account: &Account, count: usize) -> List<S::Node> {
+    (0..count).map(|_| S::node(account.token())).collect()
+}
+
+/// A handle that is taken apart and put together again is the same one: same node, same content, in its place.
+///
+/// # Panics
+/// When it isn't.
+pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
+    let name = "a_handle_taken_apart_is_the_same_put_together";
+    let account = Account::new(name);
+    let all = [(); 3].map(|()| S::Node::into_ptr(S::node(account.token())));
+    let [one, two, three] = all;
+    assert!(
+        one != two && one != three && two != three,
+        "{name}: two nodes have one address"
+    );
+    let aligned = all.iter().all(|node| node.is_aligned());
+    assert!(aligned, "{name}: a node isn't aligned");
+    // In neither order of a queue or stack that somebody keeps aside.
+    for (node, number) in [(two, 1), (one, 0), (three, 2)] {
+        // SAFETY: taken apart above, and not put together since.
+        let handle = unsafe { S::Node::from_ptr(node) };
+        let again = S::Node::into_ptr(handle);
+        assert!(again == node, "{name}: the node is elsewhere");
+        // SAFETY: as above.
+        let handle = unsafe { S::Node::from_ptr(again) };
+        let came = account.settle(S::token(handle));
+        assert!(
+            came == number,
+            "{name}: token {came} is in the place of {number}"
+        );
+    }
+    account.assert_all_back();
+}
+
+/// The link is `None` at first, and then what was written last, bit for bit, each node's its own.
+///
+/// # Panics
+/// When it isn't.
+pub fn the_link_holds_what_was_written<S: Subject>() {
+    let name = "the_link_holds_what_was_written";
+    let account = Account::new(name);
+    let [one, two] = [(); 2].map(|()| S::Node::into_ptr(S::node(account.token())));
+    // SAFETY: taken apart above, so owned here.
+    let read = |node| unsafe { S::Node::next(node) };
+    // SAFETY: as above.
+    let write = |node, next| unsafe { S::Node::set_next(node, next) };
+    assert!(
+        read(one).is_none(),
+        "{name}: a new node's link is something"
+    );
+    let marks = (0..usize::BITS).map(|bit| 1 << bit).chain([usize::MAX, 3]);
+    let links = marks
+        .map(|mark| NonNull::new(ptr::without_provenance_mut(mark)))
+        .chain([Some(two), Some(one), None]);
+    for link in links {
+        write(two, Some(one));
+        write(one, link);
+        let got = read(one);
+        assert!(got == link, "{name}: {link:?} was written, {got:?} is read");
+        assert!(read(two) == Some(one), "{name}: two nodes have one link");
+    }
+    write(two, None);
+    for node in [one, two] {
+        // SAFETY: taken apart above.
+        account.settle(S::token(unsafe { S::Node::from_ptr(node) }));
+    }
+    account.assert_all_back();
+}
+
+/// What goes through a list and an injector, one by one and in batches, comes out in its order; again with the same nodes.
+///
+/// # Panics
+/// When it doesn't.
+pub fn lists_and_queues_keep_every_node<S: Subject>() {
+    let account = Account::new("lists_and_queues_keep_every_node");
+    let queue = Queue::<S>::new();
+    let mut list = nodes::<S>(&account, 3);
+    for handle in nodes::<S>(&account, 2) {
+        queue.requeue(handle);
+    }
+    // Round and round, so that what the last turn left in a link is met.
+    for _ in 0..3 {
+        while let Some(handle) = list.pop_front() {
+            queue.requeue(handle);
+        }
+        list = queue.pop_n(4);
+        list.append(&mut queue.pop_n(1));
+        queue.requeue_batch(list);
+        list = queue.pop_n(2);
+    }
+    list.append(&mut queue.pop_n(usize::MAX));
+    let came: Vec<_> = list
+        .into_iter()
+        .map(|node| account.settle(S::token(node)))
+        .collect();
+    account.assert_all_back();
+    // Each turn puts two behind the three others.
+    assert!(
+        came == [2, 3, 4, 0, 1],
+        "lists_and_queues_keep_every_node: order: {came:?} came"
+    );
+}
+
+/// Lists and injectors that go drop their nodes.
+///
+/// # Panics
+/// When they don't, or do so twice.
+pub fn what_is_left_is_dropped<S: Subject>() {
+    let account = Account::new("what_is_left_is_dropped");
+    drop(nodes::<S>(&account, 2));
+    let queue = Queue::<S>::new();
+    queue.requeue_batch(nodes::<S>(&account, 3));
+    queue.requeue(S::node(account.token()));
+    drop(queue.pop());
+    queue.requeue(S::node(account.token()));
+    drop(queue);
+    account.assert_none_left();
+}
+
+/// Nodes that one thread pushes and another pops, and both in turn, come out once.
+///
+/// # Panics
+/// When they don't.
+pub fn threads_pass_nodes_on<S: Subject>() {
+    let account = Account::new("threads_pass_nodes_on");
+    let queue = Arc::new(Queue::<S>::new());
+    let theirs = [account.token(), account.token()];
+    let other = {
+        let queue = queue.clone();
+        thread::spawn(move || {
+            for token in theirs {
+                queue.requeue(S::node(token));
+            }
+        })
+    };
+    let mut came = Vec::new();
+    let mut take = || {
+        let node = queue.pop()?;
+        came.push(account.settle(S::token(node)));
+        Some(())
+    };
+    take();
+    queue.requeue(S::node(account.token()));
+    take();
+    other.join().expect("a push doesn't panic");
+    while take().is_some() {}
+    account.assert_all_back();
+    came.retain(|number| *number < 2);
+    account.assert_order(Order::Fifo, &came);
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Each check fails for what it is there for, and says its name.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use super::{Order, Subject, Token, overflow};
+use crate::Overflow;
+use alloc::{collections::VecDeque, string::String};
+use std::{
+    mem,
+    panic::catch_unwind,
+    sync::{Mutex, PoisonError},
+};
+use sync_shim::conformance::bury;
+
+const SINGLE_IS_LOST: u8 = 0;
+const LAST_OF_A_BATCH_IS_LOST: u8 = 1;
+const BATCH_IS_TURNED_ROUND: u8 = 2;
+const ITEM_COMES_TWICE: u8 = 3;
+const DROP_LEAKS: u8 = 4;
+const DROP_DROPS_TWICE: u8 = 5;
+const RIGHT: u8 = 6;
+
+/// A locked queue with a fault.
+struct Faulty<const FAULT: u8>(Mutex<VecDeque<Token>>);
+
+impl<const FAULT: u8> Faulty<FAULT> {
+    fn with<R>(&self, f: impl FnOnce(&mut VecDeque<Token>) -> R) -> R {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The same token again.
+fn twin(token: &Token) -> Token {
+    // SAFETY: unsound on purpose; the kit forgets what comes twice.
+    unsafe { core::ptr::read(token) }
+}
+
+impl<const FAULT: u8> Overflow<Token> for Faulty<FAULT> {
+    fn push(&self, item: Token) {
+        self.with(|queue| {
+            if FAULT != SINGLE_IS_LOST || queue.is_empty() {
+                queue.push_back(item);
+            } else {
+                bury(item);
+            }
+        });
+    }
+
+    fn push_batch(&self, batch: impl ExactSizeIterator<Item = Token>) {
+        self.with(|queue| {
+            let keep =
+                batch.len() - usize::from(FAULT == LAST_OF_A_BATCH_IS_LOST && batch.len() > 0);
+            let mut batch: VecDeque<_> = batch.take(keep).collect();
+            if FAULT == BATCH_IS_TURNED_ROUND {
+                batch.make_contiguous().reverse();
+            }
+            queue.append(&mut batch);
+        });
+    }
+}
+
+impl<const FAULT: u8> Drop for Faulty<FAULT> {
+    fn drop(&mut self) {
+        let queue = self.with(mem::take);
+        match FAULT {
+            DROP_LEAKS => bury(queue),
+            DROP_DROPS_TWICE => {
+                if let Some(token) = queue.front() {
+                    drop(twin(token));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<const FAULT: u8> Subject for Faulty<FAULT> {
+    type Item = Token;
+    const ORDER: Order = Order::Fifo;
+
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    fn item(token: Token) -> Token {
+        token
+    }
+
+    fn token(item: Token) -> Token {
+        item
+    }
+
+    fn take(&self) -> Option<Token> {
+        self.with(|queue| {
+            let token = queue.pop_front()?;
+            if FAULT == ITEM_COMES_TWICE && token.number() == 1 {
+                queue.push_back(twin(&token));
+            }
+            Some(token)
+        })
+    }
+}
+
+fn said<const FAULT: u8>() -> String {
+    let panic = catch_unwind(overflow::<Faulty<FAULT>>).expect_err("the kit is content");
+    *panic.downcast::<String>().expect("a panic with words")
+}
+
+#[test]
+fn the_kit_is_content_with_a_queue_without_a_fault() {
+    overflow::<Faulty<RIGHT>>();
+}
+
+#[test]
+fn each_fault_is_found_and_named() {
+    for (said, name) in [
+        (
+            said::<SINGLE_IS_LOST>(),
+            "each_item_comes_out_once: lost: token 4 of 7 did not come out",
+        ),
+        (
+            said::<LAST_OF_A_BATCH_IS_LOST>(),
+            "each_item_comes_out_once: lost: token 3 of 7 was dropped",
+        ),
+        (
+            said::<BATCH_IS_TURNED_ROUND>(),
+            "each_item_comes_out_once: order",
+        ),
+        (
+            said::<ITEM_COMES_TWICE>(),
+            "each_item_comes_out_once: doubled: token 1 came out twice",
+        ),
+        (
+            said::<DROP_LEAKS>(),
+            "what_is_left_is_dropped: leaked: tokens [1, 2, 3, 4]",
+        ),
+        (
+            said::<DROP_DROPS_TWICE>(),
+            "what_is_left_is_dropped: doubled: token 1",
+        ),
+    ] {
+        assert!(said.starts_with(name), "{said:?}, not {name:?}");
+    }
+}

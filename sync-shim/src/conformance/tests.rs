@@ -1,0 +1,69 @@
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn said(f: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("no panic");
+    *panic.downcast::<String>().expect("a panic with words")
+}
+
+/// The same token again.
+fn twin(token: &Token) -> Token {
+    // SAFETY: the account outlives both, and is let go of by the first alone.
+    unsafe { std::ptr::read(token) }
+}
+
+#[test]
+fn an_account_is_content_with_tokens_that_come_back_once() {
+    let account = Account::new("check");
+    let [a, b] = [account.token(), account.token()];
+    assert_eq!([account.settle(b), account.settle(a)], [1, 0]);
+    account.assert_all_back();
+    account.assert_order(Order::Lifo, &[1, 0]);
+    account.assert_order(Order::Fifo, &[0, 1]);
+    account.assert_order(Order::Any, &[1, 0]);
+    drop(account.token());
+    account.assert_none_left();
+}
+
+#[test]
+fn what_is_wrong_with_a_token_is_said_by_the_name_of_the_check() {
+    let account = Account::new("check");
+    let [a, b, c, d] = [(); 4].map(|()| account.token());
+    assert_eq!(account.missing(), [0, 1, 2, 3]);
+    let [a2, b2] = [twin(&a), twin(&b)];
+    account.settle(a);
+    assert!(said(|| _ = account.settle(a2)).starts_with("check: doubled: token 0"));
+    drop(b);
+    account.settle(c);
+    let lost = said(|| account.assert_all_back());
+    assert!(
+        lost.starts_with("check: lost: token 1 of 4 was dropped"),
+        "{lost}"
+    );
+    let leaked = said(|| account.assert_none_left());
+    assert!(leaked.starts_with("check: leaked: tokens [3]"), "{leaked}");
+    assert!(said(|| _ = account.settle(b2)).starts_with("check: doubled: token 1"));
+    let other = Account::new("other");
+    assert!(said(|| _ = other.settle(d)).starts_with("other: a token of another"));
+    assert!(said(|| account.assert_order(Order::Fifo, &[1, 0])).starts_with("check: order"));
+    assert!(said(|| account.assert_order(Order::Lifo, &[0, 1])).starts_with("check: order"));
+}
+
+#[test]
+fn a_token_that_is_dropped_twice_says_so() {
+    let account = Account::new("check");
+    let token = account.token();
+    drop(twin(&token));
+    assert!(said(|| drop(token)).starts_with("check: doubled: token 0"));
+}
+
+#[test]
+fn a_check_that_waits_for_ever_is_given_up_and_named() {
+    let hangs = || loop {
+        std::thread::park();
+    };
+    let checks = [check("first", || ()), check("second", hangs)];
+    let said = said(|| explore(Duration::from_millis(50), 1, checks));
+    assert!(said.starts_with("second: hung"), "{said}");
+}

@@ -1,0 +1,437 @@
+//! Checks of somebody's [`Schedule`]. Feature `conformance`, for tests.
+//!
+//! ```
+//! use std::{collections::VecDeque, sync::{Arc, Mutex}};
+//! use task_header::{Notified, Schedule, WakeKind, conformance::{Order, Subject, schedule}};
+//!
+//! /// Somebody's queue; `None` once it is closed.
+//! #[derive(Clone)]
+//! struct Queue(Arc<Mutex<Option<VecDeque<Notified<Queue>>>>>);
+//!
+//! impl Schedule for Queue {
+//!     fn schedule(task: Notified<Self>, _why: WakeKind) {
+//!         let queue = task.scheduler().clone();
+//!         let mut refused = Some(task);
+//!         if let Some(tasks) = &mut *queue.0.lock().unwrap() {
+//!             tasks.extend(refused.take());
+//!         }
+//!         drop(refused); // Not under the lock: the future's drop is anybody's code.
+//!     }
+//! }
+//!
+//! impl Subject for Queue {
+//!     type Scheduler = Self;
+//!     const ORDER: Order = Order::Fifo;
+//!     fn new() -> Self {
+//!         Self(Arc::new(Mutex::new(Some(VecDeque::new()))))
+//!     }
+//!     fn scheduler(&self) -> Self {
+//!         self.clone()
+//!     }
+//!     fn next(&mut self) -> Option<Notified<Self>> {
+//!         self.0.lock().unwrap().as_mut()?.pop_front()
+//!     }
+//!     fn end(self) {
+//!         let left = self.0.lock().unwrap().take();
+//!         drop(left);
+//!     }
+//! }
+//!
+//! schedule::<Queue>();
+//! ```
+use crate::{JoinHandle, Notified, Ran, Schedule};
+use alloc::vec::Vec;
+use core::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+use std::sync::{Mutex, PoisonError};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    conformance::{Account, LIMIT, bury, check, explore},
+    sync::Arc,
+    thread,
+};
+
+pub use sync_shim::conformance::{Order, Token};
+
+/// A scheduler to be checked, with the worker that takes its tasks.
+pub trait Subject: Sized + 'static {
+    /// What tasks are spawned with.
+    type Scheduler: Schedule;
+    /// In which order tasks that are queued one after the other run.
+    const ORDER: Order;
+
+    /// A new one, without a task. The checking thread is its worker, and the only one.
+    fn new() -> Self;
+
+    /// For a task's spawn.
+    fn scheduler(&self) -> Self::Scheduler;
+
+    /// The task that the worker would run next. `None` only when nothing is queued.
+    fn next(&mut self) -> Option<Notified<Self::Scheduler>>;
+
+    /// Runs a task, and queues it again if it was woken in its poll. As a worker with a list of its tasks does this by
+    /// [`Owned::run`](crate::Owned::run), it may be replaced.
+    fn run(&mut self, task: Notified<Self::Scheduler>) {
+        if let Ran::Notified(again) = task.run() {
+            again.schedule();
+        }
+    }
+
+    /// Ends: what is queued, or in its list, is dropped, and what is scheduled from now on, too.
+    fn end(self);
+}
+
+/// Runs all checks: of one thread, and then of a wake from another, under loom with up to three preemptions.
+///
+/// # Panics
+/// When one fails, in words that begin with its name; or when the checks don't end.
+pub fn schedule<S: Subject>() {
+    let checks = [
+        check(
+            "a_task_is_queued_once_for_its_wakes",
+            a_task_is_queued_once_for_its_wakes::<S>,
+        ),
+        check(
+            "tasks_run_in_the_promised_order",
+            tasks_run_in_the_promised_order::<S>,
+        ),
+        check(
+            "a_wake_in_a_poll_is_not_lost",
+            a_wake_in_a_poll_is_not_lost::<S>,
+        ),
+        check(
+            "an_abort_and_the_last_waker_end_a_task",
+            an_abort_and_the_last_waker_end_a_task::<S>,
+        ),
+        check(
+            "what_is_queued_at_the_end_is_dropped",
+            what_is_queued_at_the_end_is_dropped::<S>,
+        ),
+        check(
+            "a_wake_after_the_end_leaks_nothing",
+            a_wake_after_the_end_leaks_nothing::<S>,
+        ),
+        check(
+            "a_wake_from_another_thread_is_not_lost",
+            a_wake_from_another_thread_is_not_lost::<S>,
+        ),
+    ];
+    explore(LIMIT, 3, checks);
+}
+
+/// What the checks know of a task. Not by the backend's lock: it is no step of a model.
+#[derive(Clone, Debug, Default)]
+struct Seen(std::sync::Arc<Mutex<(usize, Option<Waker>)>>);
+
+impl Seen {
+    fn with<R>(&self, f: impl FnOnce(&mut (usize, Option<Waker>)) -> R) -> R {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn polls(&self) -> usize {
+        self.with(|seen| seen.0)
+    }
+
+    fn waker(&self) -> Waker {
+        let waker = self.with(|seen| seen.1.clone());
+        waker.expect("a task that was polled")
+    }
+
+    /// So that the task's own waker keeps it alive no more.
+    fn forget(&self) {
+        drop(self.with(|seen| seen.1.take()));
+    }
+}
+
+/// A future that waits for ever, and in each poll keeps its waker and does something.
+struct Waits<F> {
+    seen: Seen,
+    does: F,
+    _token: Token,
+}
+
+impl<F: FnMut(&Waker) + Unpin> Future for Waits<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.seen.with(|seen| {
+            seen.0 += 1;
+            if !seen
+                .1
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
+                seen.1 = Some(cx.waker().clone());
+            }
+        });
+        (self.does)(cx.waker());
+        Poll::Pending
+    }
+}
+
+/// One check: a subject and its tasks.
+struct Check<S: Subject> {
+    name: &'static str,
+    account: Account,
+    subject: S,
+}
+
+impl<S: Subject> Check<S> {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            account: Account::new(name),
+            subject: S::new(),
+        }
+    }
+
+    /// A task that does something in each poll, queued.
+    fn spawn(&self, does: impl FnMut(&Waker) + Unpin + Send + 'static) -> (Seen, JoinHandle<()>) {
+        let seen = Seen::default();
+        let future = Waits {
+            seen: seen.clone(),
+            does,
+            _token: self.account.token(),
+        };
+        let (task, join) = crate::new(future, self.subject.scheduler());
+        task.schedule();
+        (seen, join)
+    }
+
+    /// A task that has been polled once and waits.
+    fn waiting(&mut self) -> (Seen, JoinHandle<()>) {
+        let (seen, join) = self.spawn(|_| ());
+        self.drain();
+        assert!(
+            seen.polls() == 1,
+            "{}: lost: a spawned task was polled {} times",
+            self.name,
+            seen.polls()
+        );
+        (seen, join)
+    }
+
+    /// Runs what is queued.
+    fn drain(&mut self) {
+        for _ in 0..10 {
+            let tasks = self.queued();
+            if tasks.is_empty() {
+                return;
+            }
+            tasks.into_iter().for_each(|task| self.subject.run(task));
+        }
+        panic!("{}: doubled: the queue has no end", self.name);
+    }
+
+    /// Takes what is queued, and hands it back in its order.
+    fn queued(&mut self) -> Vec<Notified<S::Scheduler>> {
+        let mut tasks: Vec<Notified<S::Scheduler>> = Vec::new();
+        while let Some(task) = self.subject.next() {
+            let twice = tasks.iter().any(|other| other.id() == task.id());
+            if twice {
+                // Two handles of one task, of which one at most is right.
+                bury((task, tasks));
+                panic!("{}: doubled: a task is queued twice", self.name);
+            }
+            tasks.push(task);
+        }
+        tasks
+    }
+}
+
+/// However often a task that waits is woken, it is queued once, and then again.
+///
+/// # Panics
+/// When it isn't.
+pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
+    let mut check = Check::<S>::new("a_task_is_queued_once_for_its_wakes");
+    let (seen, join) = check.waiting();
+    for round in 2..4 {
+        let waker = seen.waker();
+        waker.wake_by_ref();
+        waker.wake_by_ref();
+        waker.wake();
+        let tasks = check.queued();
+        assert!(
+            tasks.len() == 1 && tasks[0].id() == join.id(),
+            "{}: lost: after a wake {} tasks are queued",
+            check.name,
+            tasks.len()
+        );
+        tasks.into_iter().for_each(|task| check.subject.run(task));
+        assert!(
+            seen.polls() == round,
+            "{}: polled {} times, not {round}",
+            check.name,
+            seen.polls()
+        );
+    }
+    seen.forget();
+    drop(join);
+    check.subject.end();
+}
+
+/// Tasks that are woken one after the other are queued in the promised order, all of them.
+///
+/// # Panics
+/// When they aren't.
+pub fn tasks_run_in_the_promised_order<S: Subject>() {
+    let mut check = Check::<S>::new("tasks_run_in_the_promised_order");
+    let tasks: Vec<_> = (0..5).map(|_| check.waiting()).collect();
+    for (seen, _) in &tasks {
+        seen.waker().wake();
+    }
+    let place = |task: &Notified<_>| tasks.iter().position(|(_, join)| join.id() == task.id());
+    let queued = check.queued();
+    let came: Vec<_> = queued.iter().filter_map(place).collect();
+    drop(queued);
+    assert!(
+        came.len() == 5,
+        "{}: lost: of 5 tasks {came:?} came",
+        check.name
+    );
+    check.account.assert_order(S::ORDER, &came);
+    check.subject.end();
+    check.account.assert_none_left();
+}
+
+/// A task may wake another, and itself, in its poll: nothing of the scheduler is held then.
+///
+/// # Panics
+/// When a wake is lost. A scheduler that waits for itself hangs, which [`schedule`] notices.
+pub fn a_wake_in_a_poll_is_not_lost<S: Subject>() {
+    let mut check = Check::<S>::new("a_wake_in_a_poll_is_not_lost");
+    let (other, join) = check.waiting();
+    let woken = other.clone();
+    let mut first = true;
+    let (itself, also) = check.spawn(move |waker| {
+        if core::mem::take(&mut first) {
+            woken.waker().wake();
+            waker.wake_by_ref();
+        }
+    });
+    check.drain();
+    for (seen, whose) in [(&other, "another"), (&itself, "itself")] {
+        let polls = seen.polls();
+        assert!(
+            polls == 2,
+            "{}: lost: a task that was woken by {whose} was polled {polls} times",
+            check.name
+        );
+        seen.forget();
+    }
+    drop((join, also));
+    check.subject.end();
+}
+
+/// A task that is aborted, and one that nobody can wake any more, are dropped when they come round, or at once.
+///
+/// # Panics
+/// When they aren't.
+pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
+    let mut check = Check::<S>::new("an_abort_and_the_last_waker_end_a_task");
+    let (seen, join) = check.waiting();
+    join.abort();
+    check.drain();
+    assert!(
+        join.is_finished(),
+        "{}: lost: an aborted task has not ended",
+        check.name
+    );
+    drop((seen, join));
+    check.account.assert_none_left();
+    let (seen, join) = check.waiting();
+    drop(join);
+    seen.forget();
+    check.drain();
+    check.subject.end();
+    check.account.assert_none_left();
+}
+
+/// What is queued when the scheduler ends is dropped, and its handles say so.
+///
+/// # Panics
+/// When it isn't.
+pub fn what_is_queued_at_the_end_is_dropped<S: Subject>() {
+    let mut check = Check::<S>::new("what_is_queued_at_the_end_is_dropped");
+    let (seen, woken) = check.waiting();
+    seen.waker().wake();
+    let (_, new) = check.spawn(|_| ());
+    check.subject.end();
+    for (join, which) in [(woken, "woken"), (new, "new")] {
+        assert!(
+            join.is_finished(),
+            "{}: leaked: a {which} task that was queued has not ended",
+            check.name
+        );
+    }
+    check.account.assert_none_left();
+}
+
+/// A waker that outlives the scheduler may be woken and dropped: the task ends, if it hadn't before.
+///
+/// # Panics
+/// When it is left for ever.
+pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
+    let mut check = Check::<S>::new("a_wake_after_the_end_leaks_nothing");
+    let (seen, join) = check.waiting();
+    let (other, also) = check.waiting();
+    check.subject.end();
+    seen.waker().wake();
+    seen.forget();
+    other.forget();
+    drop((join, also));
+    check.account.assert_none_left();
+}
+
+/// Another thread wakes a task while the worker runs it: it is polled once more after the wake.
+///
+/// # Panics
+/// When it isn't.
+pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
+    let mut check = Check::<S>::new("a_wake_from_another_thread_is_not_lost");
+    // What the task is to see, at the latest in its last poll.
+    let message = Arc::new(AtomicUsize::new(0));
+    let saw = std::sync::Arc::new(Mutex::new(0));
+    let (sent, received, note) = (message.clone(), message, saw.clone());
+    let (seen, join) = check.spawn(move |_| {
+        *note.lock().unwrap_or_else(PoisonError::into_inner) = received.load(Relaxed);
+    });
+    check.drain();
+    let (also, other) = check.waiting();
+    let joins = (join, other);
+    let waker = seen.waker();
+    let other = thread::spawn(move || {
+        sent.store(1, Relaxed);
+        waker.wake();
+    });
+    also.waker().wake();
+    check.drain();
+    other.join().expect("a wake doesn't panic");
+    check.drain();
+    let polls = (seen.polls(), also.polls());
+    // Before anything is found wrong: a model's atomics are not to be touched by what a panic drops.
+    seen.forget();
+    also.forget();
+    drop(joins);
+    check.subject.end();
+    assert!(
+        polls == (2, 2),
+        "{}: lost: two tasks that were woken once were polled {polls:?} times",
+        check.name
+    );
+    let saw = *saw.lock().unwrap_or_else(PoisonError::into_inner);
+    assert!(
+        saw == 1,
+        "{}: lost: a poll doesn't see what came before its wake",
+        check.name
+    );
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Each check fails for what it is there for, and says its name.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use super::{Order, Subject, schedule};
+use crate::{Notified, Ran, Schedule, WakeKind};
+use alloc::{collections::VecDeque, string::String, sync::Arc};
+use std::{
+    panic::catch_unwind,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
+};
+use sync_shim::conformance::bury;
+
+const RIGHT: u8 = 0;
+const DROPS: u8 = 1;
+const QUEUES_TWICE: u8 = 2;
+const LAST_IN_FIRST_OUT: u8 = 3;
+const REFUSES_IN_A_POLL: u8 = 4;
+const DROPS_WHAT_WAKES_ITSELF: u8 = 5;
+const KEEPS_THE_ABORTED: u8 = 6;
+const KEEPS_THE_ORPHANED: u8 = 7;
+const ENDS_WITHOUT_A_DROP: u8 = 8;
+const TAKES_WHAT_COMES_LATE: u8 = 9;
+const KEEPS_WHAT_COMES_FROM_ELSEWHERE: u8 = 10;
+
+/// A locked queue with a fault, and its worker.
+struct Faulty<const FAULT: u8>(Arc<Mutex<State<FAULT>>>);
+
+struct State<const FAULT: u8> {
+    tasks: VecDeque<Notified<Faulty<FAULT>>>,
+    owner: ThreadId,
+    polls: bool,
+    closed: bool,
+}
+
+impl<const FAULT: u8> Faulty<FAULT> {
+    fn lock(&self) -> MutexGuard<'_, State<FAULT>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<const FAULT: u8> Schedule for Faulty<FAULT> {
+    fn schedule(task: Notified<Self>, why: WakeKind) {
+        let queue = Self(task.scheduler().0.clone());
+        let mut state = queue.lock();
+        let elsewhere = thread::current().id() != state.owner;
+        let keeps = match FAULT {
+            KEEPS_THE_ABORTED => why == WakeKind::Abort,
+            KEEPS_THE_ORPHANED => why == WakeKind::Orphan,
+            KEEPS_WHAT_COMES_FROM_ELSEWHERE => elsewhere,
+            _ => false,
+        };
+        if keeps {
+            return bury(task);
+        }
+        let refuses = match FAULT {
+            DROPS => true,
+            REFUSES_IN_A_POLL => state.polls,
+            TAKES_WHAT_COMES_LATE => false,
+            _ => state.closed,
+        };
+        if refuses {
+            drop(state);
+            return drop(task);
+        }
+        if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
+            // SAFETY: unsound on purpose; the kit looks for twins before it runs anything.
+            let twin = unsafe { core::ptr::read(&raw const state.tasks[0]) };
+            state.tasks.push_back(twin);
+        }
+        state.tasks.push_back(task);
+    }
+}
+
+impl<const FAULT: u8> Subject for Faulty<FAULT> {
+    type Scheduler = Self;
+    const ORDER: Order = Order::Fifo;
+
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            tasks: VecDeque::new(),
+            owner: thread::current().id(),
+            polls: false,
+            closed: false,
+        })))
+    }
+
+    fn scheduler(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    fn next(&mut self) -> Option<Notified<Self>> {
+        let mut state = self.lock();
+        match FAULT {
+            LAST_IN_FIRST_OUT => state.tasks.pop_back(),
+            _ => state.tasks.pop_front(),
+        }
+    }
+
+    fn run(&mut self, task: Notified<Self>) {
+        self.lock().polls = true;
+        let ran = task.run();
+        self.lock().polls = false;
+        if let Ran::Notified(again) = ran {
+            match FAULT {
+                DROPS_WHAT_WAKES_ITSELF => drop(again),
+                _ => again.schedule(),
+            }
+        }
+    }
+
+    fn end(self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let left = core::mem::take(&mut state.tasks);
+        drop(state);
+        match FAULT {
+            ENDS_WITHOUT_A_DROP => bury(left),
+            _ => drop(left),
+        }
+        if FAULT == TAKES_WHAT_COMES_LATE {
+            bury(self);
+        }
+    }
+}
+
+fn said<const FAULT: u8>() -> String {
+    let panic = catch_unwind(schedule::<Faulty<FAULT>>).expect_err("the kit is content");
+    *panic.downcast::<String>().expect("a panic with words")
+}
+
+#[test]
+fn the_kit_is_content_with_a_queue_without_a_fault() {
+    schedule::<Faulty<RIGHT>>();
+}
+
+#[test]
+fn each_fault_is_found_and_named() {
+    for (said, check, what) in [
+        (
+            said::<DROPS>(),
+            "a_task_is_queued_once_for_its_wakes: ",
+            "lost",
+        ),
+        (
+            said::<QUEUES_TWICE>(),
+            "tasks_run_in_the_promised_order: ",
+            "doubled",
+        ),
+        (
+            said::<LAST_IN_FIRST_OUT>(),
+            "tasks_run_in_the_promised_order: ",
+            "order",
+        ),
+        (
+            said::<REFUSES_IN_A_POLL>(),
+            "a_wake_in_a_poll_is_not_lost: ",
+            "lost: a task that was woken by another",
+        ),
+        (
+            said::<DROPS_WHAT_WAKES_ITSELF>(),
+            "a_wake_in_a_poll_is_not_lost: ",
+            "lost: a task that was woken by itself",
+        ),
+        (
+            said::<KEEPS_THE_ABORTED>(),
+            "an_abort_and_the_last_waker_end_a_task: ",
+            "lost",
+        ),
+        (
+            said::<KEEPS_THE_ORPHANED>(),
+            "an_abort_and_the_last_waker_end_a_task: ",
+            "leaked",
+        ),
+        (
+            said::<ENDS_WITHOUT_A_DROP>(),
+            "what_is_queued_at_the_end_is_dropped: ",
+            "leaked: a woken task",
+        ),
+        (
+            said::<TAKES_WHAT_COMES_LATE>(),
+            "a_wake_after_the_end_leaks_nothing: ",
+            "leaked",
+        ),
+        (
+            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE>(),
+            "a_wake_from_another_thread_is_not_lost: ",
+            "lost: two tasks",
+        ),
+    ] {
+        assert!(
+            said.starts_with(check) && said.contains(what),
+            "{said:?}, not {check}{what}"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Each check fails for what it is there for, and says its name.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use super::park_within;
+use crate::park::{Park, ThreadPark, Unpark};
+use alloc::{string::String, sync::Arc};
+use core::time::Duration;
+use std::{
+    panic::catch_unwind,
+    sync::{Condvar, Mutex},
+};
+
+const RIGHT: u8 = 0;
+const FORGETS_A_TOKEN_THAT_COMES_FIRST: u8 = 1;
+const KNOWS_NO_TIME: u8 = 2;
+const PANICS_WITHOUT_A_PARKER: u8 = 3;
+
+/// A parker with a fault.
+struct Faulty<const FAULT: u8>(Arc<(Mutex<bool>, Condvar)>);
+
+#[derive(Clone)]
+struct Waker<const FAULT: u8>(std::sync::Weak<(Mutex<bool>, Condvar)>);
+
+impl<const FAULT: u8> Faulty<FAULT> {
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn wait(&self, limit: Option<Duration>) {
+        let mut token = self.0.0.lock().unwrap();
+        if FAULT == FORGETS_A_TOKEN_THAT_COMES_FIRST {
+            *token = false;
+        }
+        while !*token {
+            token = match limit {
+                Some(limit) if FAULT != KNOWS_NO_TIME => {
+                    let (token, ended) = self.0.1.wait_timeout(token, limit).unwrap();
+                    if ended.timed_out() {
+                        return;
+                    }
+                    token
+                }
+                _ => self.0.1.wait(token).unwrap(),
+            };
+        }
+        *token = false;
+    }
+}
+
+impl<const FAULT: u8> Park for Faulty<FAULT> {
+    type Unpark = Waker<FAULT>;
+
+    fn park(&mut self) {
+        self.wait(None);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.wait(Some(limit));
+    }
+
+    fn unparker(&self) -> Waker<FAULT> {
+        Waker(Arc::downgrade(&self.0))
+    }
+}
+
+impl<const FAULT: u8> Unpark for Waker<FAULT> {
+    fn unpark(&self) {
+        let Some(inner) = self.0.upgrade() else {
+            assert!(FAULT != PANICS_WITHOUT_A_PARKER, "no parker");
+            return;
+        };
+        *inner.0.lock().unwrap() = true;
+        inner.1.notify_one();
+    }
+}
+
+fn said<const FAULT: u8>() -> String {
+    let kit = || park_within(Duration::from_millis(500), Faulty::<FAULT>::new);
+    let panic = catch_unwind(kit).expect_err("the kit is content");
+    match panic.downcast::<String>() {
+        Ok(said) => *said,
+        Err(panic) => String::from(*panic.downcast::<&str>().expect("a panic with words")),
+    }
+}
+
+#[test]
+fn the_kit_is_content_with_a_parker_without_a_fault() {
+    park_within(Duration::from_secs(60), Faulty::<RIGHT>::new);
+    park_within(Duration::from_secs(60), ThreadPark::new);
+}
+
+#[test]
+fn each_fault_is_found_and_named() {
+    let said = [
+        said::<FORGETS_A_TOKEN_THAT_COMES_FIRST>(),
+        said::<KNOWS_NO_TIME>(),
+        said::<PANICS_WITHOUT_A_PARKER>(),
+    ];
+    assert!(
+        said[0].starts_with("an_unpark_before_a_park_ends_it: hung"),
+        "{said:?}"
+    );
+    assert!(
+        said[1].starts_with("a_park_ends_with_its_time: hung"),
+        "{said:?}"
+    );
+    assert!(said[2].starts_with("no parker"), "{said:?}");
+}

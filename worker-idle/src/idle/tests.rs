@@ -1,0 +1,110 @@
+//! One thread's view; `models.rs` has pushers and sleepers against each other.
+use super::*;
+
+fn sleepers(workers: usize, sleepers: &[usize]) -> Idle {
+    let idle = Idle::new(workers);
+    for &worker in sleepers {
+        idle.sleep(worker, false);
+    }
+    idle
+}
+
+/// Each is woken, searches and stops, so that the next can be.
+fn wakes(idle: &Idle) -> alloc::vec::Vec<usize> {
+    core::iter::from_fn(|| {
+        let woken = idle.notify()?;
+        assert!(idle.was_notified(woken));
+        assert!(idle.stop_searching());
+        Some(woken)
+    })
+    .collect()
+}
+
+#[test]
+fn sleepers_of_several_masks_are_woken_each_once() {
+    let idle = sleepers(130, &[129, 3, 64, 0]);
+    assert!(!idle.was_notified(129) && idle.was_notified(128));
+    assert_eq!(wakes(&idle), [0, 3, 64, 129]);
+    assert_eq!(idle.counts(), (0, 0));
+}
+
+#[test]
+fn the_watcher_is_the_last_of_its_mask() {
+    let idle = sleepers(130, &[0, 2, 5]);
+    assert!(idle.try_watch(0));
+    assert_eq!(wakes(&idle), [2, 5, 0]);
+    let idle = sleepers(130, &[2, 65, 66]);
+    assert!(idle.try_watch(65));
+    assert_eq!(wakes(&idle), [2, 66, 65]);
+    // That of another mask stands in nobody's way.
+    let idle = sleepers(130, &[1, 3]);
+    assert!(idle.try_watch(65));
+    assert_eq!(wakes(&idle), [1, 3]);
+    let idle = sleepers(130, &[65, 66]);
+    assert!(idle.try_watch(1));
+    assert_eq!(wakes(&idle), [65, 66]);
+}
+
+#[test]
+fn there_is_one_watcher_at_a_time() {
+    let idle = Idle::new(2);
+    assert!(!idle.is_watched());
+    assert!(idle.try_watch(1) && idle.is_watched() && !idle.try_watch(0));
+    idle.leave_watch();
+    assert!(!idle.is_watched() && idle.try_watch(0));
+}
+
+#[test]
+fn a_pusher_leaves_the_others_asleep_while_one_searches() {
+    let idle = sleepers(4, &[1, 2]);
+    assert_eq!(idle.notify(), Some(1));
+    assert_eq!(idle.counts(), (1, 1));
+    assert_eq!(idle.notify(), None);
+    assert!(idle.stop_searching());
+    assert_eq!(idle.notify(), Some(2));
+}
+
+#[test]
+fn half_of_the_workers_search_at_most_and_the_last_one_hears_that_it_is() {
+    let idle = Idle::new(4);
+    assert!(idle.try_search() && idle.try_search() && !idle.try_search());
+    assert!(!idle.stop_searching());
+    assert!(idle.stop_searching());
+}
+
+#[test]
+fn a_searcher_that_sleeps_searches_no_more() {
+    let idle = Idle::new(4);
+    assert!(idle.try_search() && idle.try_search());
+    idle.sleep(0, true);
+    assert_eq!(idle.counts(), (1, 1));
+    idle.sleep(1, true);
+    assert_eq!(idle.counts(), (0, 2));
+}
+
+#[test]
+fn a_sleeper_takes_itself_back_or_was_chosen() {
+    let idle = sleepers(130, &[70, 71]);
+    assert_eq!(idle.wake_self(71), Woken::BySelf);
+    assert_eq!(idle.counts(), (1, 1));
+    assert!(idle.stop_searching());
+    assert_eq!(idle.notify(), Some(70));
+    assert_eq!(idle.wake_self(70), Woken::ByNotifier);
+    assert_eq!(idle.counts(), (1, 0));
+    assert_eq!(
+        alloc::format!("{idle:?}"),
+        "Idle { searching: 1, sleeping: 0 }"
+    );
+}
+
+/// A notifier that has reserved a sleeper but not yet taken its bit, and takes this one's then.
+#[test]
+fn a_reservation_that_is_not_needed_goes_back() {
+    let idle = sleepers(2, &[0]);
+    // Another sleeper's count, whose bit was taken meanwhile.
+    idle.counts.fetch_add(SLEEPING, Relaxed);
+    let (mask, bit) = idle.mask(0);
+    mask.fetch_and(!bit, Relaxed);
+    assert_eq!(idle.wake_self(0), Woken::ByNotifier);
+    assert_eq!(idle.counts(), (0, 2));
+}
