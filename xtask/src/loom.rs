@@ -136,6 +136,7 @@ pub(crate) struct Outcome {
 /// Runs what the options name; false when a model failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
+    workspace::writable(options.json.as_deref())?;
     let models = find(options)?;
     if options.list {
         return Ok(print(

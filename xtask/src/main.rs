@@ -2,6 +2,14 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+/// `println!`, but a reader that has gone is no failure.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod bench;
 mod instructions;
 mod loom;

@@ -177,12 +177,20 @@ impl Options {
 
 /// Runs the mutants; false when one survives, or the list names what is gone or needs no reason.
 pub(crate) fn run(options: &Options) -> Result<bool> {
+    workspace::writable(options.json.as_deref())?;
     let results = results(options)?;
+    ensure!(
+        options.site.is_none() || !results.rows.is_empty(),
+        "no mutant's site has that in its key; --list shows all"
+    );
     if options.list {
         for row in &results.rows {
-            println!(
+            say!(
                 "{} {} {} -> {}",
-                row.site, row.operation, row.ordering, row.mutant
+                row.site,
+                row.operation,
+                row.ordering,
+                row.mutant
             );
         }
         return Ok(true);
@@ -436,7 +444,7 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
     let sites = width(|row| row.site.len());
     let operations = width(|row| row.operation.len());
     for row in rows {
-        println!(
+        say!(
             "{:sites$}  {:operations$}  {:7}  {:8}  {:5.1} s  {}",
             row.site,
             row.operation,
@@ -447,19 +455,20 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
         );
     }
     for what in unreached {
-        println!("not a choice: {what}");
+        say!("not a choice: {what}");
     }
     for what in stale {
-        println!("STALE: orderings.toml {what}, which is gone");
+        say!("STALE: orderings.toml {what}, which is gone");
     }
     let needless = rows
         .iter()
         .filter(|row| row.is_killed() && row.reason.is_some());
     let needless = needless
         .inspect(|row| {
-            println!(
+            say!(
                 "NEEDLESS: orderings.toml justifies {} {}",
-                row.site, row.mutant
+                row.site,
+                row.mutant
             )
         })
         .count();
@@ -468,9 +477,9 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
     let survived = rows.iter().filter(|row| row.survived()).count();
     let justified = rows.len() - killed - survived;
     if by_limit > 0 {
-        println!("{by_limit} of the killed by the limit");
+        say!("{by_limit} of the killed by the limit");
     }
-    println!(
+    say!(
         "{} mutants, {killed} killed, {justified} justified, {survived} survived",
         rows.len()
     );

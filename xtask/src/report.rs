@@ -70,10 +70,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let failed = models.iter().filter(|model| !model.status.passes());
     let survived = mutants.iter().filter(|row| row.survived());
     for model in failed.clone() {
-        println!("FAILED: {} {}", model.package, model.model);
+        say!("FAILED: {} {}", model.package, model.model);
     }
     for row in survived.clone() {
-        println!("SURVIVED: {} {}", row.site, row.mutant);
+        say!("SURVIVED: {} {}", row.site, row.mutant);
     }
     Ok(failed.count() == 0 && survived.count() == 0)
 }
@@ -98,7 +98,7 @@ pub(crate) fn is_current() -> Result<bool> {
     let names = |rows: &[Row]| listed(rows.iter().map(Row::name).collect());
     let mutants = compare("mutant", &names(&known), &names(&there));
     if !models || !mutants {
-        println!("docs/verification.md is out of date: `cargo xtask report` runs what is new");
+        say!("docs/verification.md is out of date: `cargo xtask report` runs what is new");
     }
     Ok(models && mutants)
 }
@@ -109,10 +109,10 @@ fn compare(
     there: &BTreeSet<(String, String)>,
 ) -> bool {
     for (a, b) in there.difference(listed) {
-        println!("not listed: {what} {a} {b}");
+        say!("not listed: {what} {a} {b}");
     }
     for (a, b) in listed.difference(there) {
-        println!("gone: {what} {a} {b}");
+        say!("gone: {what} {a} {b}");
     }
     listed == there
 }
@@ -169,7 +169,7 @@ fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
         let changed: BTreeSet<_> = changed.map(|(_, row)| row.function().to_owned()).collect();
         let mut rows = Vec::new();
         if !changed.is_empty() {
-            println!("mutants of {package}, {} functions", changed.len());
+            say!("mutants of {package}, {} functions", changed.len());
             let some = orderings::Options::of(vec![package.clone()], false).only(changed);
             rows = orderings::results(&some)?.rows;
         }

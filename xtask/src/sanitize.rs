@@ -202,6 +202,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             return Err(missing.into());
         }
     }
+    workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
         .iter()
@@ -222,7 +223,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let begun = Instant::now();
         let passed = check(tool, &root, &chosen)?;
         let word = if passed { "0 reports" } else { "FAILED" };
-        println!(
+        say!(
             "sanitize {}: {word}, {:.0} s",
             tool.name(),
             begun.elapsed().as_secs_f64()
@@ -244,7 +245,7 @@ fn check(tool: Tool, root: &Path, packages: &[&workspace::Package]) -> Result<bo
     fs::create_dir_all(&target).with_context(|| format!("making {}", target.display()))?;
     if tool == Tool::Thread {
         fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
-        println!("sanitize thread: suppressed are\n{THREAD_SUPPRESSIONS}");
+        say!("sanitize thread: suppressed are\n{THREAD_SUPPRESSIONS}");
     }
     probe(tool, root)?;
     // The executor's own is not among the parts, and too slow there.
@@ -267,13 +268,13 @@ fn check(tool: Tool, root: &Path, packages: &[&workspace::Package]) -> Result<bo
         succeeds(&mut test)
     };
     if tool != Tool::Thread {
-        println!(
+        say!(
             "sanitize {}: left out, as it leaks on purpose: {LEAKS}",
             tool.name()
         );
         return test(&["--lib", "--tests", "--", "--skip", LEAKS]);
     }
-    println!("sanitize thread: left out, as it rests on a library's fences: {NOT_UNDER_THREAD}\n");
+    say!("sanitize thread: left out, as it rests on a library's fences: {NOT_UNDER_THREAD}\n");
     let models = test(&["--lib", "--", "--test-threads=1", "models::"])?;
     let threaded = packages.iter().any(|package| package.has_test("threads"));
     let skipped = ["--", "--test-threads=1", "--skip", NOT_UNDER_THREAD];
@@ -310,7 +311,7 @@ fn probe(tool: Tool, root: &Path) -> Result<()> {
             "{} does not see a {what}, so its silence means nothing:\n{said}",
             tool.name()
         );
-        println!("sanitize {}: sees a {what}", tool.name());
+        say!("sanitize {}: sees a {what}", tool.name());
     }
     Ok(())
 }

@@ -61,6 +61,7 @@ pub(crate) struct Row {
 /// Runs them; false when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
+    workspace::writable(options.json.as_deref())?;
     let mut models = find(options)?;
     let here = models.iter().map(is_here).collect::<Result<Vec<_>>>()?;
     let mut here = here.into_iter();
@@ -77,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         now.as_secs()
     });
-    println!("seed {seed}");
+    say!("seed {seed}");
     let queue = Mutex::new(VecDeque::from(models));
     let results = Mutex::new((BTreeMap::<String, Row>::new(), 0));
     let begun = Instant::now();
@@ -97,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             let mut results = results.lock().expect("no job panics");
             if !outcome.status.passes() {
                 results.1 += 1;
-                println!("{} {}: FAILED\n{said}", model.package, model.name);
+                say!("{} {}: FAILED\n{said}", model.package, model.name);
             }
             let row = results.0.entry(name).or_default();
             row.models += 1;
@@ -114,12 +115,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     let (rows, failed) = results.into_inner()?;
     for (name, row) in &rows {
-        println!(
+        say!(
             "{name:30}  {:3} models  {:>9} schedules  {:>7.1} s",
-            row.models, row.schedules, row.seconds
+            row.models,
+            row.schedules,
+            row.seconds
         );
     }
-    println!(
+    say!(
         "{} schedules, {:.0} s, {failed} failed",
         rows.values().map(|row| row.schedules).sum::<u64>(),
         begun.elapsed().as_secs_f64()
@@ -159,7 +162,12 @@ fn find(options: &Options) -> Result<Vec<Model>> {
     for name in &options.crates {
         ensure!(
             modelled.iter().any(|package| package.name == *name),
-            "no crate {name} with models"
+            "no crate {name} with models; there are {}",
+            modelled
+                .iter()
+                .map(|package| package.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
         );
     }
     let mut models = Vec::new();

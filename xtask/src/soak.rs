@@ -49,6 +49,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         options.minutes >= 0.0 && options.minutes.is_finite(),
         "minutes are a number from 0 on"
     );
+    ensure!(options.items > 0, "--items is at least 1");
+    workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
     let soaked: Vec<_> = packages
         .into_iter()
@@ -84,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         now.as_secs()
     });
-    let begun = Instant::now();
+    let mut ran = Duration::ZERO;
     let limit = Duration::from_secs_f64(options.minutes * 60.0);
     let mut done = Done {
         seed: first,
@@ -95,14 +97,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     for round in 0.. {
         let seed = first.wrapping_add(round);
         for test in &tests {
-            let from = Instant::now();
             let mut command = Command::new(&test.binary);
             command
                 .args(["--exact", &test.name, "--quiet"])
                 .env("SELVEDGE_ITEMS", options.items.to_string())
                 .env("SELVEDGE_SEED", seed.to_string())
                 .stdout(std::process::Stdio::null());
-            let (status, memory) = watch(&mut command)?;
+            let (status, memory, time) = watch(&mut command)?;
+            ran += time;
             let grew = grows(&memory);
             let last = memory.last().copied().unwrap_or(0);
             let word = match (status.success(), grew) {
@@ -110,27 +112,28 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
                 (true, true) => "FAILED: its memory grew",
                 (true, false) => "ok",
             };
-            println!(
+            say!(
                 "soak: seed {seed}, {} {}: {:.0} s, {last} KiB, {word}",
                 test.package,
                 test.name,
-                from.elapsed().as_secs_f64()
+                time.as_secs_f64()
             );
             if !status.success() || grew {
-                println!("memory in KiB: {memory:?}");
+                say!("memory in KiB: {memory:?}");
                 return Ok(false);
             }
             done.items += options.items;
             done.memory = (done.memory.0.min(last), done.memory.1.max(last));
         }
-        if begun.elapsed() >= limit {
+        if ran >= limit {
             break;
         }
     }
-    done.minutes = begun.elapsed().as_secs_f64() / 60.0;
-    println!(
+    done.minutes = ran.as_secs_f64() / 60.0;
+    say!(
         "soak: {} items in {:.1} minutes, first seed {first}",
-        done.items, done.minutes
+        done.items,
+        done.minutes
     );
     if let Some(file) = &options.json {
         let json = serde_json::to_string_pretty(&done)?;
@@ -139,14 +142,16 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs it, and gives what it held in KiB, sampled, where the system tells.
-fn watch(command: &mut Command) -> Result<(ExitStatus, Vec<u64>)> {
+/// Runs it, and gives what it held in KiB, sampled, where the system tells; and for how long it ran, without the time in which it was stopped, as this was.
+fn watch(command: &mut Command) -> Result<(ExitStatus, Vec<u64>, Duration)> {
     let mut child = command.spawn().context("starting a test")?;
     let file = format!("/proc/{}/status", child.id());
-    let mut samples = Vec::new();
+    let (mut samples, mut ran, mut last) = (Vec::new(), Duration::ZERO, Instant::now());
     loop {
+        ran += last.elapsed().min(Duration::from_secs(1));
+        last = Instant::now();
         if let Some(status) = child.try_wait()? {
-            return Ok((status, samples));
+            return Ok((status, samples, ran));
         }
         samples.extend(fs::read_to_string(&file).ok().as_deref().and_then(resident));
         thread::sleep(Duration::from_millis(100));

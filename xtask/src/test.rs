@@ -94,14 +94,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         (options.only.is_empty() || named(&options.only)) && !named(&options.skip)
     });
     for step in chosen {
-        println!("== {}: {}", step.name, step.what);
+        say!("== {}: {}", step.name, step.what);
         if options.list {
             continue;
         }
         let begun = Instant::now();
         let passed = (step.run)()?;
         let word = if passed { "ok" } else { "FAILED" };
-        println!(
+        say!(
             "== {}: {word}, {:.0} s\n",
             step.name,
             begun.elapsed().as_secs_f64()
@@ -164,7 +164,7 @@ fn clippy() -> Result<bool> {
 fn deny() -> Result<bool> {
     let installed = cargo().args(["deny", "--version"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {
-        println!("cargo-deny is not installed: skipped");
+        say!("cargo-deny is not installed: skipped");
         return Ok(true);
     }
     succeeds(cargo().args(["deny", "check", "licenses", "bans", "sources"]))

@@ -3,6 +3,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -93,6 +94,15 @@ pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> 
     ensure!(output.status.success(), "cargo metadata failed");
     let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
     Ok((metadata.packages, metadata.workspace_root))
+}
+
+/// Asks at once whether results can be written there, not when they are there.
+pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
+    if let Some(file) = file {
+        let opened = fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
 }
 
 /// The cargo that runs this, free of what it set for this process.
