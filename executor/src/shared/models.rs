@@ -1,9 +1,13 @@
 //! The end of a runtime, beside what reaches its queues late. Its worker is driven, so that the models are of two threads.
 use super::Scheduler;
-use crate::{Builder, Runtime, Tick, Worker, park::ThreadPark};
+use crate::{
+    Builder, Runtime, Tick, Worker,
+    park::{Park, ThreadPark, Unpark},
+};
 use std::{
     future::poll_fn,
     task::{Poll, Waker},
+    time::Duration,
 };
 use sync_shim::{
     Model,
@@ -127,4 +131,81 @@ fn a_push_beside_the_close() {
     closer.join().unwrap();
     assert!(!ended || shared.injector.is_empty());
     while worker.tick() != Tick::Ended {}
+}
+
+/// Plays a scene while its worker sleeps.
+struct Scene {
+    unparks: Arc<AtomicUsize>,
+    play: Option<Box<dyn FnOnce() + Send>>,
+}
+
+#[derive(Clone)]
+struct Unparks(Arc<AtomicUsize>);
+
+impl Unpark for Unparks {
+    fn unpark(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Park for Scene {
+    type Unpark = Unparks;
+
+    fn park(&mut self) {
+        if let Some(play) = self.play.take() {
+            play();
+        }
+    }
+
+    fn park_timeout(&mut self, _: Duration) {
+        self.park();
+    }
+
+    fn unparker(&self) -> Unparks {
+        Unparks(self.unparks.clone())
+    }
+}
+
+/// Two workers sleep. One is woken for a task, and while it is still on its way, a thread pushes another. The first task keeps its worker:
+/// the other one is woken by then, by the thread or by the worker that leaves its search.
+///
+/// Bites: leave a search without a look whether there is more.
+#[test]
+fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
+    Model::new().branches(20_000).check(|| {
+        let parks = [(); 2].map(|()| Scene {
+            unparks: Arc::new(AtomicUsize::new(0)),
+            play: None,
+        });
+        let unparks = parks[1].unparks.clone();
+        let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
+        let [mut searcher, mut sleeper] = <[_; 2]>::try_from(workers).unwrap();
+        let handle = runtime.handle().clone();
+        let shared = handle.shared().clone();
+        let back = Arc::new(Mutex::new(None));
+        let give = back.clone();
+        let left = Arc::new(Mutex::new(None));
+        let seen = left.clone();
+        sleeper.park_mut().play = Some(Box::new(move || {
+            let pusher = Arc::new(Mutex::new(None::<thread::JoinHandle<()>>));
+            let pushed = pusher.clone();
+            let (shared, outside) = (shared, handle.clone());
+            let first = async move {
+                let pusher = pushed.lock().take();
+                pusher.unwrap().join().unwrap();
+                *seen.lock() = Some((shared.has_work(), unparks.load(Relaxed)));
+            };
+            searcher.park_mut().play = Some(Box::new(move || outside.spawn_detached(first)));
+            searcher.park();
+            *pusher.lock() = Some(thread::spawn(move || handle.spawn_detached(async {})));
+            assert_eq!(searcher.tick(), Tick::Ran);
+            *give.lock() = Some(searcher);
+        }));
+        sleeper.park();
+        let mut searcher = back.lock().take().unwrap();
+        let (work, unparks) = left.lock().unwrap();
+        assert!(!work || unparks > 0, "work, and nobody woken");
+        drop(runtime);
+        while searcher.tick() != Tick::Ended || sleeper.tick() != Tick::Ended {}
+    });
 }
