@@ -3,7 +3,7 @@
 //! The results are kept in `docs/verification/`: those of the models and of the mutants by this command, which runs what is new or changed, the others by the
 //! commands that make them, with `--json docs/verification/NAME.json`. The page is written from them.
 use crate::{
-    loom::{self, Outcome, Status},
+    loom::{self, Model, Outcome, Status},
     orderings::{self, Row, list::List},
     shuttle, soak, workspace,
 };
@@ -60,13 +60,21 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let models = models(&folder, options)?;
-    write_json(&folder, "models", &models)?;
+    let (mut models, new) = kept_and_new(&folder, options)?;
+    let (large, small): (Vec<_>, Vec<_>) = new.into_iter().partition(Model::is_large);
+    run_models(&folder, options, &mut models, small)?;
     let mutants = mutants(&folder, options)?;
-    write_json(&folder, "mutants", &mutants)?;
-    let page = page(&root, &folder, &models, &mutants)?;
-    let file = root.join("docs/verification.md");
-    fs::write(&file, page).with_context(|| format!("writing {}", file.display()))?;
+    let write = |models: &Models| {
+        let models: Vec<_> = models.values().cloned().collect();
+        let page = page(&root, &folder, &models, &mutants)?;
+        let file = root.join("docs/verification.md");
+        fs::write(&file, page).with_context(|| format!("writing {}", file.display()))
+    };
+    // The large ones take long: whoever ends this now has a page without them.
+    write(&models)?;
+    run_models(&folder, options, &mut models, large)?;
+    write(&models)?;
+    let models: Vec<_> = models.into_values().collect();
     let failed = models.iter().filter(|model| !model.status.passes());
     let survived = mutants.iter().filter(|row| row.survived());
     for model in failed.clone() {
@@ -117,15 +125,18 @@ fn compare(
     listed == there
 }
 
-/// The models' results: those kept, and those of new models. Each is written as soon as it is there, so that a run that is cut off goes on next time.
-fn models(folder: &Path, options: &Options) -> Result<Vec<Outcome>> {
-    let mut kept: BTreeMap<_, _> = read::<Vec<Outcome>>(folder, "models")?
+/// Results by crate and model.
+type Models = BTreeMap<(String, String), Outcome>;
+
+/// The models' results that stay, and the models that have none.
+fn kept_and_new(folder: &Path, options: &Options) -> Result<(Models, Vec<Model>)> {
+    let mut kept: Models = read::<Vec<Outcome>>(folder, "models")?
         .unwrap_or_default()
         .into_iter()
         .filter(|model| model.status.passes() && !options.again(&model.package))
         .map(|model| ((model.package.clone(), model.model.clone()), model))
         .collect();
-    let (mut all, mut new) = (BTreeMap::new(), Vec::new());
+    let (mut all, mut new) = (Models::new(), Vec::new());
     for model in loom::find(&loom::Options::all())? {
         let key = (model.package.clone(), model.name.clone());
         match kept.remove(&key) {
@@ -133,15 +144,21 @@ fn models(folder: &Path, options: &Options) -> Result<Vec<Outcome>> {
             None => new.push(model),
         }
     }
-    let all = Mutex::new(all);
-    let list = |all: &BTreeMap<_, Outcome>| -> Vec<_> { all.values().cloned().collect() };
+    Ok((all, new))
+}
+
+/// Runs models. Each result is written as soon as it is there, so that a run that is cut off goes on next time.
+fn run_models(folder: &Path, options: &Options, all: &mut Models, new: Vec<Model>) -> Result<()> {
+    let list = |all: &Models| -> Vec<_> { all.values().cloned().collect() };
+    write_json(folder, "models", &list(all))?;
+    let shared = Mutex::new(all);
     loom::run_all(new, options.jobs, Duration::from_secs(3_600), |outcome| {
-        let mut all = all.lock().expect("no job panics");
+        let mut all = shared.lock().expect("no job panics");
         let key = (outcome.package.clone(), outcome.model.clone());
         all.insert(key, outcome.clone());
         write_json(folder, "models", &list(&all))
     })?;
-    Ok(list(&all.into_inner()?))
+    Ok(())
 }
 
 /// The mutants' results, written a crate at a time. All mutants of a function run again of which one is new, gone, or has survived.
