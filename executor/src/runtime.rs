@@ -18,6 +18,8 @@ use task_header::JoinHandle;
 /// are waited for, the others dropped. Where waiting would hold up a future (dropped by a task, of its own or of another runtime, or inside `block_on`), and in its own blocking
 /// closures, it does the same without waiting, as [`shutdown_background`](Self::shutdown_background).
 ///
+/// A child of `fork` has a runtime without threads: what it spawns there never runs, and its drop does nothing.
+///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
 /// let sum = runtime.block_on(async {
@@ -36,6 +38,8 @@ pub struct Runtime {
     threads: Vec<thread::JoinHandle<()>>,
     /// Whether its end was seen to.
     over: bool,
+    /// The process that has the threads.
+    process: u32,
 }
 
 impl Runtime {
@@ -52,6 +56,7 @@ impl Runtime {
             handle: Handle::new(shared),
             threads: Vec::new(),
             over: false,
+            process: std::process::id(),
         }
     }
 
@@ -146,6 +151,11 @@ impl Runtime {
 
     fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
+        if self.process != std::process::id() {
+            // A fork's copy: its threads, and whoever held a lock, are the parent's.
+            std::mem::forget(std::mem::take(&mut self.threads));
+            return false;
+        }
         let shared = self.handle.shared();
         shared.close();
         let threads = std::mem::take(&mut self.threads);

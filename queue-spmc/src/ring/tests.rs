@@ -1,5 +1,5 @@
 //! One thread's view.
-use super::*;
+use super::{storage::StorageParts, *};
 use crate::Overflow;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
@@ -289,4 +289,72 @@ fn a_ring_in_a_static_is_taken_once() {
     worker.push(1).unwrap();
     assert!(RING.take().is_none());
     assert_eq!(worker.pop(), Some(1));
+}
+
+/// A thief claims so many items and is then stopped, in mid-copy.
+fn stop_a_thief(worker: &Worker<u32>, items: u32) {
+    let head = worker.ring.core().load_head();
+    let real = head.real.wrapping_add(items);
+    let claimed = Head { real, ..head };
+    worker.ring.core().exchange_head(head, claimed).unwrap();
+}
+
+/// And goes on to its end.
+fn end_of_the_copy(worker: &Worker<u32>) {
+    let head = worker.ring.core().load_head();
+    let ended = Head::both(head.real);
+    worker.ring.core().exchange_head(head, ended).unwrap();
+}
+
+#[test]
+fn while_a_thief_copies_others_retry_and_the_owner_goes_on() {
+    let mut worker = ring(4, 4);
+    let stealer = worker.stealer();
+    stop_a_thief(&worker, 1);
+    assert_eq!(stealer.steal(), Steal::Retry);
+    let global = Global::default();
+    worker.push_or_overflow(4, &global);
+    assert_eq!(global.0.into_inner(), [4]);
+    assert_eq!(worker.pop(), Some(1));
+    end_of_the_copy(&worker);
+    assert_eq!(stealer.steal(), Steal::Success { first: 2, moved: 0 });
+}
+
+/// The claimed items' own slots are room enough for them at the tail.
+#[test]
+fn claimed_items_come_back_when_a_thief_holds_all_other_slots() {
+    let mut worker = Worker::new(8).with_claim(3);
+    worker.extend(0..8);
+    assert_eq!((worker.pop(), worker.claimed_len()), (Some(0), 2));
+    worker.push(8).unwrap();
+    stop_a_thief(&worker, 6);
+    assert_eq!(worker.stealer().steal(), Steal::Empty);
+    worker.extend([]);
+    assert!(worker.gave_back());
+    end_of_the_copy(&worker);
+    assert!(worker.drain().eq([1, 2]));
+}
+
+#[test]
+fn claimed_items_stay_while_a_thief_holds_the_slots_that_they_would_need() {
+    let mut worker = Worker::new(4).with_claim(2);
+    worker.extend(0..4);
+    stop_a_thief(&worker, 2);
+    assert_eq!(worker.pop_n(2).next(), Some(2));
+    assert_eq!(worker.stealer().steal(), Steal::Empty);
+    worker.extend([]);
+    assert!(!worker.gave_back());
+    end_of_the_copy(&worker);
+    worker.extend([]);
+    assert!(worker.gave_back());
+    assert!(worker.drain().eq([3]));
+}
+
+#[test]
+fn an_owner_that_was_asked_claims_less_once() {
+    let mut worker = Worker::new(16).with_claim(4);
+    assert_eq!(worker.stealer().steal(), Steal::Empty);
+    worker.extend(0..9);
+    assert_eq!((worker.pop(), worker.claimed_len()), (Some(0), 0));
+    assert_eq!((worker.pop(), worker.claimed_len()), (Some(1), 3));
 }

@@ -1,0 +1,85 @@
+//! A test that runs itself again, in a process of its own.
+use std::{
+    env,
+    io::Read,
+    os::unix::process::ExitStatusExt,
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+const ROLE: &str = "SELVEDGE_FAULT";
+
+/// How a child ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub said: String,
+}
+
+impl Ended {
+    pub fn aborted(&self) -> bool {
+        self.status.signal() == Some(libc::SIGABRT)
+    }
+}
+
+/// What the parent has asked of this process, if it is such a child.
+pub fn role() -> Option<String> {
+    env::var(ROLE).ok()
+}
+
+/// Runs the test of that name once more, with a role.
+///
+/// # Panics
+/// When it hangs.
+pub fn run(test: &str, role: impl ToString) -> Ended {
+    let role = role.to_string();
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(ROLE, &role)
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = reader(child.stdout.take());
+    let err = reader(child.stderr.take());
+    let end = Instant::now() + Duration::from_secs(60);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{test} hangs as {role:?}");
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    Ended {
+        status,
+        said: out.join().unwrap() + &err.join().unwrap(),
+    }
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    let mut pipe = pipe.unwrap();
+    thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = pipe.read_to_end(&mut said);
+        String::from_utf8_lossy(&said).into_owned()
+    })
+}
+
+/// Runs the rest of a test in a process of its own. True in that process.
+pub fn is_child(test: &str) -> bool {
+    if role().is_some() {
+        return true;
+    }
+    let ended = run(test, "child");
+    // A name that is not a test's would run nothing, with success.
+    let ran = ended.said.contains("1 passed");
+    assert!(ended.status.success() && ran, "{ended:?}");
+    false
+}

@@ -1,0 +1,123 @@
+//! Up to a million tasks in a chain, each of which holds the next: none is dropped inside of another's drop.
+use crate::process::is_child;
+use selvedge::{AbortHandle, Builder, JoinHandle};
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+/// Links; fewer without optimisation, so that it takes seconds. Their frames would not fit into the stack, at one byte each.
+const LONG: usize = if cfg!(debug_assertions) {
+    300_000
+} else {
+    1_000_000
+};
+
+const STACK: usize = 128 << 10;
+
+struct Link<T, F: Fn(&T)> {
+    next: Option<T>,
+    at_drop: F,
+    drops: Arc<AtomicUsize>,
+}
+
+impl<T, F: Fn(&T)> Drop for Link<T, F> {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, SeqCst);
+        if let Some(next) = &self.next {
+            (self.at_drop)(next);
+        }
+    }
+}
+
+/// A chain of tasks that wait, each holding a handle of the one before; how many were dropped in the end.
+fn dropped<T: Send + Sync + 'static>(
+    holds: impl Fn(JoinHandle<()>) -> T + Copy,
+    at_drop: impl Fn(&T) + Copy + Send + 'static,
+    end: impl FnOnce(selvedge::Runtime, T, &AtomicUsize),
+) {
+    let runtime = Builder::new().workers(1).stack_size(STACK).build().unwrap();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut last = None;
+    for _ in 0..LONG {
+        let link = Link {
+            next: last.take(),
+            at_drop,
+            drops: drops.clone(),
+        };
+        let task = runtime.spawn(async move {
+            let _link = link;
+            pending::<()>().await;
+        });
+        last = Some(holds(task));
+    }
+    // Each has been polled once, and waits.
+    runtime
+        .block_on(runtime.spawn(selvedge::yield_now()))
+        .unwrap();
+    end(runtime, last.unwrap(), &drops);
+    assert_eq!(drops.load(SeqCst), LONG);
+}
+
+#[test]
+fn a_runtime_that_ends_with_tasks_that_hold_each_others_handles_drops_them_all() {
+    if !is_child(
+        "without_sanitizers::chains::a_runtime_that_ends_with_tasks_that_hold_each_others_handles_drops_them_all",
+    ) {
+        return;
+    }
+    dropped(
+        |join| join,
+        |_| (),
+        |runtime, first, _| drop((first, runtime)),
+    );
+}
+
+#[test]
+fn tasks_that_abort_the_next_when_they_are_dropped_all_end() {
+    if !is_child(
+        "without_sanitizers::chains::tasks_that_abort_the_next_when_they_are_dropped_all_end",
+    ) {
+        return;
+    }
+    let abort = |join: JoinHandle<()>| join.abort_handle();
+    dropped(abort, AbortHandle::abort, |runtime, first, drops| {
+        first.abort();
+        while drops.load(SeqCst) < LONG {
+            std::thread::yield_now();
+        }
+        drop(runtime);
+    });
+}
+
+#[test]
+fn tasks_that_abort_the_next_when_they_are_dropped_all_end_with_their_runtime() {
+    if !is_child(
+        "without_sanitizers::chains::tasks_that_abort_the_next_when_they_are_dropped_all_end_with_their_runtime",
+    ) {
+        return;
+    }
+    let abort = |join: JoinHandle<()>| join.abort_handle();
+    dropped(abort, AbortHandle::abort, |runtime, first, _| {
+        drop((runtime, first))
+    });
+}
+
+/// Tasks that each await the next: the last one's end wakes one after the other.
+#[test]
+fn a_chain_of_awaits_ends_without_a_frame_a_task() {
+    if !is_child("without_sanitizers::chains::a_chain_of_awaits_ends_without_a_frame_a_task") {
+        return;
+    }
+    let runtime = Builder::new().workers(1).stack_size(STACK).build().unwrap();
+    let (go, waits) = futures::channel::oneshot::channel::<()>();
+    let mut last = runtime.spawn(async move { usize::from(waits.await.is_ok()) });
+    for _ in 1..LONG {
+        last = runtime.spawn(async move { last.await.unwrap() + 1 });
+    }
+    go.send(()).unwrap();
+    assert_eq!(runtime.block_on(last).unwrap(), LONG);
+}

@@ -1,0 +1,59 @@
+//! A process that forks has a child without the runtime's threads.
+use crate::process::is_child;
+use std::time::{Duration, Instant};
+
+/// Runs `f` in a fork of this process, which then ends; gives its status.
+fn fork(f: impl FnOnce()) -> i32 {
+    // SAFETY: a test's process, whose child does what users might.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        f();
+        std::process::exit(7);
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    let mut status = 0;
+    loop {
+        // SAFETY: this process's own child.
+        let done = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+        if done == pid {
+            return status;
+        }
+        if Instant::now() > end {
+            // SAFETY: as above.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            panic!("the child hangs");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const EXITED_WITH_7: i32 = 7 << 8;
+
+#[test]
+fn a_forks_child_ends_without_the_threads_and_its_parent_goes_on() {
+    if !is_child(
+        "without_sanitizers::fork::a_forks_child_ends_without_the_threads_and_its_parent_goes_on",
+    ) {
+        return;
+    }
+    let runtime = selvedge::Builder::new().workers(2).build().unwrap();
+    let seven = || runtime.block_on(runtime.spawn(async { 7 })).unwrap();
+    assert_eq!(seven(), 7);
+    assert_eq!(fork(|| ()), EXITED_WITH_7);
+    let spawns = || drop((runtime.spawn(async { 8 }), runtime.metrics()));
+    assert_eq!(fork(spawns), EXITED_WITH_7);
+    assert_eq!(seven(), 7);
+    // The child's copy, dropped there, has nobody to wait for. The parent's is untouched.
+    let mut runtime = Some(runtime);
+    assert_eq!(fork(|| drop(runtime.take())), EXITED_WITH_7);
+    let runtime = runtime.unwrap();
+    let in_time = fork(|| {
+        // SAFETY: the child's copy alone; its memory is left as it is.
+        let copy = unsafe { std::ptr::read(&raw const runtime) };
+        assert!(!copy.shutdown_timeout(Duration::from_secs(60)));
+    });
+    assert_eq!(in_time, EXITED_WITH_7);
+    assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 7)).unwrap(), 7);
+    drop(runtime);
+}

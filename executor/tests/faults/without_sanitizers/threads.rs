@@ -1,0 +1,84 @@
+//! Threads that are not to be had: there is no room for their stacks.
+use crate::process::is_child;
+use selvedge::Builder;
+use std::{fs, time::Duration};
+
+const STACK: usize = 256 << 20;
+
+/// From now on this process has room for so many more stacks.
+fn limit(stacks: usize) {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split(' ').next().unwrap().parse().unwrap();
+    let most = (pages * 4096 + stacks * STACK + STACK / 2) as libc::rlim_t;
+    let limit = libc::rlimit {
+        rlim_cur: most,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit of this process, read from a place that is there.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
+    assert_eq!(set, 0);
+}
+
+fn threads() -> usize {
+    fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// One that has ended may still be listed for a moment.
+fn threads_come_down_to(count: usize) {
+    for _ in 0..1_000 {
+        if threads() == count {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("{} threads are left, not {count}", threads());
+}
+
+fn builder(workers: usize) -> Builder {
+    Builder::new().workers(workers).stack_size(STACK)
+}
+
+#[test]
+fn a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none() {
+    if !is_child(
+        "without_sanitizers::threads::a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none",
+    ) {
+        return;
+    }
+    let before = threads();
+    for room in 0..3 {
+        limit(room);
+        let error = builder(4).build().unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
+        threads_come_down_to(before);
+    }
+    // What there is room for starts.
+    limit(2);
+    let runtime = builder(1).build().unwrap();
+    assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+}
+
+#[test]
+fn without_a_thread_for_it_a_closure_is_cancelled_and_a_task_that_blocks_keeps_its_worker() {
+    if !is_child(
+        "without_sanitizers::threads::without_a_thread_for_it_a_closure_is_cancelled_and_a_task_that_blocks_keeps_its_worker",
+    ) {
+        return;
+    }
+    let runtime = builder(1).build().unwrap();
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    limit(0);
+    let refused = runtime.block_on(runtime.spawn_blocking(|| ()));
+    assert!(refused.unwrap_err().is_cancelled());
+    let task = runtime.spawn(async {
+        let other = selvedge::spawn(async { 6 });
+        let one = selvedge::block_in_place(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            1
+        });
+        other.await.unwrap() + one
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 7);
+    limit(2);
+    assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 8)).unwrap(), 8);
+}

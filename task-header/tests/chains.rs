@@ -1,0 +1,137 @@
+//! Long chains, each link of which goes with the one before, on a small stack.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Waker},
+    thread,
+};
+use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new};
+
+const LONG: usize = 100_000;
+
+/// A hundred thousand frames don't fit.
+fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
+    let thread = thread::Builder::new().stack_size(256 << 10);
+    thread.spawn(f).unwrap().join().unwrap();
+}
+
+#[derive(Clone, Default)]
+struct Queue(Arc<Mutex<VecDeque<Notified<Queue>>>>);
+
+impl Schedule for Queue {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let queue = task.scheduler().clone();
+        queue.0.lock().unwrap().push_back(task);
+    }
+}
+
+impl Queue {
+    fn pop(&self) -> Option<Notified<Queue>> {
+        self.0.lock().unwrap().pop_front()
+    }
+}
+
+/// Waits, holds something, and gives its waker away in its first poll.
+struct Holds<T> {
+    #[expect(dead_code, reason = "dropped with it")]
+    next: Option<T>,
+    waker: Arc<Mutex<Option<Waker>>>,
+    drops: Arc<AtomicUsize>,
+}
+
+impl<T> Unpin for Holds<T> {}
+
+impl<T> Future for Holds<T> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        *self.waker.lock().unwrap() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Holds<T> {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, Relaxed);
+    }
+}
+
+/// A scheduler that queues what it is given is not in the middle of anything when the next comes.
+#[test]
+fn tasks_that_hold_each_others_last_wakers_end_one_after_the_other() {
+    on_a_small_stack(|| {
+        let (queue, drops) = (Queue::default(), Arc::new(AtomicUsize::new(0)));
+        let mut last = None::<Waker>;
+        for _ in 0..LONG {
+            let waker = Arc::default();
+            let next = last.take();
+            let future = Holds {
+                next,
+                waker: Arc::clone(&waker),
+                drops: drops.clone(),
+            };
+            let (task, join) = new(future, queue.clone());
+            assert!(matches!(task.run(), Ran::Pending));
+            drop(join);
+            last = waker.lock().unwrap().take();
+        }
+        drop(last);
+        while let Some(task) = queue.pop() {
+            assert!(matches!(task.run(), Ran::Complete));
+        }
+        assert_eq!(drops.load(Relaxed), LONG);
+        assert_eq!(Arc::strong_count(&queue.0), 1);
+    });
+}
+
+#[test]
+fn a_list_of_tasks_that_hold_each_others_handles_is_cancelled_one_by_one() {
+    on_a_small_stack(|| {
+        let (queue, drops) = (Queue::default(), Arc::new(AtomicUsize::new(0)));
+        let mut owned = Owned::new(Waker::noop().clone());
+        let mut last = None::<JoinHandle<()>>;
+        for _ in 0..LONG {
+            let next = last.take();
+            let future = Holds {
+                next,
+                waker: Arc::default(),
+                drops: drops.clone(),
+            };
+            let (task, join) = new(future, queue.clone());
+            assert!(matches!(owned.run(task), Ran::Pending));
+            last = Some(join);
+        }
+        drop(last);
+        owned.cancel_all();
+        assert!(owned.is_empty());
+        assert_eq!(drops.load(Relaxed), LONG);
+        assert_eq!(Arc::strong_count(&queue.0), 1);
+    });
+}
+
+/// Outputs are dropped as boxes are: one that holds the handle of another's takes it along. So this chain is short, and the README says so.
+#[test]
+fn a_chain_of_outputs_takes_a_stack_as_deep() {
+    struct Output(#[expect(dead_code, reason = "dropped with it")] Option<JoinHandle<Output>>);
+    on_a_small_stack(|| {
+        let queue = Queue::default();
+        let mut last = None;
+        for _ in 0..DEPTH {
+            let output = Output(last.take());
+            let (task, join) = new(async move { output }, queue.clone());
+            assert!(matches!(task.run(), Ran::Complete));
+            last = Some(join);
+        }
+        drop(last);
+        assert_eq!(Arc::strong_count(&queue.0), 1);
+    });
+}
+
+/// At less than 1 KiB a level.
+const DEPTH: usize = 200;

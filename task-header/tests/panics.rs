@@ -1,0 +1,465 @@
+//! Panics of whatever a user brings, in each state of a task: each ends in an error of the handle, or goes to whoever called, or nowhere; what there was is dropped once, and
+//! the cell is freed.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use std::{
+    collections::VecDeque,
+    future::{Future, pending, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
+};
+use task_header::{
+    Builder, JoinError, JoinHandle, JoinSet, LocalSet, Notified, Owned, Ran, Schedule, WakeKind,
+    new, new_detached, spawn,
+};
+
+/// What the tasks of one test share.
+#[derive(Default)]
+struct World {
+    queue: Mutex<VecDeque<Notified<Queue>>>,
+    schedule_panics: AtomicBool,
+    drops_panic: AtomicBool,
+}
+
+/// Each task's own; what is left of them tells which cells are freed.
+struct Queue(Arc<World>);
+
+impl Schedule for Queue {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let world = task.scheduler().0.clone();
+        assert!(!world.schedule_panics.load(SeqCst), "schedule");
+        let mut queue = world.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back(task);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.0.drops_panic.load(SeqCst) && !std::thread::panicking() {
+            panic!("scheduler's drop");
+        }
+    }
+}
+
+impl World {
+    fn pop(&self) -> Option<Notified<Queue>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.pop_front()
+    }
+}
+
+/// Counts its drops, and panics in each that is not part of a panic.
+struct Bomb {
+    drops: Arc<AtomicUsize>,
+    explodes: bool,
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, SeqCst);
+        if self.explodes {
+            panic!("drop");
+        }
+    }
+}
+
+/// A future that waits, and the waker it has seen.
+struct Waits(Arc<Mutex<Option<Waker>>>, #[expect(dead_code)] Bomb);
+
+impl Future for Waits {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        *self.0.lock().unwrap() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// A world, and tasks in it whose futures count, and explode if told.
+struct Test {
+    world: Arc<World>,
+    drops: Arc<AtomicUsize>,
+    explodes: bool,
+    tasks: usize,
+}
+
+type Slot = Arc<Mutex<Option<Waker>>>;
+
+impl Test {
+    fn new(explodes: bool) -> Self {
+        Self {
+            world: Arc::default(),
+            drops: Arc::default(),
+            explodes,
+            tasks: 0,
+        }
+    }
+
+    fn bomb(&self) -> Bomb {
+        Bomb {
+            drops: self.drops.clone(),
+            explodes: self.explodes,
+        }
+    }
+
+    fn task(&mut self) -> (Notified<Queue>, JoinHandle<()>, Slot) {
+        self.tasks += 1;
+        let slot = Slot::default();
+        let future = Waits(slot.clone(), self.bomb());
+        let (task, join) = new(future, Queue(self.world.clone()));
+        (task, join, slot)
+    }
+
+    /// Polled once, in no list.
+    fn idle(&mut self) -> (JoinHandle<()>, Slot) {
+        let (task, join, slot) = self.task();
+        assert!(matches!(task.run(), Ran::Pending));
+        (join, slot)
+    }
+
+    /// Every future is gone, once, and so is every cell.
+    fn over(self) {
+        assert_eq!(self.drops.load(SeqCst), self.tasks);
+        assert!(self.world.pop().is_none());
+        assert_eq!(Arc::strong_count(&self.world), 1, "a cell is left");
+    }
+}
+
+fn panics(f: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(f)).is_err()
+}
+
+fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
+    let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("not done");
+    };
+    outcome
+}
+
+/// The error says what became of the future: cancelled, or by the panic of its drop.
+fn ended(join: JoinHandle<()>, explodes: bool) {
+    let error = outcome(join).unwrap_err();
+    assert_eq!(error.is_panic(), explodes, "{error}");
+}
+
+fn take(slot: &Slot) -> Waker {
+    slot.lock().unwrap().take().unwrap()
+}
+
+/// A scheduler that panics drops the task that it was given: the task is cancelled, and who scheduled it gets the panic.
+#[test]
+fn a_panic_of_the_scheduler_cancels_the_task_and_goes_to_who_scheduled_it() {
+    for explodes in [false, true] {
+        let mut test = Test::new(explodes);
+        test.world.schedule_panics.store(true, SeqCst);
+        let (task, join, _) = test.task();
+        assert!(panics(|| task.schedule()));
+        ended(join, explodes);
+
+        let (join, slot) = test.idle();
+        let waker = take(&slot);
+        assert!(panics(|| waker.wake_by_ref()));
+        ended(join, explodes);
+        drop(waker);
+
+        let (join, slot) = test.idle();
+        assert!(panics(|| take(&slot).wake()));
+        ended(join, explodes);
+
+        let (join, slot) = test.idle();
+        assert!(panics(|| join.abort()));
+        ended(join, explodes);
+        drop(slot);
+
+        // The last who could have woken it.
+        let (join, slot) = test.idle();
+        drop(join);
+        assert!(panics(|| drop(take(&slot))));
+        let (join, slot) = test.idle();
+        drop(take(&slot));
+        assert!(panics(|| drop(join)));
+        test.over();
+    }
+}
+
+#[test]
+fn a_panic_of_a_closure_that_schedules_is_no_different() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let captured = Arc::new(());
+    for captures in [None, Some(captured.clone())] {
+        let bomb = Bomb {
+            drops: drops.clone(),
+            explodes: false,
+        };
+        let slot = Slot::default();
+        let (task, join) = spawn(Waits(slot.clone(), bomb), move |task| {
+            let _held = &captures;
+            drop(task);
+            panic!("schedule");
+        });
+        assert!(matches!(task.run(), Ran::Pending));
+        assert!(panics(|| take(&slot).wake()));
+        ended(join, false);
+    }
+    assert_eq!(drops.load(SeqCst), 2);
+    assert_eq!(Arc::strong_count(&captured), 1);
+}
+
+#[test]
+fn a_future_whose_drop_panics_ends_in_any_state() {
+    let mut test = Test::new(true);
+    // Queued: dropped, aborted and run, cancelled by an owner.
+    let (task, join, _) = test.task();
+    drop(task);
+    ended(join, true);
+    let (task, join, _) = test.task();
+    join.abort();
+    assert!(matches!(task.run(), Ran::Complete));
+    ended(join, true);
+    let mut owned = Owned::new(Waker::noop().clone());
+    let (task, join, _) = test.task();
+    owned.cancel(task);
+    ended(join, true);
+    // Waiting in a list: closed, woken and aborted and run elsewhere.
+    let (task, join, slot) = test.task();
+    assert!(matches!(owned.run(task), Ran::Pending));
+    owned.cancel_all();
+    ended(join, true);
+    drop(take(&slot));
+    let (task, join, slot) = test.task();
+    assert!(matches!(owned.run(task), Ran::Pending));
+    join.abort();
+    let task = test.world.pop().unwrap();
+    assert!(matches!(task.run(), Ran::Complete));
+    owned.drain();
+    ended(join, true);
+    drop(take(&slot));
+    assert!(owned.is_empty());
+    // An orphan.
+    let (join, slot) = test.idle();
+    drop((join, take(&slot)));
+    drop(test.world.pop().unwrap());
+    // Nobody joins.
+    let (task, join, _) = test.task();
+    drop(join);
+    drop(task);
+    test.over();
+}
+
+/// Its own drop, that is: one that is part of the unwinding would end the process, as the language has it.
+#[test]
+fn a_future_that_panics_in_a_poll_and_then_in_its_drop_panicked_once() {
+    let mut test = Test::new(true);
+    for listed in [false, true] {
+        test.tasks += 1;
+        let bomb = test.bomb();
+        let future = poll_fn(move |_| -> Poll<()> {
+            let _bomb = &bomb;
+            panic!("poll");
+        });
+        let (task, join) = new(future, Queue(test.world.clone()));
+        let mut owned = Owned::new(Waker::noop().clone());
+        let ran = if listed { owned.run(task) } else { task.run() };
+        assert!(matches!(ran, Ran::Complete));
+        assert!(outcome(join).unwrap_err().to_string().ends_with("poll"));
+    }
+    test.over();
+}
+
+#[test]
+fn an_output_whose_drop_panics_is_dropped_once_by_whoever_does_it() {
+    let mut test = Test::new(true);
+    let output = |test: &Test| {
+        let bomb = test.bomb();
+        async move { bomb }
+    };
+    test.tasks = 5;
+    let task = new_detached(output(&test), Queue(test.world.clone()));
+    assert!(matches!(task.run(), Ran::Complete));
+    let (task, join) = new(output(&test), Queue(test.world.clone()));
+    drop(join);
+    assert!(matches!(task.run(), Ran::Complete));
+    let (task, join) = new(output(&test), Queue(test.world.clone()));
+    assert!(matches!(task.run(), Ran::Complete));
+    drop(join);
+    let (task, join) = new(output(&test), Queue(test.world.clone()));
+    let mut set = JoinSet::new();
+    set.insert(join);
+    assert!(matches!(task.run(), Ran::Complete));
+    drop(set);
+    // Taken: then it is the taker's.
+    let (task, join) = new(output(&test), Queue(test.world.clone()));
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(panics(|| drop(outcome(join).unwrap())));
+    test.over();
+}
+
+/// A waker that panics in one of its functions, and counts what there is of it.
+fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
+    struct Inner(&'static str, Arc<AtomicUsize>);
+    fn act(data: *const (), now: &str) {
+        // SAFETY: each waker holds such a box.
+        let at = unsafe { &*data.cast::<Inner>() }.0;
+        assert!(at != now, "waker {now}");
+    }
+    fn free(data: *const ()) {
+        // SAFETY: as above, and the waker goes.
+        let inner = unsafe { Box::from_raw(data.cast::<Inner>().cast_mut()) };
+        inner.1.fetch_sub(1, SeqCst);
+    }
+    fn make(at: &'static str, there: &Arc<AtomicUsize>) -> RawWaker {
+        there.fetch_add(1, SeqCst);
+        RawWaker::new(
+            Box::into_raw(Box::new(Inner(at, there.clone()))).cast(),
+            &TABLE,
+        )
+    }
+    struct Free(*const ());
+    impl Drop for Free {
+        fn drop(&mut self) {
+            free(self.0);
+        }
+    }
+    static TABLE: RawWakerVTable = RawWakerVTable::new(
+        |data| {
+            act(data, "clone");
+            // SAFETY: as above.
+            let Inner(at, there) = unsafe { &*data.cast::<Inner>() };
+            make(at, there)
+        },
+        |data| {
+            let _free = Free(data);
+            act(data, "wake");
+        },
+        |data| act(data, "wake"),
+        |data| {
+            let _free = Free(data);
+            act(data, "drop");
+        },
+    );
+    // SAFETY: the functions keep a waker's contract.
+    unsafe { Waker::from_raw(make(at, there)) }
+}
+
+#[test]
+fn a_join_waker_that_panics_is_let_go_of_once_and_the_output_comes() {
+    for at in ["clone", "wake", "drop", "nowhere"] {
+        for listed in [false, true] {
+            let (test, there) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
+            let mut owned = Owned::new(Waker::noop().clone());
+            let (task, mut join) = new(async { 7 }, Queue(test.world.clone()));
+            let bad = waker(at, &there);
+            let poll = |join: &mut JoinHandle<_>, waker: &Waker| {
+                panics(|| _ = Pin::new(join).poll(&mut Context::from_waker(waker)))
+            };
+            assert_eq!(poll(&mut join, &bad), at == "clone");
+            // Another takes its place, and it the other's: what is replaced is not that poll's business.
+            assert!(!poll(&mut join, Waker::noop()));
+            assert_eq!(poll(&mut join, &bad), at == "clone");
+            assert_eq!(panics(|| drop(bad)), at == "drop");
+            let ran = if listed { owned.run(task) } else { task.run() };
+            assert!(matches!(ran, Ran::Complete));
+            assert_eq!(outcome(join).unwrap(), 7);
+            assert_eq!(there.load(SeqCst), 0, "{at}");
+            test.over();
+        }
+    }
+}
+
+#[test]
+fn a_join_waker_that_panics_does_not_keep_a_handle_from_going() {
+    for at in ["wake", "drop"] {
+        let (mut test, there) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
+        let (task, mut join, _) = test.task();
+        let bad = waker(at, &there);
+        let _ = Pin::new(&mut join).poll(&mut Context::from_waker(&bad));
+        drop(join);
+        assert_eq!(panics(|| drop(bad)), at == "drop");
+        drop(task);
+        assert_eq!(there.load(SeqCst), 0, "{at}");
+        test.over();
+    }
+}
+
+/// Whoever has the last reference frees the cell, and with it the scheduler and the details: their panics end there.
+#[test]
+fn a_panic_of_what_goes_with_the_cell_reaches_nobody() {
+    let mut test = Test::new(false);
+    test.world.drops_panic.store(true, SeqCst);
+    // By the run.
+    let (task, join, _) = test.task();
+    drop(join);
+    drop(task);
+    // By the handle, a waker, an abort handle, a list.
+    let (task, join, _) = test.task();
+    drop(task);
+    ended(join, false);
+    let (join, slot) = test.idle();
+    join.abort();
+    drop(join);
+    drop(test.world.pop());
+    drop(take(&slot));
+    let (task, join, _) = test.task();
+    let abort = join.abort_handle();
+    drop(join);
+    drop(task);
+    drop(abort);
+    let mut owned = Owned::new(Waker::noop().clone());
+    let (task, join, slot) = test.task();
+    assert!(matches!(owned.run(task), Ran::Pending));
+    drop((join, take(&slot)));
+    owned.cancel_all();
+    let (task, join, slot) = test.task();
+    assert!(matches!(owned.run(task), Ran::Pending));
+    join.abort();
+    drop((join, take(&slot)));
+    drop(test.world.pop());
+    owned.drain();
+    // With details that panic as well.
+    test.tasks += 1;
+    let drops = Arc::new(AtomicUsize::new(0));
+    let details = Bomb {
+        drops: drops.clone(),
+        explodes: true,
+    };
+    let bomb = test.bomb();
+    let future = async move {
+        let _bomb = bomb;
+        pending::<()>().await;
+    };
+    let builder = Builder::new().metadata(details);
+    let (task, join) = builder.spawn(future, Queue(test.world.clone()));
+    drop((task, join));
+    assert_eq!(drops.load(SeqCst), 1);
+    test.over();
+}
+
+#[test]
+fn a_local_set_drops_its_tasks_though_some_panic() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let set = LocalSet::new();
+    let tasks: Vec<_> = (0..6)
+        .map(|n| {
+            let bomb = Bomb {
+                drops: drops.clone(),
+                explodes: n % 2 == 0,
+            };
+            set.spawn(async move {
+                let _bomb = bomb;
+                pending::<()>().await;
+            })
+        })
+        .collect();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    tasks[0].abort();
+    drop(set);
+    assert_eq!(drops.load(SeqCst), 6);
+    for (n, task) in tasks.into_iter().enumerate() {
+        ended(task, n % 2 == 0);
+    }
+}
