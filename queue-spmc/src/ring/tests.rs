@@ -336,21 +336,6 @@ fn claimed_items_come_back_when_a_thief_holds_all_other_slots() {
 }
 
 #[test]
-fn claimed_items_stay_while_a_thief_holds_the_slots_that_they_would_need() {
-    let mut worker = Worker::new(4).with_claim(2);
-    worker.extend(0..4);
-    stop_a_thief(&worker, 2);
-    assert_eq!(worker.pop_n(2).next(), Some(2));
-    assert_eq!(worker.stealer().steal(), Steal::Empty);
-    worker.extend([]);
-    assert!(!worker.gave_back());
-    end_of_the_copy(&worker);
-    worker.extend([]);
-    assert!(worker.gave_back());
-    assert!(worker.drain().eq([3]));
-}
-
-#[test]
 fn an_owner_that_was_asked_claims_less_once() {
     let mut worker = Worker::new(16).with_claim(4);
     assert_eq!(worker.stealer().steal(), Steal::Empty);
