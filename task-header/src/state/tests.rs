@@ -136,6 +136,20 @@ fn a_listed_task_that_ends_elsewhere_stays_listed_while_its_join_waker_is_woken(
 }
 
 #[test]
+fn a_task_in_no_list_does_not_come_into_one_by_its_end() {
+    on_the_backend(|| {
+        let state = State::new(true);
+        assert_eq!(state.start(), Start::Poll);
+        state.set_join_waker().unwrap();
+        assert_eq!(state.complete(true, false), Complete::WakeJoin);
+        assert!(!state.is_listed());
+        assert_eq!(state.leave_join(), LeaveJoin::DropOutput);
+        assert_eq!(state.release_join(), Duty::Nothing);
+        assert_eq!(state.release_run(false), Duty::Dealloc);
+    });
+}
+
+#[test]
 fn a_task_that_its_owner_unlinks_keeps_its_bit_until_the_run_is_released() {
     on_the_backend(|| {
         let state = State::new_listed(true);
@@ -159,6 +173,25 @@ fn who_is_joined_and_who_is_aborted_shows() {
         assert_eq!(bits(&state), LISTED | NOTIFIED | CANCELLED);
         assert_eq!(state.abort(), Duty::Nothing);
         assert_eq!(state.start(), Start::Cancel);
+    });
+}
+
+#[test]
+fn a_join_waker_that_is_unset_is_the_handles_again() {
+    on_the_backend(|| {
+        let state = State::new(true);
+        state.set_join_waker().unwrap();
+        assert_eq!(bits(&state), NOTIFIED | JOIN_INTEREST | JOIN_WAKER);
+        state.unset_join_waker().unwrap();
+        assert_eq!(bits(&state), NOTIFIED | JOIN_INTEREST);
+    });
+}
+
+#[test]
+fn a_state_is_shown_by_its_bits_and_its_count() {
+    on_the_backend(|| {
+        let shown = alloc::format!("{:?}", word(RUNNING | LISTED | (2 * REF_ONE)));
+        assert_eq!(shown, "RUNNING LISTED +2");
     });
 }
 
