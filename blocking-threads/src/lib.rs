@@ -1,8 +1,15 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "task-header")]
+mod closure;
+mod lend;
 mod pool;
 mod settings;
 
+#[cfg(feature = "task-header")]
+pub use closure::{Closure, Once};
+pub use lend::Lent;
 pub use pool::{Counts, Job, Pool, Refused};
 pub use settings::{Linger, Settings, Spawn};
 

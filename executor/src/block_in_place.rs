@@ -53,7 +53,8 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         context::give_back(core);
         return f();
     }
-    shared.remotes[index].lent.offer(core);
+    let before = shared.remotes[index].lent.offer(core);
+    debug_assert!(before.is_none(), "a worker has one core");
     blocking::take_over(&shared, index);
     let _given = Given {
         within: Some(Within::enter(Handle::new(shared.clone()), true)),

@@ -1,6 +1,6 @@
 //! What the threads of a runtime do: its workers, and closures that block.
 //!
-//! A thread of the [pool](blocking_threads) runs what is queued: closures, and the cores of workers, which keep it until the runtime ends or a task gives the
+//! A thread of the [pool](blocking_threads::Pool) runs what is queued: closures, and the cores of workers, which keep it until the runtime ends or a task gives the
 //! core away. The cap leaves out as many threads as there are cores. A core that was given away doesn't ask for the cap: the thread that gave it takes
 //! up room for nothing else. Closing drops the closures that have not begun; cores stay queued, as their tasks are to be dropped.
 use crate::{
@@ -8,16 +8,10 @@ use crate::{
     trace::{self, Kind},
     worker,
 };
-use std::{
-    borrow::Cow,
-    future::Future,
-    io,
-    panic::Location,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use blocking_threads::{Closure, Once};
+use std::{borrow::Cow, io, panic::Location};
 use sync_shim::{sync::Arc, thread};
-use task_header::{JoinHandle, Notified, Ran, Schedule, WakeKind};
+use task_header::JoinHandle;
 use worker_idle::Linger;
 
 /// The pool of one runtime.
@@ -25,33 +19,9 @@ pub(crate) type Pool = blocking_threads::Pool<Job>;
 
 /// What a thread does.
 pub(crate) enum Job {
-    Closure(Notified<Blocking>),
+    Closure(Closure),
     /// The core of a worker, if it is still on offer.
     Core(Arc<Shared>, usize),
-}
-
-/// The scheduler of closures: they are queued once, and never woken.
-pub(crate) struct Blocking;
-
-impl Schedule for Blocking {
-    fn schedule(task: Notified<Self>, _why: WakeKind) {
-        // Only an abort gets here, and only after the closure's one run has begun or ended.
-        drop(task);
-    }
-}
-
-/// A closure as a future of one poll.
-struct Once<F>(Option<F>);
-
-impl<F> Unpin for Once<F> {}
-
-impl<F: FnOnce() -> R, R> Future for Once<F> {
-    type Output = R;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
-        let f = self.0.take().expect("a closure runs once");
-        Poll::Ready(f())
-    }
 }
 
 /// Queues a closure. Refused (closed, or not a single thread to be had) it is dropped here,
@@ -66,15 +36,12 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let (unnamed, future) = trace::trace(Kind::Blocking, name.as_deref(), at, Once(Some(f)));
+    let (unnamed, future) = trace::trace(Kind::Blocking, name.as_deref(), at, Once::new(f));
     let (task, join) = match name {
-        None => task_header::new(future, Blocking),
-        Some(name) => {
-            let builder = task_header::Builder::new().name(name).location(at);
-            builder.spawn(future, Blocking)
-        }
+        None => Closure::new(future),
+        Some(name) => Closure::named(name, at, future),
     };
-    unnamed.name(&task.id());
+    unnamed.name(&join.id());
     drop(Pool::submit(pool, Job::Closure(task)));
     join
 }
@@ -114,10 +81,7 @@ fn name(shared: &Shared, index: usize) -> String {
 impl blocking_threads::Job for Job {
     fn run(self) {
         match self {
-            // The future is done in one poll, and its panic caught there.
-            Self::Closure(task) => {
-                let (Ran::Complete | Ran::Pending | Ran::Notified(_)) = task.run();
-            }
+            Self::Closure(closure) => closure.run(),
             Self::Core(shared, index) => {
                 let core = shared.remotes[index].lent.take();
                 drop(shared);

@@ -259,7 +259,7 @@ impl Builder {
         let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
         for (core, park) in cores {
             core.park.set(Some(park));
-            shared.remotes[core.index].lent.offer(core);
+            drop(shared.remotes[core.index].lent.offer(core)); // It was empty.
         }
         let mut runtime = Runtime::new_of(shared.clone());
         for index in 0..workers {

@@ -3,6 +3,7 @@ use crate::{AbortHandle, Handle, JoinHandle, local};
 use std::{
     fmt,
     future::Future,
+    mem::take,
     ops::{Deref, DerefMut},
     panic::resume_unwind,
 };
@@ -45,23 +46,6 @@ impl<T> JoinSet<T> {
         abort
     }
 
-    /// Aborts all tasks and waits until they are gone.
-    ///
-    /// ```
-    /// let runtime = selvedge::Runtime::new()?;
-    /// runtime.block_on(async {
-    ///     let mut set = selvedge::JoinSet::new();
-    ///     set.spawn(std::future::pending::<()>());
-    ///     set.shutdown().await;
-    ///     assert!(set.is_empty());
-    /// });
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub async fn shutdown(&mut self) {
-        self.set.abort_all();
-        while self.set.join_next().await.is_some() {}
-    }
-
     /// Waits for all tasks, and gives what came of them, in the order in which they got done.
     ///
     /// ```
@@ -78,15 +62,11 @@ impl<T> JoinSet<T> {
     /// # Panics
     /// With a task's own panic; and when one was cancelled. The others are aborted.
     pub async fn join_all(mut self) -> Vec<T> {
-        let mut all = Vec::with_capacity(self.set.len());
-        while let Some(task) = self.set.join_next().await {
-            match task.map_err(crate::JoinError::try_into_panic) {
-                Ok(output) => all.push(output),
-                Err(Ok(payload)) => resume_unwind(payload),
-                Err(Err(cancelled)) => panic!("{cancelled}"),
-            }
-        }
-        all
+        let joined = take(&mut self.set).join_all().await;
+        joined.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(payload) => resume_unwind(payload),
+            Err(cancelled) => panic!("{cancelled}"),
+        })
     }
 }
 
@@ -203,12 +183,6 @@ impl<T> DerefMut for JoinSet<T> {
 impl<T> Default for JoinSet<T> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<T> From<task_header::JoinSet<T>> for JoinSet<T> {
-    fn from(set: task_header::JoinSet<T>) -> Self {
-        Self { set }
     }
 }
 

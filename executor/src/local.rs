@@ -68,8 +68,7 @@ impl LocalSet {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + 'static,
-        F::Output: 'static,
+        F: Future<Output: 'static> + 'static,
     {
         spawn_in(&self.tasks, None, future, Location::caller())
     }
@@ -166,8 +165,7 @@ impl LocalRuntime {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + 'static,
-        F::Output: 'static,
+        F: Future<Output: 'static> + 'static,
     {
         self.set.spawn_local(future)
     }
@@ -198,8 +196,7 @@ impl LocalRuntime {
 #[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
-    F: Future + 'static,
-    F::Output: 'static,
+    F: Future<Output: 'static> + 'static,
 {
     spawn_in(&current(), None, future, Location::caller())
 }
@@ -216,8 +213,7 @@ pub(crate) fn spawn_named<F>(
     at: &'static Location<'static>,
 ) -> JoinHandle<F::Output>
 where
-    F: Future + 'static,
-    F::Output: 'static,
+    F: Future<Output: 'static> + 'static,
 {
     spawn_in(&current(), Some(name), future, at)
 }
@@ -229,8 +225,7 @@ fn spawn_in<F>(
     at: &'static Location<'static>,
 ) -> JoinHandle<F::Output>
 where
-    F: Future + 'static,
-    F::Output: 'static,
+    F: Future<Output: 'static> + 'static,
 {
     let future = Budgeted(future);
     let (unnamed, future) = trace::trace(Kind::Local, name.as_deref(), at, future);

@@ -239,7 +239,7 @@ impl Snapshot {
         // Ordering: as above.
         self.ended += shared.ended_outside.load(Relaxed);
         self.live = self.spawned.saturating_sub(self.ended);
-        self.remote_schedules = shared.foreign.schedules();
+        self.remote_schedules = shared.foreign.announced();
         self.injector_depth = shared.injector.len() as u64;
         let pool = shared.blocking.counts();
         self.blocking_threads = pool.threads as u64;

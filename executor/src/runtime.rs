@@ -76,8 +76,7 @@ impl Runtime {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         self.handle.spawn(future)
     }
@@ -86,8 +85,7 @@ impl Runtime {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         self.handle.spawn_detached(future);
     }

@@ -8,20 +8,19 @@
 //!    empty, and its thread has a counted `Shared` until then. So whoever holds a `Notified` may use the pointer.
 //! 2. After the push, the task may complete at once, and the runtime with it. A worker of this
 //!    runtime goes on all the same with its own counted `Shared`; any other thread has announced
-//!    itself in its [`foreign`](crate::foreign) record, which the workers await before they leave.
+//!    itself in its [`foreign`](worker_idle::foreign) record, which the workers await before they leave.
 //! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
 //!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
 use crate::{
     blocking::Pool,
     context,
     core::Core,
-    foreign::Registry,
     hooks::Hooks,
-    lend::Lent,
     metrics::Counters,
     park::{ThreadUnpark, Unpark},
 };
 use ::core::ptr::NonNull;
+use blocking_threads::Lent;
 use coop_budget::Budget;
 use queue_global::{Injector, Slot};
 use queue_spmc::ring::Stealer;
@@ -37,7 +36,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Node, Notified, Schedule, WakeKind};
-use worker_idle::{Idle, Linger};
+use worker_idle::{Idle, Linger, foreign::Registry};
 
 /// A task of this executor, queued.
 pub(crate) type Task = Notified<Scheduler>;

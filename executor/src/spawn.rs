@@ -16,8 +16,7 @@ impl Shared {
     #[cfg_attr(feature = "tracing", track_caller)]
     fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         if self.settings.special_spawns || trace::enabled() {
             return self.spawn_special(future, Location::caller());
@@ -30,8 +29,7 @@ impl Shared {
     #[cfg_attr(feature = "tracing", track_caller)]
     fn spawn_detached<F>(&self, future: F)
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         if self.settings.special_spawns || trace::enabled() {
             drop(self.spawn_special(future, Location::caller()));
@@ -44,8 +42,7 @@ impl Shared {
     #[cold]
     fn spawn_special<F>(&self, future: F, at: &'static Location<'static>) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (unnamed, future) = trace::trace(Kind::Task, None, at, future);
         let (task, join) = if self.hooks.observe_panics() {
@@ -66,8 +63,7 @@ impl Shared {
         at: &'static Location<'static>,
     ) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (unnamed, future) = trace::trace(Kind::Task, Some(&name), at, future);
         let future = Overheard::new(self.hooks.clone(), future);
@@ -102,8 +98,7 @@ impl Core {
     #[inline(never)]
     fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (task, join) = task_header::new(future, Scheduler::of(&self.shared));
         drop(self.accept(task));
@@ -116,8 +111,7 @@ impl Handle {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         self.shared().spawn(future)
     }
@@ -126,8 +120,7 @@ impl Handle {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
+        F: Future<Output: Send + 'static> + Send + 'static,
     {
         self.shared().spawn_detached(future);
     }
@@ -149,8 +142,7 @@ impl Handle {
 #[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
+    F: Future<Output: Send + 'static> + Send + 'static,
 {
     // SAFETY: used for calls that run no user code, before the last.
     match unsafe { context::core() } {
@@ -174,8 +166,7 @@ where
 #[cfg_attr(feature = "tracing", track_caller)]
 pub fn spawn_detached<F>(future: F)
 where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
+    F: Future<Output: Send + 'static> + Send + 'static,
 {
     // SAFETY: as in `spawn`.
     match unsafe { context::core() } {

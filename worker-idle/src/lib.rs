@@ -8,6 +8,8 @@ extern crate alloc;
 pub mod conformance;
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
+#[cfg(feature = "std")]
+pub mod foreign;
 mod idle;
 #[cfg(feature = "std")]
 mod linger;

@@ -23,7 +23,7 @@ fn a_core_is_taken_over_or_taken_back() {
             thread::spawn(move || work(lent.take()))
         });
         let core = Box::new(UnsafeCell::new(0));
-        lent.offer(core);
+        assert!(lent.offer(core).is_none());
         let back = work(lent.take());
         let over: u32 = others.map(|other| other.join().unwrap()).iter().sum();
         assert_eq!(over + back, 1);
@@ -37,7 +37,7 @@ fn a_core_is_taken_over_or_taken_back() {
 fn a_core_that_comes_back_shows_what_was_done_to_it() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        lent.offer(Box::new(UnsafeCell::new(0)));
+        assert!(lent.offer(Box::new(UnsafeCell::new(0))).is_none());
         let other = {
             let lent = lent.clone();
             thread::spawn(move || {
@@ -46,7 +46,7 @@ fn a_core_that_comes_back_shows_what_was_done_to_it() {
                     // SAFETY: as in `work`.
                     unsafe { *runs += 1 }
                 });
-                lent.offer(core);
+                assert!(lent.offer(core).is_none());
                 1
             })
         };
@@ -57,5 +57,28 @@ fn a_core_that_comes_back_shows_what_was_done_to_it() {
             0 => assert_eq!((other, last), (1, 2)),
             n => assert_eq!((other, last), (n - 1, 0)),
         }
+    });
+}
+
+/// Bites: offer with Release.
+#[test]
+fn what_another_offer_was_is_whole() {
+    model(|| {
+        let lent = Arc::new(Lent::new());
+        let other = {
+            let lent = lent.clone();
+            thread::spawn(move || {
+                let core = Box::new(UnsafeCell::new(0));
+                core.with_mut(|runs| {
+                    // SAFETY: as in `work`.
+                    unsafe { *runs += 1 }
+                });
+                work(lent.offer(core))
+            })
+        };
+        let mine = work(lent.offer(Box::new(UnsafeCell::new(0))));
+        let theirs = other.join().unwrap();
+        let last = work(lent.take());
+        assert_eq!(mine + theirs + last, 3, "{mine} {theirs} {last}");
     });
 }
