@@ -284,3 +284,47 @@ fn a_snapshot_accounts_for_every_task() {
     let polls: u64 = metrics.per_worker.iter().map(|worker| worker.polls).sum();
     assert_eq!(metrics.polls, polls);
 }
+
+/// How often the threads of that name gave up their processor of their own accord, and the time that they ran, in nanoseconds.
+#[cfg(target_os = "linux")]
+fn waits_and_time(prefix: &str) -> Vec<(String, String)> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let mut seen: Vec<_> = tasks
+        .filter_map(|task| {
+            let read = |file| std::fs::read_to_string(task.path().join(file)).ok();
+            read("comm")?.starts_with(prefix).then_some(())?;
+            let status = read("status")?;
+            let waits = status
+                .lines()
+                .find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+            let time = read("schedstat")?.split_whitespace().next()?.to_owned();
+            Some((format!("{:?} {waits}", task.file_name()), time))
+        })
+        .collect();
+    seen.sort();
+    seen
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
+    for (count, name) in [(2, "idle-of-two"), (4, "idle-of-four")] {
+        let runtime = Builder::new().workers(count).thread_name(name);
+        let runtime = runtime.build().unwrap();
+        let tasks: Vec<_> = (0..100).map(|n| runtime.spawn(async move { n })).collect();
+        for task in tasks {
+            block_on(task).unwrap();
+        }
+        // The watcher gives up after a while.
+        std::thread::sleep(Duration::from_millis(500));
+        let before = waits_and_time(name);
+        assert_eq!(before.len(), count, "{before:?}");
+        std::thread::sleep(Duration::from_secs(2));
+        assert_eq!(
+            waits_and_time(name),
+            before,
+            "waits, or time on a processor"
+        );
+        drop(runtime);
+    }
+}
