@@ -8,7 +8,7 @@ use crate::{
     shuttle, soak, workspace,
 };
 use anyhow::{Context, Result, ensure};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
@@ -290,7 +290,36 @@ fn page(root: &Path, folder: &Path, models: &[Outcome], mutants: &[Row]) -> Resu
             "| {site} | {operation} | {ordering} | {mutant} | {fate} |"
         )?;
     }
+    if let Some(files) = read::<Vec<CodeMutants>>(folder, "cargo-mutants")? {
+        page += "\n## Mutants of the code\n\nBy cargo-mutants, by hand: what [CONTRIBUTING](../CONTRIBUTING.md) says. The survivors and their reasons are in \
+                 [cargo-mutants.json](verification/cargo-mutants.json).\n\n| file | viable | caught | by the limit | missed | of those, explained |\n|---|---:|---:|---:|---:|---:|\n";
+        for file in files {
+            let CodeMutants {
+                file,
+                viable,
+                caught,
+                timeout,
+                missed,
+                explained,
+            } = file;
+            writeln!(
+                page,
+                "| {file} | {viable} | {caught} | {timeout} | {missed} | {explained} |"
+            )?;
+        }
+    }
     Ok(page)
+}
+
+/// What cargo-mutants has found in a file.
+#[derive(Deserialize)]
+struct CodeMutants {
+    file: String,
+    viable: u64,
+    caught: u64,
+    timeout: u64,
+    missed: u64,
+    explained: u64,
 }
 
 fn summary(page: &mut String, folder: &Path, models: &[Outcome], mutants: &[Row]) -> Result<()> {
