@@ -358,3 +358,6 @@ impl<S: ScheduleLocal> Kind for Here<S> {
 
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
+
+#[cfg(all(test, feature = "std"))]
+mod models;

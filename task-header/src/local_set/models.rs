@@ -1,7 +1,8 @@
 //! A set and a thread that wakes its tasks.
-use crate::{LocalSet, gate::Gate};
+use crate::{JoinHandle, LocalSet, gate::Gate};
 use std::{
-    future::poll_fn,
+    future::{Future, poll_fn},
+    pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker},
 };
@@ -14,13 +15,18 @@ use sync_shim::{
     thread,
 };
 
-/// A task of the set that waits for `flag`, its waker in `slot` after its first poll. Its `Rc`, and its cell, are the thread's alone.
+/// A task of the set that waits for `flag`, and the waker that it has left in its first poll. Its `Rc`, and its cell, are the thread's alone.
 fn waits(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker) {
+    let (held, waker, _) = waits_joined(set, flag);
+    (held, waker)
+}
+
+fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, JoinHandle<()>) {
     let slot = Arc::new(Mutex::new(None));
     let held = Rc::new(());
     let (inner, flag, waker) = (held.clone(), flag.clone(), slot.clone());
     let body = UnsafeCell::new(0);
-    set.spawn_detached(poll_fn(move |cx| {
+    let join = set.spawn(poll_fn(move |cx| {
         let _held = &inner;
         // SAFETY: the poll has the future alone; the model checks that.
         body.with_mut(|body| unsafe { *body += 1 });
@@ -35,12 +41,12 @@ fn waits(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker) {
             .is_pending()
     );
     let waker = slot.lock().take().unwrap();
-    (held, waker)
+    (held, waker, join)
 }
 
 /// A wake from another thread while the set polls and goes to sleep: it is polled again, and sees what the waker had written.
 ///
-/// Bites: leave out the second look in `next`; push with Relaxed in `Releases::push`.
+/// Bites: leave out the second look in `next`; push with Relaxed in `Releases::try_push`.
 #[test]
 fn a_wake_against_a_poll_is_not_lost() {
     Model::new().branches(3_000).check(|| {
@@ -77,6 +83,72 @@ fn a_wake_against_the_sets_drop_drops_the_future_here() {
         drop(set);
         assert_eq!(Rc::strong_count(&held), 1);
         waking.join().unwrap();
+    });
+}
+
+/// The set goes while the waker, and then the handle, do so on another thread: the future is dropped here, and the cell is freed once, by either.
+///
+/// Bites: `State::complete` with a Relaxed load.
+#[test]
+fn the_last_waker_and_handle_against_the_sets_drop_free_once() {
+    model(|| {
+        let set = LocalSet::new();
+        let (held, waker, join) = waits_joined(&set, &Arc::new(AtomicUsize::new(0)));
+        let leaving = thread::spawn(move || {
+            drop(waker);
+            drop(join);
+        });
+        drop(set);
+        assert_eq!(Rc::strong_count(&held), 1);
+        leaving.join().unwrap();
+    });
+}
+
+/// The set goes while a task of it is aborted and awaited on another thread: the set waits for the task that is on its way to it, and the handle hears
+/// of the end.
+///
+/// Bites: return from the set's drop without waiting.
+#[test]
+fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
+    Model::new().bound(3).branches(3_000).check(|| {
+        let set = LocalSet::new();
+        let (held, waker, join) = waits_joined(&set, &Arc::new(AtomicUsize::new(0)));
+        drop(waker);
+        let joining = thread::spawn(move || {
+            join.abort();
+            let gate = Gate::new();
+            let waker = waker_vtable::from_arc(gate.clone());
+            let mut join = pin!(join);
+            loop {
+                match join.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    Poll::Ready(output) => break assert!(output.unwrap_err().is_cancelled()),
+                    Poll::Pending => gate.pass(),
+                }
+            }
+        });
+        drop(set);
+        assert_eq!(Rc::strong_count(&held), 1);
+        joining.join().unwrap();
+    });
+}
+
+/// Two threads wake a task each while their set goes: it waits for both.
+///
+/// Bites: take the tag away in `Links::take` for good.
+#[test]
+fn two_wakes_against_the_sets_drop_are_waited_for() {
+    Model::new().bound(2).branches(3_000).check(|| {
+        let set = LocalSet::new();
+        let flag = Arc::new(AtomicUsize::new(0));
+        let (counts, others): (Vec<_>, Vec<_>) = [waits(&set, &flag), waits(&set, &flag)]
+            .into_iter()
+            .map(|(held, waker)| (held, thread::spawn(move || waker.wake())))
+            .unzip();
+        drop(set);
+        assert!(counts.iter().all(|held| Rc::strong_count(held) == 1));
+        for other in others {
+            other.join().unwrap();
+        }
     });
 }
 

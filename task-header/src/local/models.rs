@@ -1,0 +1,91 @@
+//! A list that goes, and the other threads that hold something of its tasks. What they may hold: wakers, handles, and a `LocalNotified`. The list itself can't leave
+//! its thread.
+use crate::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
+use std::{
+    future::poll_fn,
+    rc::Rc,
+    task::{Poll, Waker},
+};
+use sync_shim::{
+    cell::UnsafeCell,
+    model,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+/// Sends each task back at once.
+struct Back;
+
+impl ScheduleLocal for Back {
+    fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+        task.send();
+    }
+}
+
+fn list() -> LocalOwned<Back> {
+    LocalOwned::new(Waker::noop().clone())
+}
+
+/// A task that waits for ever, what its future holds, its waker and its handle. The future's cell is the thread's alone.
+fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
+    struct Body(UnsafeCell<u8>, Rc<()>);
+    impl Drop for Body {
+        fn drop(&mut self) {
+            self.0.with_mut(|_| ());
+        }
+    }
+
+    let (held, slot) = (Rc::new(()), Arc::new(Mutex::new(None)));
+    let (body, waker) = (Body(UnsafeCell::new(0), held.clone()), slot.clone());
+    let future = poll_fn(move |cx| {
+        // SAFETY: the poll has the future alone; the model checks that.
+        body.0.with_mut(|body| unsafe { *body += 1 });
+        let _held = &body.1;
+        *waker.lock() = Some(cx.waker().clone());
+        Poll::Pending
+    });
+    let (task, join) = list.spawn(future, Back);
+    assert!(matches!(list.run(task), LocalRan::Pending));
+    let waker = slot.lock().take().unwrap();
+    (held, waker, join)
+}
+
+/// The list goes while the last waker and the handle do so elsewhere: the future is dropped here, the cell is freed once.
+///
+/// Bites: `State::complete` with a Relaxed load.
+#[test]
+fn the_last_waker_and_handle_against_the_lists_drop_free_once() {
+    model(|| {
+        let list = list();
+        let (held, waker, join) = waits(&list);
+        let leaving = thread::spawn(move || {
+            drop(waker);
+            drop(join);
+        });
+        drop(list);
+        assert_eq!(Rc::strong_count(&held), 1);
+        leaving.join().unwrap();
+    });
+}
+
+/// A task that was spawned is dropped elsewhere: it is cancelled here, when the list goes, and what its thread did before is there.
+///
+/// Bites: push with Relaxed in `Releases::try_push`.
+#[test]
+fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
+    model(|| {
+        let list = list();
+        let (held, _, join) = waits(&list);
+        let aborting = thread::spawn(move || {
+            join.abort();
+            drop(join);
+        });
+        // While it has not come back the list can't go without losing it.
+        while !list.has_received() {
+            thread::yield_now();
+        }
+        drop(list);
+        assert_eq!(Rc::strong_count(&held), 1);
+        aborting.join().unwrap();
+    });
+}
