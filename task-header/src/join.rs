@@ -158,7 +158,6 @@ impl<T> JoinHandle<T> {
         })
     }
 
-    /// Contains a panic of the old waker's drop.
     #[inline(never)]
     fn register(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
         if self.header().state.has_join_waker()? {
@@ -168,7 +167,12 @@ impl<T> JoinHandle<T> {
             self.header().state.unset_join_waker()?;
         }
         // Its clone may panic: the slot is whole until then.
-        let old = self.replace_waker(Some(waker.clone()));
+        self.leave_waker(waker.clone())
+    }
+
+    /// `JOIN_WAKER` is clear. Contains a panic of the old waker's drop.
+    fn leave_waker(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
+        let old = self.replace_waker(Some(waker));
         let registered = self.header().state.set_join_waker();
         if let Some(old) = old {
             panics::contain(|| drop(old));
@@ -197,11 +201,11 @@ impl<T> JoinHandle<T> {
 #[cfg(feature = "std")]
 impl<T> JoinHandle<T> {
     /// Has `waker` woken at completion, unless that was before.
-    pub(crate) fn watch(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
-        if self.is_finished() {
-            return Err(AlreadyComplete);
+    pub(crate) fn watch(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
+        if self.header().state.has_join_waker()? {
+            self.header().state.unset_join_waker()?;
         }
-        self.register(waker)
+        self.leave_waker(waker)
     }
 
     /// The output, if it is there and was not taken.
