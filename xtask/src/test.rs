@@ -63,6 +63,11 @@ const STEPS: &[Step] = &[
         run: test,
     },
     Step {
+        name: "large",
+        what: "what a large future takes of the stack, optimised",
+        run: large,
+    },
+    Step {
         name: "backends",
         what: "counted costs; the tsan and shuttle backends",
         run: backends,
@@ -210,6 +215,17 @@ fn doc() -> Result<bool> {
 
 fn test() -> Result<bool> {
     succeeds(cargo().args(["test", "--workspace", "--all-features"]))
+}
+
+fn large() -> Result<bool> {
+    succeeds(cargo().args([
+        "test",
+        "--release",
+        "--package",
+        "task-header",
+        "--test",
+        "large",
+    ]))
 }
 
 /// The counting backend's tests are the READMEs' tables; of the others, that all crates build on them and the

@@ -1,0 +1,319 @@
+//! Tasks among real threads that spawn, run, wake, abort, await and let go of them at once: every future and every output is dropped exactly once, no wake and no
+//! join is lost, and every list ends empty.
+//!
+//! `SELVEDGE_ITEMS=1000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
+#![cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+#![allow(missing_docs, reason = "a test")]
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool, AtomicU8, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+use sync_shim::sync::Mutex;
+use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
+
+const RUNNERS: usize = 3;
+const WAKERS: usize = 2;
+const SPAWNERS: usize = 2;
+
+fn from_env(name: &str, default: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(default, |said| said.parse().expect("a number"))
+}
+
+fn tasks() -> usize {
+    from_env("SELVEDGE_ITEMS", 20_000) as usize
+}
+
+/// What is done to a task, by its number.
+fn mixed(task: usize, salt: u64) -> u64 {
+    let seed = from_env("SELVEDGE_SEED", 1);
+    let mut x = (task as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(seed);
+    x ^= x >> 31;
+    x = x.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x ^ x >> 29
+}
+
+/// What became of one task.
+#[derive(Default)]
+struct Line {
+    flag: AtomicBool,
+    futures: AtomicU8,
+    outputs_made: AtomicU8,
+    outputs_dropped: AtomicU8,
+}
+
+struct Shared {
+    queue: Mutex<VecDeque<Notified<Queue>>>,
+    /// Of tasks that were polled, with their numbers.
+    wakers: Mutex<VecDeque<(usize, Waker)>>,
+    book: Vec<Line>,
+    dropped: AtomicUsize,
+    closing: AtomicBool,
+}
+
+#[derive(Clone)]
+struct Queue(Arc<Shared>);
+
+impl Schedule for Queue {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let queue = task.scheduler().clone();
+        queue.0.queue.lock().push_back(task);
+    }
+}
+
+/// Ready once its flag is up. Leaves its waker in its first poll, and wakes itself in some others.
+struct Work {
+    shared: Arc<Shared>,
+    number: usize,
+    /// Written by each poll and by the drop, without an atomic: two at once are a data race for ThreadSanitizer.
+    polls: u32,
+}
+
+struct Output {
+    shared: Arc<Shared>,
+    number: usize,
+}
+
+impl Future for Work {
+    type Output = Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        self.polls += 1;
+        let line = &self.shared.book[self.number];
+        // Ordering: Relaxed, so that the wake alone can have made it visible.
+        if line.flag.load(Relaxed) {
+            if mixed(self.number, 7).is_multiple_of(16) {
+                std::panic::resume_unwind(Box::new("on purpose"));
+            }
+            line.outputs_made.fetch_add(1, SeqCst);
+            return Poll::Ready(Output {
+                shared: self.shared.clone(),
+                number: self.number,
+            });
+        }
+        if self.polls == 1 {
+            let mut wakers = self.shared.wakers.lock();
+            wakers.push_back((self.number, cx.waker().clone()));
+            drop(wakers);
+            if self.number.is_multiple_of(4) {
+                cx.waker().wake_by_ref();
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.polls += 1;
+        let line = &self.shared.book[self.number];
+        assert_eq!(line.futures.fetch_add(1, SeqCst), 0, "dropped twice");
+        self.shared.dropped.fetch_add(1, SeqCst);
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let line = &self.shared.book[self.number];
+        line.outputs_dropped.fetch_add(1, SeqCst);
+    }
+}
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+struct Joining(JoinHandle<Output>, Arc<Woken>);
+
+impl Joining {
+    fn poll(&mut self) -> Poll<()> {
+        let waker = Waker::from(self.1.clone());
+        let polled = Pin::new(&mut self.0).poll(&mut Context::from_waker(&waker));
+        polled.map(drop)
+    }
+}
+
+/// One in sixteen is never woken.
+fn is_abandoned(number: usize) -> bool {
+    mixed(number, 1).is_multiple_of(16)
+}
+
+fn spawn(shared: &Arc<Shared>, numbers: impl Iterator<Item = usize>) -> Vec<Joining> {
+    let queue = Queue(shared.clone());
+    let mut joins = Vec::new();
+    for number in numbers {
+        let work = Work {
+            shared: shared.clone(),
+            number,
+            polls: 0,
+        };
+        let choice = mixed(number, 2) % 8;
+        if choice == 0 {
+            task_header::new_detached(work, queue.clone()).schedule();
+            continue;
+        }
+        let (task, mut join) = task_header::new(work, queue.clone());
+        task.schedule();
+        match choice {
+            1 => drop(join),
+            2 => join.abort(),
+            3 => {
+                let abort = join.abort_handle();
+                drop(join);
+                abort.abort();
+            }
+            4 => {
+                // Changes its mind.
+                let other = Waker::from(Arc::<Woken>::default());
+                if Pin::new(&mut join)
+                    .poll(&mut Context::from_waker(&other))
+                    .is_pending()
+                {
+                    joins.push(Joining(join, Arc::default()));
+                }
+            }
+            _ => joins.push(Joining(join, Arc::default())),
+        }
+        // Who was not ready is left with a waker.
+        let last = joins.last_mut().is_some_and(|last| last.poll().is_ready());
+        if last {
+            joins.pop();
+        }
+    }
+    joins
+}
+
+fn run(shared: &Shared) {
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut closing = None;
+    loop {
+        let task = shared.queue.lock().pop_front();
+        if let Some(task) = task {
+            // Some run in no list, as a thread does that is only a guest.
+            let ran = if shared.dropped.load(SeqCst) % 8 == 7 {
+                task.run()
+            } else {
+                owned.run(task)
+            };
+            if let Ran::Notified(again) = ran {
+                shared.queue.lock().push_back(again);
+            }
+            continue;
+        }
+        owned.drain();
+        if shared.closing.load(SeqCst) {
+            owned.close();
+            owned.cancel_all();
+            let closing = closing.get_or_insert_with(Instant::now);
+            assert!(
+                closing.elapsed() < Duration::from_secs(60),
+                "a task was lost"
+            );
+            if owned.is_empty() && shared.dropped.load(SeqCst) == shared.book.len() {
+                return;
+            }
+        }
+        thread::yield_now();
+    }
+}
+
+fn wake(shared: &Shared) {
+    while !shared.closing.load(SeqCst) {
+        let next = shared.wakers.lock().pop_front();
+        let Some((number, waker)) = next else {
+            thread::yield_now();
+            continue;
+        };
+        if is_abandoned(number) {
+            continue;
+        }
+        // Ordering: as in `poll`.
+        shared.book[number].flag.store(true, Relaxed);
+        match mixed(number, 3) % 3 {
+            0 => waker.wake(),
+            1 => waker.wake_by_ref(),
+            _ => {
+                let clone = waker.clone();
+                drop(waker);
+                clone.wake_by_ref();
+                clone.wake();
+            }
+        }
+    }
+}
+
+fn is_soon(mut holds: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if holds() {
+            return true;
+        }
+        if begun.elapsed() > Duration::from_secs(120) {
+            return false;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn tasks_among_threads_end_once_each_and_no_wake_is_lost() {
+    let tasks = tasks();
+    let shared = Arc::new(Shared {
+        queue: Mutex::default(),
+        wakers: Mutex::default(),
+        book: (0..tasks).map(|_| Line::default()).collect(),
+        dropped: AtomicUsize::new(0),
+        closing: AtomicBool::new(false),
+    });
+    let mut joins: Vec<Joining> = thread::scope(|scope| {
+        for _ in 0..RUNNERS {
+            scope.spawn(|| run(&shared));
+        }
+        for _ in 0..WAKERS {
+            scope.spawn(|| wake(&shared));
+        }
+        let spawners: Vec<_> = (0..SPAWNERS)
+            .map(|first| {
+                let shared = &shared;
+                scope.spawn(move || spawn(shared, (first..tasks).step_by(SPAWNERS)))
+            })
+            .collect();
+        let joins = spawners
+            .into_iter()
+            .flat_map(|s| s.join().unwrap())
+            .collect();
+        let abandoned = (0..tasks).filter(|&number| is_abandoned(number)).count();
+        let woken = is_soon(|| shared.dropped.load(SeqCst) >= tasks - abandoned);
+        shared.closing.store(true, SeqCst);
+        assert!(woken, "a wake was lost");
+        joins
+    });
+    shared.wakers.lock().clear();
+    for join in &mut joins {
+        assert!(join.1.0.load(SeqCst), "a join was not woken");
+        assert!(join.poll().is_ready());
+    }
+    drop(joins);
+    assert!(shared.queue.lock().is_empty());
+    for line in &shared.book {
+        assert_eq!(line.futures.load(SeqCst), 1);
+        let made = line.outputs_made.load(SeqCst);
+        assert_eq!(line.outputs_dropped.load(SeqCst), made);
+    }
+}
