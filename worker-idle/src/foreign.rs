@@ -38,10 +38,16 @@ use sync_shim::{
 /// struct Pointer(NonNull<Scheduler>);
 /// unsafe impl Send for Pointer {}
 ///
+/// impl Pointer {
+///     fn get(self) -> NonNull<Scheduler> {
+///         self.0
+///     }
+/// }
+///
 /// let scheduler = Box::new(Scheduler { foreign: Arc::new(Registry::new()), queue: Mutex::default() });
 /// let pointer = Pointer(NonNull::from(&*scheduler));
 /// let waker = thread::spawn(move || {
-///     let Pointer(scheduler) = pointer;
+///     let scheduler = pointer.get();
 ///     // SAFETY: the task that is not pushed yet keeps the scheduler.
 ///     let foreign = NonNull::from(unsafe { &(*scheduler.as_ptr()).foreign });
 ///     // SAFETY: as above; and what is pushed may run, and the scheduler end, but not before this closure is done.
