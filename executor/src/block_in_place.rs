@@ -53,6 +53,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         context::give_back(core);
         return f();
     }
+    let gave_way = core.gives_way();
     let before = shared.remotes[index].lent.offer(core);
     debug_assert!(before.is_none(), "a worker has one core");
     blocking::take_over(&shared, index);
@@ -60,6 +61,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         within: Some(Within::enter(Handle::new(shared.clone()), true)),
         shared,
         index,
+        gave_way,
     };
     f()
 }
@@ -69,6 +71,8 @@ struct Given {
     shared: Arc<Shared>,
     index: usize,
     within: Option<Within>,
+    /// Whether the task had asked to go behind the others before.
+    gave_way: bool,
 }
 
 impl Drop for Given {
@@ -80,6 +84,7 @@ impl Drop for Given {
         } else {
             // Rule 3: the thread is in its runtime, as no worker, until the poll is over.
             context::set_may_block(false);
+            context::lose(self.gave_way);
             std::mem::forget(within);
         }
     }

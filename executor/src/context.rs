@@ -20,11 +20,13 @@ use std::{
     task::Waker,
 };
 use sync_shim::sync::Arc;
-use task_header::{Owned, WakeKind};
+use task_header::{After, WakeKind};
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
     static ENTERED: RefCell<Option<Entered>> = const { RefCell::new(None) };
+    /// Whether a task had asked to go behind the others before its poll lost the core, which knew.
+    static GAVE_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The runtime of a thread that is no worker.
@@ -76,13 +78,30 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
     unsafe { core() }.map(f)
 }
 
-/// The list that a task is kept in after its poll, if this thread is a worker still.
+/// What becomes of a task after its poll: the list that it is kept in, if this thread is a worker still, and whether it gives way.
 #[inline]
-pub(crate) fn owned<'a>() -> Option<&'a mut Owned<Scheduler>> {
+pub(crate) fn after_poll<'a>() -> After<'a, Scheduler> {
     // SAFETY: the poll is over, and the list is not used after what user code its end calls.
-    let core = unsafe { core() }?;
-    // SAFETY: the poll is over, and what ends a run doesn't use the list across user code.
-    Some(unsafe { core.owned() })
+    let Some(core) = (unsafe { core() }) else {
+        return After {
+            owned: None,
+            again: GAVE_WAY.with(Cell::take),
+        };
+    };
+    After {
+        // SAFETY: the poll is over, and what ends a run doesn't use the list across user code.
+        owned: Some(unsafe { core.owned() }),
+        again: core.end_poll(),
+    }
+}
+
+/// Has a task go behind the others when its poll is over. The waker's poll is the one that calls this; a task of this worker's needs no wake for that, while
+/// anything else with a waker does: a part of a task, a future in `block_on`, another runtime's.
+#[inline]
+pub(crate) fn give_way(waker: &Waker) {
+    if with_core(|core| core.give_way(waker)) != Some(true) {
+        waker.wake_by_ref();
+    }
 }
 
 /// Takes the core off this thread, if its task may give it away.
@@ -96,6 +115,11 @@ pub(crate) fn give() -> Option<Box<Core>> {
     Some(unsafe { Box::from_raw(core.cast_mut()) })
 }
 
+/// The core is gone, of which a task in its poll had asked, or not, to go behind the others.
+pub(crate) fn lose(gave_way: bool) {
+    GAVE_WAY.with(|at| at.set(gave_way));
+}
+
 /// Makes this thread the worker again that it was.
 pub(crate) fn give_back(core: Box<Core>) {
     CORE.with(|at| at.set(Box::into_raw(core)));
@@ -105,9 +129,8 @@ pub(crate) fn give_back(core: Box<Core>) {
 pub(crate) struct OnWorker;
 
 impl OnExhausted for OnWorker {
-    /// A task that is woken in its poll goes behind the others already.
     fn defer(&self, waker: &Waker) {
-        waker.wake_by_ref();
+        give_way(waker);
     }
 
     fn forced_yield(&self, why: Exhausted) {

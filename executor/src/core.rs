@@ -3,6 +3,18 @@
 //! Work is found in this order: every so many ticks (61, unless the builder says otherwise), and after a poll that an exhausted budget ended, a fair share of the
 //! injector; the LIFO slot; the ring; a fair share of the injector; half of another's ring, from a random start; the injector again.
 //!
+//! A task that goes behind the others (it yielded, or was woken in its poll) finds, as a rule, none or many there. Where it finds none it is not queued but kept
+//! at hand, to be run next; where there are some it goes into the ring. Neither tells the sleepers of it, as every push into a queue does otherwise. Why none sleeps on beside
+//! two tasks that this worker runs in turns:
+//!
+//! 1. While a task is polled, nothing is at hand: it is what the worker takes up next. Where something else is next after all (a share of the injector, a task
+//!    that a drop has put into the slot), what is at hand goes into the ring, and if the ring has anything then, a sleeper is told.
+//! 2. So what is in the ring while a task is polled was told of, by a fence after its push, or is there by a theft, whose thief looks after it as a searcher.
+//! 3. A requeue with the slot empty adds to the ring, and the worker pops next. If the ring was not empty, then since the push that rule 2 names it never was, or thieves have emptied it
+//!    and the worker pops what it has just pushed. In the first case whoever slept at that push was told, or a searcher was there, and who has gone to sleep since looked at the ring last, and saw something.
+//!    In the second nobody else is needed.
+//! 4. A requeue with something in the slot tells: the slot's task runs next, for as long as it likes.
+//!
 //! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
 //! that worker blocked (see [`lend`](crate::lend)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
 use crate::{
@@ -12,9 +24,10 @@ use crate::{
     watch::{Calm, Seen},
 };
 use coop_budget::{Budget, Exhausted};
-use queue_spmc::ring::{self, Steal, StealLimit};
+use queue_spmc::ring::{self, Full, Steal, StealLimit};
 use std::{
     cell::{Cell, RefCell},
+    task::Waker,
     time::Instant,
 };
 use sync_shim::{
@@ -23,7 +36,7 @@ use sync_shim::{
     hint,
     sync::Arc,
 };
-use task_header::{Owned, WakeKind};
+use task_header::{Id, Owned, WakeKind};
 use worker_idle::Linger;
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
@@ -39,6 +52,8 @@ pub(crate) struct Core {
     pub(crate) budget: Budget,
     /// Borrowed for one queue operation at a time, none of which runs user code.
     ring: RefCell<ring::Worker<Task>>,
+    /// The task that gave way to nobody (rule 1).
+    at_hand: Cell<Option<Task>>,
     owned: UnsafeCell<Owned<Scheduler>>,
     /// How a thread of the runtime sleeps. One that others drive has its own.
     pub(crate) park: Cell<Option<ThreadPark>>,
@@ -55,6 +70,8 @@ pub(crate) struct Core {
     pub(crate) owes_unpark: Cell<bool>,
     /// What the watcher has seen in the others' slots.
     pub(crate) seen: Cell<Vec<Seen>>,
+    /// The task that is polled, unless it has asked to go behind the others.
+    running: Cell<Option<Id>>,
     /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
     forced: Cell<bool>,
     /// Whether a task is polled that may give the core away.
@@ -82,6 +99,7 @@ impl Core {
             observed: settings.observed,
             budget: settings.budget,
             ring: RefCell::new(ring),
+            at_hand: Cell::new(None),
             owned: UnsafeCell::new(Owned::new(unpark_waker(unpark))),
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
@@ -92,6 +110,7 @@ impl Core {
             calm: Cell::new(Calm::default()),
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
+            running: Cell::new(None),
             forced: Cell::new(false),
             lendable: Cell::new(false),
             awake: Cell::new(None),
@@ -149,18 +168,51 @@ impl Core {
     #[inline]
     pub(crate) fn push_back(&self, task: Task) {
         let mut ring = self.ring.borrow_mut();
-        if ring.spare_capacity() == 0 {
-            self.own().counters.overflows.add(1);
+        if let Err(Full(task)) = ring.push(task) {
+            self.overflow(&mut ring, task);
         }
+    }
+
+    #[cold]
+    fn overflow(&self, ring: &mut ring::Worker<Task>, task: Task) {
+        self.own().counters.overflows.add(1);
         ring.push_or_overflow(task, &self.shared.injector);
     }
 
-    /// A task that yielded, or was woken in its poll, goes behind the others. With ring and slot empty it
-    /// is taken up again by this worker next, so nobody is woken for it.
+    /// A task that yielded, or was woken in its poll, goes behind the others. The poll is over, and the worker takes up the slot's task or looks for its
+    /// next one.
     #[inline]
     pub(crate) fn requeue(&self, task: Task) {
-        let alone = self.is_empty();
-        self.push_back(task);
+        if !self.own().slot.is_empty() {
+            self.push_back(task);
+            self.shared.notify(); // Rule 4.
+        } else if self.ring.borrow().is_surely_empty() {
+            self.at_hand.set(Some(task)); // There was nothing: the task that is polled was next.
+        } else {
+            self.push_back(task); // Rule 3.
+        }
+    }
+
+    /// Rule 1: another task is next.
+    #[cold]
+    fn put_behind(&self) {
+        self.open_hand();
+        if !self.ring.borrow().is_surely_empty() {
+            self.shared.notify();
+        }
+    }
+
+    /// What is at hand goes where others can have it.
+    fn open_hand(&self) {
+        if let Some(task) = self.at_hand.take() {
+            self.push_back(task);
+        }
+    }
+
+    /// Between two turns of somebody else's loop, which may take its time: a sleeper is told, unless there is just the one task.
+    pub(crate) fn leave_tick(&self) {
+        let alone = self.ring.borrow().is_surely_empty();
+        self.open_hand();
         if !alone {
             self.shared.notify();
         }
@@ -195,6 +247,35 @@ impl Core {
     #[inline]
     pub(crate) fn pop(&self) -> Option<Task> {
         self.ring.borrow_mut().pop()
+    }
+
+    #[inline]
+    pub(crate) fn begin_poll(&self, task: Id) {
+        self.own().counters.polls.add(1);
+        self.running.set(Some(task));
+    }
+
+    /// Has the running task go behind the others when its poll is over, if that is what `waker` wakes.
+    #[inline]
+    pub(crate) fn give_way(&self, waker: &Waker) -> bool {
+        let running = self.running.get();
+        let own = running.is_some_and(|task| task.is_woken_by(waker));
+        if own {
+            self.running.set(None);
+        }
+        own
+    }
+
+    /// Whether the task in its poll has asked to go behind the others.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.running.get().is_none()
+    }
+
+    /// The poll is over. Whether its task has asked to go behind the others.
+    #[inline]
+    pub(crate) fn end_poll(&self) -> bool {
+        // Nobody runs from here on: who polls with that task's waker outside of its polls is to wake it.
+        self.running.take().is_none()
     }
 
     pub(crate) fn forced_yield(&self, _: Exhausted) {
@@ -236,14 +317,18 @@ impl Core {
         }
         if let Some(task) = self.own().slot.take() {
             self.own().counters.lifo_hits.add(1);
+            self.put_behind();
             return Some(task);
         }
-        self.pop()
+        self.at_hand
+            .take()
+            .or_else(|| self.pop())
             .or_else(|| self.take_share())
             .or_else(|| self.search())
     }
 
     fn at_interval(&self) -> Option<Task> {
+        self.open_hand();
         self.interval.set(self.shared.settings.global_interval);
         self.clock_out();
         self.clock_in();
@@ -272,9 +357,9 @@ impl Core {
         while let Some(task) = batch.pop_front() {
             self.push_back(task);
         }
-        // What is in the ring, also from before, waits for this one now.
-        if !self.searching.get() && !self.is_empty() {
-            shared.notify();
+        // What is in the ring, also from before, waits for this one now. A searcher looks after it when it ends its search.
+        if !self.searching.get() {
+            self.put_behind();
         }
         Some(first)
     }
@@ -362,7 +447,9 @@ impl Core {
         owned.close();
         owned.cancel_all_and(|id| self.ended(id));
         let queued = || {
-            let own = self.own().slot.take().or_else(|| self.pop());
+            let at_hand = self.at_hand.take();
+            let own = at_hand.or_else(|| self.own().slot.take());
+            let own = own.or_else(|| self.pop());
             own.or_else(|| self.shared.injector.pop())
         };
         while let Some(task) = queued() {

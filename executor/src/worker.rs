@@ -141,8 +141,9 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, task: Task) {
 
 #[inline(always)]
 fn poll(shared: &Shared, task: Task) {
-    with_core(|core| core.own().counters.polls.add(1));
-    match task.run_in(context::owned) {
+    let id = task.id();
+    with_core(|core| core.begin_poll(id));
+    match task.run_with(context::after_poll) {
         Ran::Pending => {}
         Ran::Complete => count_end(shared),
         Ran::Notified(task) => requeue(shared, task),
@@ -159,13 +160,13 @@ fn observed_poll(shared: &Shared, task: Task) {
         with_core(|core| core.lendable.set(lendable == Some(true)));
     };
     held(&hooks.before_poll);
-    with_core(|core| core.own().counters.polls.add(1));
+    with_core(|core| core.begin_poll(id));
     let begun = shared.settings.poll_times.then(Instant::now);
-    let ran = task.run_in(|| {
+    let ran = task.run_with(|| {
         if let Some(begun) = begun {
             with_core(|core| core.own().counters.poll_took(begun.elapsed()));
         }
-        context::owned()
+        context::after_poll()
     });
     held(&hooks.after_poll);
     match ran {
@@ -260,6 +261,7 @@ impl<P: Park> Worker<P> {
         let shared = &self.core.shared;
         if let Some(task) = self.found.take() {
             self.core.push_back(task);
+            shared.notify();
         }
         if shared.is_closing() {
             if !self.core.end() {
@@ -275,6 +277,7 @@ impl<P: Park> Worker<P> {
             return Tick::Idle;
         };
         coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, task));
+        self.core.leave_tick();
         Tick::Ran
     }
 
@@ -362,3 +365,6 @@ impl<P: Park> fmt::Debug for Worker<P> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, selvedge_loom))]
+mod models;

@@ -1,4 +1,5 @@
 //! A task's own way to the back of the queue.
+use crate::context;
 use std::{
     future::Future,
     pin::Pin,
@@ -7,8 +8,8 @@ use std::{
 
 /// Lets the other tasks of this worker run before the current one goes on.
 ///
-/// The task itself is requeued when its poll ends: no waker is cloned. Three read-modify-writes
-/// and the pop's one, until the task runs again.
+/// The task itself is requeued when its poll ends: it is not woken, nor is a waker cloned. One read-modify-write, the pop's,
+/// until the task runs again.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new().unwrap();
@@ -33,7 +34,7 @@ impl Future for YieldNow {
             return Poll::Ready(());
         }
         self.yielded = true;
-        cx.waker().wake_by_ref();
+        context::give_way(cx.waker());
         Poll::Pending
     }
 }

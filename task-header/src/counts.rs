@@ -1,5 +1,5 @@
 //! What a task costs, in read-modify-writes: the README's table, counted.
-use crate::{JoinSet, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use crate::{After, JoinSet, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     cell::RefCell,
     future::{Future, poll_fn},
@@ -104,15 +104,24 @@ fn yields() -> impl Future<Output = ()> + Send {
 }
 
 #[test]
-fn a_yield_costs_three() {
+fn a_poll_that_wakes_its_own_task_costs_two_and_one_that_goes_on_unwoken_none() {
     let mut owned = Owned::new(Waker::noop().clone());
     let Ran::Notified(task) = owned.run(new_detached(yields(), Local)) else {
         panic!()
     };
     let (ran, cost) = rmws(|| owned.run(task));
-    assert_eq!(cost, 3);
+    assert_eq!(cost, 2);
     let Ran::Notified(task) = ran else { panic!() };
     let _ = owned.run(task);
+
+    let mut task = new_detached(std::future::pending::<()>(), Local);
+    for expected in [1, 0, 0] {
+        let owned = Some(&mut owned);
+        let (ran, cost) = rmws(|| task.run_with(|| After { owned, again: true }));
+        assert_eq!(cost, expected);
+        let Ran::Notified(again) = ran else { panic!() };
+        task = again;
+    }
 }
 
 #[test]
@@ -197,9 +206,25 @@ fn table() -> Vec<(&'static str, u64)> {
         panic!()
     };
     let (ran, n) = rmws(|| owned.run(task));
-    row("yield: a poll that wakes its own task", n);
+    row("poll that wakes its own task, again and again", n);
     let Ran::Notified(task) = ran else { panic!() };
     drop(owned.run(task));
+    let task = new_detached(std::future::pending::<()>(), Local);
+    let goes_on = |task: Notified<Local>| {
+        task.run_with(|| After {
+            owned: None,
+            again: true,
+        })
+    };
+    let Ran::Notified(task) = goes_on(task) else {
+        panic!()
+    };
+    let (ran, n) = rmws(|| goes_on(task));
+    row(
+        "poll after which the runner has the task go on, again and again",
+        n,
+    );
+    drop(ran);
 
     let (future, slot) = waits(2);
     let (task, mut join) = new(future, Local);

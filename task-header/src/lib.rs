@@ -44,7 +44,7 @@ pub use join_set::JoinSet;
 pub use local::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal};
 #[cfg(feature = "std")]
 pub use local_set::LocalSet;
-pub use notified::{Notified, Ran};
+pub use notified::{After, Notified, Ran};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;

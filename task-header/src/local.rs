@@ -100,7 +100,7 @@ impl<S: ScheduleLocal> Drop for LocalNotified<S> {
     fn drop(&mut self) {
         // SAFETY: a `Notified` is a reference.
         let duty = unsafe { header(self.task) }.state.abort();
-        debug_assert_eq!(duty, Duty::Nothing, "it is notified already");
+        debug_assert_eq!(duty, Duty::Nothing, "it is notified already, or runs on");
         // SAFETY: in that owner's list (rule 1), and this is the one `Notified`, which goes.
         unsafe { Releases::push(self.owner(), self.task) };
     }
@@ -198,7 +198,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
         let task = task.into_raw();
         // SAFETY: this was the one `Notified`, of a task of this list and so of this thread.
-        match unsafe { raw::run(task, || self.keep()) } {
+        match unsafe { raw::run(task, || self.after()) } {
             RunEnd::Complete => LocalRan::Complete,
             RunEnd::Pending => LocalRan::Pending,
             // SAFETY: the run gave the one `Notified` back.
@@ -244,6 +244,13 @@ impl<S> LocalOwned<S> {
     fn keep(&self) -> Keep {
         // SAFETY: the cell's place is not at null.
         Keep::In(unsafe { NonNull::new_unchecked(self.links.get()) })
+    }
+
+    fn after(&self) -> raw::After {
+        raw::After {
+            keep: self.keep(),
+            again: false,
+        }
     }
 
     pub(crate) fn address(&self) -> NonNull<Releases> {

@@ -1,6 +1,6 @@
 //! The protocol under the model checker: every scenario is a task with few ends, each on its own
 //! thread. Frees retire every atomic and cell of the task first, so that an access after the free fails the model.
-use crate::{Notified, Owned, Ran, Schedule, WakeKind};
+use crate::{After, Notified, Owned, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
     pin::Pin,
@@ -211,6 +211,50 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
         queue.run_all();
         first.join().unwrap();
         wake();
+        queue.run_all();
+        assert_eq!(done.load(Relaxed), 1);
+    });
+}
+
+/// A run that goes on with another thread, against a wake: the next polls see what the first one wrote, and one of them what came before the wake.
+///
+/// Bites: a going-on that takes NOTIFIED away with Relaxed; one that leaves NOTIFIED, or takes it away and doesn't poll.
+#[test]
+fn a_run_goes_on_with_another_thread_against_a_wake() {
+    Model::new().bound(3).check(|| {
+        let (queue, slot) = (Queue::new(), Arc::new(Mutex::new(None)));
+        let (flag, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let until = Until {
+            flag: flag.clone(),
+            slot: slot.clone(),
+            done: done.clone(),
+        };
+        let task = crate::new_detached(until, queue.clone());
+        let again = |task: Notified<Queue>| {
+            task.run_with(|| After {
+                owned: None,
+                again: true,
+            })
+        };
+        let Ran::Notified(task) = again(task) else {
+            panic!("it was to go on")
+        };
+        let waker = slot.lock().take().unwrap();
+        let other = thread::spawn(move || {
+            flag.store(1, Relaxed);
+            waker.wake();
+        });
+        let next = thread::spawn(move || match again(task) {
+            Ran::Notified(task) => Some(task),
+            Ran::Complete | Ran::Pending => None,
+        });
+        if let Some(task) = next.join().unwrap() {
+            queue.0.lock().push(task);
+        }
+        queue.run_all();
+        other.join().unwrap();
+        queue.run_all();
+        drop(slot.lock().take());
         queue.run_all();
         assert_eq!(done.load(Relaxed), 1);
     });

@@ -21,7 +21,7 @@ unsafe impl<S: Schedule> Send for Notified<S> {}
 // SAFETY: a shared `Notified` reaches only the scheduler and the details, which are `Sync`.
 unsafe impl<S: Schedule> Sync for Notified<S> {}
 
-/// How a run ended.
+/// How a poll ended.
 #[must_use = "a notified task that is dropped is cancelled"]
 #[derive(Debug)]
 pub enum Ran<S: Schedule> {
@@ -29,8 +29,21 @@ pub enum Ran<S: Schedule> {
     Complete,
     /// The future waits for a wake.
     Pending,
-    /// The future was woken during its poll, by itself or by others: queue it again.
+    /// The future was woken during its poll, by itself or by others, or [goes on](After::again) for another reason: queue it again.
     Notified(Notified<S>),
+}
+
+/// What a runner says of a task when its poll is over. See [`Notified::run_with`].
+#[derive(Debug)]
+pub struct After<'a, S> {
+    /// The list that the task is to be in while it waits. `None` if its owner went away: then a task that is in no list yet comes back as [`Ran::Notified`],
+    /// and if one completes that is in a list, that list's owner hears of it.
+    pub owned: Option<&'a mut Owned<S>>,
+    /// Whether a task that waits is to be polled again all the same, as if it had woken itself: it comes back as [`Ran::Notified`].
+    ///
+    /// That costs no read-modify-write, nor does its next start unless somebody wakes it meanwhile; a wake from within the poll costs one each. So it
+    /// is how a future gives way to others, where it can tell its runner.
+    pub again: bool,
 }
 
 impl<S: Schedule> Notified<S> {
@@ -69,10 +82,13 @@ impl<S: Schedule> Notified<S> {
     /// scheduled a last time, cancelled. Use [`Owned::run`] to keep such tasks
     /// and to find them again at shutdown.
     ///
-    /// Costs one read-modify-write to start; then one for `Pending`; none for a completion that nobody
+    /// Costs one read-modify-write to start, none if the last poll gave the task back and nobody woke it since; then one for `Pending`, none if the task comes back; none for a completion that nobody
     /// joins and whose wakers are gone, one if somebody does, two if a join waker is to be woken.
     pub fn run(self) -> Ran<S> {
-        self.run_and(|| Keep::Nowhere)
+        self.run_and(|| raw::After {
+            keep: Keep::Nowhere,
+            again: false,
+        })
     }
 
     /// Polls the future once, as [`Owned::run`] does, in the list that `owned` gives when the poll is over. For owners that may be
@@ -85,15 +101,58 @@ impl<S: Schedule> Notified<S> {
     /// If `owned` does. The task is cancelled then.
     #[inline]
     pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
-        // The borrow outlives this call, and nobody else has one.
-        self.run_and(|| owned().map_or(Keep::Requeue, Owned::keep))
+        self.run_with(|| After {
+            owned: owned(),
+            again: false,
+        })
+    }
+
+    /// Polls the future once, as [`run_in`](Self::run_in) does, and asks when the poll is over what is to become of the task.
+    ///
+    /// ```
+    /// # use task_header::{Notified, Schedule, WakeKind};
+    /// use std::{future::poll_fn, task::{Poll, Waker}};
+    /// use task_header::{After, Owned, Ran};
+    /// # struct Nowhere;
+    /// # impl Schedule for Nowhere {
+    /// #     fn schedule(_: Notified<Self>, _: WakeKind) {}
+    /// # }
+    ///
+    /// let mut polls = 0;
+    /// let gives_way = poll_fn(move |_| {
+    ///     polls += 1;
+    ///     if polls < 3 { Poll::Pending } else { Poll::Ready(()) }
+    /// });
+    /// let mut owned = Owned::new(Waker::noop().clone());
+    /// let (mut task, join) = task_header::new(gives_way, Nowhere);
+    /// let mut turns = 0;
+    /// while let Ran::Notified(again) = task.run_with(|| After { owned: Some(&mut owned), again: true }) {
+    ///     task = again;
+    ///     turns += 1;
+    /// }
+    /// assert_eq!((turns, join.is_finished()), (2, true));
+    /// ```
+    ///
+    /// # Panics
+    /// If `after` does. The task is cancelled then.
+    #[inline]
+    pub fn run_with<'a>(self, after: impl FnOnce() -> After<'a, S>) -> Ran<S>
+    where
+        S: 'a,
+    {
+        self.run_and(|| {
+            let After { owned, again } = after();
+            // The borrow outlives this call, and nobody else has one.
+            let keep = owned.map_or(Keep::Requeue, Owned::keep);
+            raw::After { keep, again }
+        })
     }
 
     #[inline]
-    fn run_and(self, keep: impl FnOnce() -> Keep) -> Ran<S> {
+    fn run_and(self, after: impl FnOnce() -> raw::After) -> Ran<S> {
         let task = self.into_raw();
         // SAFETY: this was the one `Notified`, and is consumed.
-        match unsafe { raw::run(task, keep) } {
+        match unsafe { raw::run(task, after) } {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
             // SAFETY: the run gave the one `Notified` back.

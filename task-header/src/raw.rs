@@ -14,7 +14,7 @@ use core::{mem::ManuallyDrop, ptr::NonNull};
 pub(crate) enum RunEnd {
     Complete,
     Pending,
-    /// The caller holds the one `Notified` again.
+    /// The caller holds the one `Notified`, most often with the run in it (rule 8 of [`state`](crate::state)).
     Notified,
 }
 
@@ -28,6 +28,14 @@ pub(crate) enum Keep {
     In(NonNull<Links>),
     /// The owner whose list it was to be is gone: a task in no list is to be queued again, to find one.
     Requeue,
+}
+
+/// What the runner says of a task once its poll is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct After {
+    pub(crate) keep: Keep,
+    /// Whether a task that waits goes on at once, woken or not.
+    pub(crate) again: bool,
 }
 
 impl Keep {
@@ -77,12 +85,12 @@ impl Drop for BrokenOff {
     }
 }
 
-/// Runs a task once, and asks after the poll where to keep it.
+/// Runs a task once, and asks after the poll what is to become of it.
 ///
 /// # Safety
 /// The caller holds the one `Notified`, which this consumes.
 #[inline]
-pub(crate) unsafe fn run(task: TaskPtr, keep: impl FnOnce() -> Keep) -> RunEnd {
+pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd {
     // SAFETY: the `Notified` is a reference, which the run turns into its own.
     let header = unsafe { header(task) };
     // SAFETY: as above.
@@ -94,25 +102,25 @@ pub(crate) unsafe fn run(task: TaskPtr, keep: impl FnOnce() -> Keep) -> RunEnd {
         Start::Cancel => unsafe { (vtable.cancel)(task) },
     };
     let broken_off = BrokenOff(task, polled);
-    let keep = keep();
+    let After { keep, again } = after();
     core::mem::forget(broken_off);
     if polled != Polled::Pending {
         // SAFETY: the future is gone.
         unsafe { complete(task, keep, polled == Polled::Output) };
         return RunEnd::Complete;
     }
+    if again || header.state.is_woken() {
+        return RunEnd::Notified;
+    }
     let mut link = false;
     if !matches!(keep, Keep::Nowhere) && !header.state.is_listed() {
         // SAFETY: for the next step alone.
-        if let Some(list) = unsafe { keep.list() } {
-            // SAFETY: the task runs here and is in no list.
-            unsafe { list.link(task) };
-            link = true;
-        } else {
-            // As if woken in the poll, which then ends as `Notified`.
-            let duty = header.state.wake_by_ref();
-            debug_assert_eq!(duty, Duty::Nothing, "the task runs here");
-        }
+        let Some(list) = (unsafe { keep.list() }) else {
+            return RunEnd::Notified;
+        };
+        // SAFETY: the task runs here and is in no list.
+        unsafe { list.link(task) };
+        link = true;
     }
     match header.state.pend(link) {
         Pend::Idle => RunEnd::Pending,

@@ -4,7 +4,9 @@ use crate::{
     builder::Builder,
     cell::{self, Kind, TaskPtr, vtable},
 };
-use core::{fmt, future::Future, marker::PhantomData, mem::needs_drop, num::NonZeroUsize};
+use core::{
+    fmt, future::Future, marker::PhantomData, mem::needs_drop, num::NonZeroUsize, task::Waker,
+};
 
 /// Where the tasks of a scheduler go when they are to run.
 ///
@@ -45,6 +47,14 @@ impl Id {
 
     pub(crate) fn address(self) -> NonZeroUsize {
         self.0
+    }
+
+    /// Whether `waker` wakes this task, which is not freed: so that a poll can tell its own waker from that of a part of its future, which other parts
+    /// poll with a waker of theirs. Compares two addresses.
+    #[inline]
+    pub fn is_woken_by(self, waker: &Waker) -> bool {
+        // A task's header is its waker's target, and nobody else's target is in its place.
+        waker_vtable::target_header(waker).is_some_and(|target| target.addr() == self.0)
     }
 }
 

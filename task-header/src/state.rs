@@ -4,8 +4,8 @@
 //!
 //! | bit | set by | cleared by | while set |
 //! |---|---|---|---|
-//! | `RUNNING` | whoever starts a [`Notified`](crate::Notified) | the same | the future belongs to that thread |
-//! | `NOTIFIED` | a wake, an abort | the start of a run, completion | one `Notified` exists, or the running thread will make one |
+//! | `RUNNING` | whoever starts a [`Notified`](crate::Notified) | the end of that run | the future belongs to that thread, or to the holder of the `Notified` in which the run goes on |
+//! | `NOTIFIED` | a wake, an abort | the start or going-on of a run, completion | one `Notified` exists, or the run goes on in one |
 //! | `COMPLETE` | the running thread | nobody | the future is gone, the output slot is written |
 //! | `CANCELLED` | an abort, always together with `NOTIFIED` | nobody | the next start drops the future |
 //! | `JOIN_INTEREST` | the constructor | the join handle | a join handle exists |
@@ -19,7 +19,7 @@
 //!    `COMPLETE`, are one reference each. The cell is freed by the transition that leaves none.
 //! 2. `NOTIFIED` turns from 0 to 1 with neither `RUNNING` nor `COMPLETE` set exactly once for each
 //!    `Notified` that is submitted: the one whose read-modify-write saw it so submits. If `RUNNING`
-//!    was set, the running thread sees `NOTIFIED` in the read-modify-write that ends its poll, and
+//!    was set, the running thread sees `NOTIFIED` at the latest in the read-modify-write that ends its run, and
 //!    submits. So no wake is lost and none submits twice.
 //! 3. A wake is a read-modify-write even if `NOTIFIED` is set already: its release half makes the
 //!    waker's writes visible to the start of the run, which acquires.
@@ -31,6 +31,11 @@
 //!    if there is none (`JOIN_INTEREST` is clear and never comes back) to the running thread still.
 //! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear; while it is set
 //!    nobody writes it. `COMPLETE` with `JOIN_WAKER` set gives the waker in it to the running thread for good, which leaves the slot as it is.
+//! 8. A run need not end with its poll. One whose task is to be polled again at once (it was woken in the poll, or asks for it) goes on
+//!    in a `Notified`: `RUNNING` stays set, and is that one's reference. The holder of it has the future alone, as the running thread had, and what
+//!    that wrote comes with the hand-over. A wake or an abort meanwhile sees `RUNNING`, as in a poll, and sets bits alone. Going on is a
+//!    load, unless that finds `NOTIFIED`. A `NOTIFIED` that is set but not seen by it gives one more poll (rule 2), so nothing hangs on how fresh the load is; and `RUNNING` changes with no
+//!    other holder, so that the load tells for certain which kind of `Notified` it is.
 
 use core::fmt;
 use sync_shim::atomic::{
@@ -83,7 +88,7 @@ pub(crate) enum Start {
 pub(crate) enum Pend {
     /// Others hold the task.
     Idle,
-    /// It was woken meanwhile: the caller holds the one `Notified`.
+    /// It was woken after all: the caller holds the one `Notified`.
     Notified,
     /// Rule 5: the caller owns the task alone, as running and cancelled.
     Orphan,
@@ -138,15 +143,21 @@ impl State {
         ))
     }
 
-    /// A `Notified` becomes a run. One read-modify-write.
+    /// A `Notified` becomes a run, or its run goes on. One read-modify-write; none if it goes on and nobody has woken or aborted the task.
     #[inline]
     pub(crate) fn start(&self) -> Start {
-        // NOTIFIED is set and RUNNING clear, so this turns the one into the other.
+        // Ordering: Relaxed, rule 8.
+        let goes_on = self.0.load(Relaxed) & (RUNNING | NOTIFIED);
+        if goes_on == RUNNING {
+            return Start::Poll;
+        }
+        // NOTIFIED is set, and goes; RUNNING comes, unless it is there.
+        let change = NOTIFIED - RUNNING + (goes_on & RUNNING);
         // Ordering: Acquire pairs with the release half of every wake (rule 3) and of the last run's `pend`.
-        let s = self.0.fetch_sub(NOTIFIED - RUNNING, Acquire);
+        let s = self.0.fetch_sub(change, Acquire);
         debug_assert_eq!(
             s & (NOTIFIED | RUNNING | COMPLETE),
-            NOTIFIED,
+            NOTIFIED | goes_on & RUNNING,
             "not a queued task: {s:#b}"
         );
         if s & CANCELLED != 0 {
@@ -154,6 +165,14 @@ impl State {
         } else {
             Start::Poll
         }
+    }
+
+    /// Whether the task was woken in the poll that was `Pending`, and so its run goes on (rule 8). A load, by the running thread; a no is a guess that
+    /// [`pend`](Self::pend) checks.
+    #[inline]
+    pub(crate) fn is_woken(&self) -> bool {
+        // Ordering: Relaxed, `start` acquires what the wake published.
+        self.0.load(Relaxed) & NOTIFIED != 0
     }
 
     /// The poll was `Pending`; `list` when the owner has just linked the task. One read-modify-write.

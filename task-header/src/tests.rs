@@ -1,5 +1,7 @@
 //! One thread's view: what users see, panics first.
-use crate::{JoinHandle, JoinSet, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use crate::{
+    After, JoinHandle, JoinSet, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached,
+};
 use std::{
     future::{Future, pending, poll_fn},
     pin::{Pin, pin},
@@ -361,27 +363,95 @@ fn a_task_whose_owner_went_away_in_its_first_poll_is_queued_again() {
 }
 
 #[test]
+fn a_task_that_goes_on_is_polled_again_unwoken_and_is_in_no_list_until_it_waits() {
+    let (dropped, held) = count();
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let (task, join) = new(
+        poll_fn(move |_| {
+            let _held = &held;
+            counted.fetch_add(1, Relaxed);
+            Poll::<()>::Pending
+        }),
+        Queue::default(),
+    );
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut turn = |task: Notified<Queue>, again| {
+        let owned = Some(&mut owned);
+        task.run_with(|| After { owned, again })
+    };
+    let Ran::Notified(task) = turn(task, true) else {
+        panic!("it was to go on")
+    };
+    let Ran::Notified(task) = turn(task, true) else {
+        panic!("it was to go on")
+    };
+    assert!(matches!(turn(task, false), Ran::Pending));
+    assert_eq!((owned.len(), polls.load(Relaxed)), (1, 3));
+    assert!(!join.is_finished());
+    owned.cancel_all();
+    assert_eq!((owned.len(), dropped.load(Relaxed)), (0, 1));
+}
+
+#[test]
+fn a_task_that_goes_on_is_cancelled_by_an_abort_or_by_its_drop() {
+    let again = |task: Notified<Queue>| {
+        let ran = task.run_with(|| After {
+            owned: None,
+            again: true,
+        });
+        let Ran::Notified(task) = ran else {
+            panic!("it was to go on")
+        };
+        task
+    };
+    for aborted in [true, false] {
+        let (dropped, held) = count();
+        let future = async move {
+            let _held = held;
+            pending::<()>().await;
+        };
+        let (task, join) = new(future, Queue::default());
+        let task = again(task);
+        assert_eq!(dropped.load(Relaxed), 0);
+        if aborted {
+            join.abort();
+            assert_eq!(dropped.load(Relaxed), 0);
+            assert!(matches!(task.run(), Ran::Complete));
+        } else {
+            drop(task);
+        }
+        assert_eq!(dropped.load(Relaxed), 1);
+        let Poll::Ready(Err(error)) = poll_once(join) else {
+            panic!("no outcome")
+        };
+        assert!(error.is_cancelled());
+    }
+}
+
+#[test]
 fn a_listed_task_that_ends_without_its_owner_is_let_go_by_it() {
     let queue = Queue::default();
     let mut owned = Owned::new(Waker::noop().clone());
+    let waker = Arc::<Mutex<Option<Waker>>>::default();
+    let slot = waker.clone();
     let mut polls = 0;
     let (task, join) = new(
         poll_fn(move |cx| {
             polls += 1;
-            cx.waker().wake_by_ref();
-            if polls == 3 {
-                Poll::Ready(7)
-            } else {
-                Poll::Pending
+            match polls {
+                1 => *slot.lock().unwrap() = Some(cx.waker().clone()),
+                2 => cx.waker().wake_by_ref(),
+                _ => return Poll::Ready(7),
             }
+            Poll::Pending
         }),
-        queue,
+        queue.clone(),
     );
-    let Ran::Notified(task) = owned.run(task) else {
-        panic!()
-    };
-    let Ran::Notified(task) = task.run_in(|| None) else {
-        panic!()
+    assert!(matches!(owned.run(task), Ran::Pending));
+    waker.lock().unwrap().take().unwrap().wake();
+    let Ran::Notified(task) = queue.pop().unwrap().run_in(|| None) else {
+        panic!("it was woken in its poll")
     };
     assert!(matches!(task.run_in(|| None), Ran::Complete));
     assert_eq!(owned.len(), 1);

@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 use task_header::{
-    AbortHandle, Builder, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind,
+    AbortHandle, After, Builder, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ enum Does {
 enum Op {
     Run(Does),
     RunListed(Does),
+    /// Run it, and once more after that.
+    RunAgain(Does),
     DropNotified,
     WakeByRef,
     Wake,
@@ -53,6 +55,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => does().prop_map(Op::Run),
         4 => does().prop_map(Op::RunListed),
+        3 => does().prop_map(Op::RunAgain),
         1 => Just(Op::DropNotified),
         3 => Just(Op::WakeByRef),
         3 => Just(Op::Wake),
@@ -110,7 +113,7 @@ impl Account {
         self.listed &= !on_owner;
     }
 
-    fn run(&mut self, does: Does, listed: bool) {
+    fn run(&mut self, does: Does, listed: bool, again: bool) {
         self.queued = false;
         if self.aborted {
             return self.end(Outcome::Cancelled, listed);
@@ -122,6 +125,10 @@ impl Account {
             Does::WakesItself => self.queued = true,
             Does::WaitsWithItsWaker => self.wakers += 1,
             Does::Waits => {}
+        }
+        if again || self.queued {
+            self.queued = true;
+            return;
         }
         self.listed |= listed;
         if !self.held() {
@@ -206,9 +213,12 @@ impl Real {
         self.wakers.lock().unwrap().pop()
     }
 
-    fn run(&mut self, task: Notified<Queue>, does: Does, listed: bool) {
+    fn run(&mut self, task: Notified<Queue>, does: Does, listed: bool, again: bool) {
         *self.does.lock().unwrap() = does;
-        let ran = if listed {
+        let ran = if again {
+            let owned = Some(&mut self.owned);
+            task.run_with(|| After { owned, again })
+        } else if listed {
             self.owned.run(task)
         } else {
             task.run()
@@ -229,11 +239,11 @@ fn outcome(output: Result<Drops, JoinError>) -> Outcome {
 
 fn apply(op: Op, real: &mut Real, account: &mut Account) {
     match op {
-        Op::Run(does) | Op::RunListed(does) => {
-            let listed = matches!(op, Op::RunListed(_));
+        Op::Run(does) | Op::RunListed(does) | Op::RunAgain(does) => {
+            let (listed, again) = (!matches!(op, Op::Run(_)), matches!(op, Op::RunAgain(_)));
             if let Some(task) = real.take() {
-                real.run(task, does, listed);
-                account.run(does, listed);
+                real.run(task, does, listed, again);
+                account.run(does, listed, again);
             }
         }
         Op::DropNotified => {

@@ -157,6 +157,39 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
 }
 
 #[test]
+fn a_task_that_yields_in_the_poll_in_which_it_loses_its_worker_goes_on() {
+    let runtime = workers(1);
+    let task = runtime.spawn(async {
+        // In a list already.
+        yield_now().await;
+        let mut waited = false;
+        poll_fn(|cx| {
+            if std::mem::replace(&mut waited, true) {
+                return Poll::Ready(());
+            }
+            let waker = cx.waker().clone();
+            spawn_detached(async move { waker.wake() });
+            Poll::Pending
+        })
+        .await;
+        let mut polls = 0;
+        poll_fn(|cx| {
+            polls += 1;
+            if polls == 2 {
+                return Poll::Ready(());
+            }
+            assert!(std::pin::pin!(yield_now()).poll(cx).is_pending());
+            let (sender, receiver) = mpsc::channel();
+            spawn_detached(async move { sender.send(()).unwrap() });
+            block_in_place(|| receiver.recv().unwrap());
+            Poll::Pending
+        })
+        .await;
+    });
+    block_on(task).unwrap();
+}
+
+#[test]
 fn the_budget_stays_with_the_poll() {
     let runtime = Builder::new()
         .workers(1)

@@ -140,6 +140,13 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.len() == 0
     }
 
+    /// Whether the ring is empty, by what the owner knows without a look: true is true, false may be old, as thieves may have emptied it since. No atomic
+    /// operation.
+    #[inline]
+    pub fn is_surely_empty(&self) -> bool {
+        self.own == self.end && self.tail == self.head.real
+    }
+
     /// Items that can be pushed before the ring is full: at least so many, as thieves only make room.
     #[inline]
     pub fn spare_capacity(&self) -> usize {

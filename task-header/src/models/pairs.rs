@@ -1,5 +1,6 @@
 //! Every pair of ends: a waker that is woken, by value or by reference, cloned or dropped, while the task runs to `Pending`, `Ready` or a panic, and is aborted,
-//! awaited, let go or shut down before or after that; and each of these against each while the task is idle. 112 models of a thread beside the owner, none with a bound.
+//! awaited, let go or shut down before or after that; or while its run goes on from one poll to the next; and each of these against each while the task is idle, or
+//! queued in a run that goes on, where it may be dropped, too. 164 models of a thread beside the owner, without a bound but for those of a run that goes on beside it, which have one of 2.
 //! With the waker and the handle on threads of their own (`full_..._meanwhile`) the models have a bound of 3.
 //!
 //! The task has been polled once, is listed, and queued again. The owner runs it; then, once all threads are through, it shuts its list down.
@@ -13,7 +14,7 @@
 //!
 //! Queue and books are kept in std's locks and atomics, which the model does not branch on: what one thread does between two steps of the task's own is one step. Nor does it take
 //! them for synchronisation, so that the task's word alone has to order what is done to the task.
-use crate::{JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
+use crate::{After, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
     pin::Pin,
@@ -49,6 +50,8 @@ enum Polls {
     Pending,
     Ready,
     Panics,
+    /// Goes on after its first poll, and is ready in a later one.
+    GoesOn,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +60,8 @@ enum Ends {
     Join,
     Leave,
     Shutdown,
+    /// The queued task is dropped.
+    Drop,
 }
 
 /// When the task is aborted, awaited, let go or shut down.
@@ -80,6 +85,8 @@ struct Book {
     outputs_dropped: Count,
     /// Whether a poll saw what was written before the wake.
     seen: Count,
+    /// Whether the run goes on after the poll.
+    again: Count,
     waker: Unseen<Option<Waker>>,
 }
 
@@ -103,14 +110,18 @@ impl Future for Task {
     type Output = Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
-        let first = self.body.with_mut(|body| {
+        let polls = self.body.with_mut(|body| {
             // SAFETY: the poll has the future alone; the model checks that.
             let body = unsafe { &mut *body };
             *body += 1;
-            *body == 1
+            *body
         });
-        if first {
+        if polls == 1 {
             *unseen(&self.book.waker) = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if polls == 2 && self.polls == Polls::GoesOn {
+            self.book.again.store(1, InTurn);
             return Poll::Pending;
         }
         if self.flag.load(Relaxed) == 0 {
@@ -119,7 +130,7 @@ impl Future for Task {
         self.book.seen.store(1, InTurn);
         match self.polls {
             Polls::Pending => Poll::Pending,
-            Polls::Ready => {
+            Polls::Ready | Polls::GoesOn => {
                 self.book.outputs_made.fetch_add(1, InTurn);
                 Poll::Ready(Output(self.book.clone()))
             }
@@ -145,7 +156,7 @@ impl Drop for Output {
 }
 
 #[derive(Clone)]
-struct Queue(Shared<Unseen<Option<Notified<Queue>>>>);
+struct Queue(Shared<Unseen<Option<Notified<Queue>>>>, Shared<Book>);
 
 impl Schedule for Queue {
     fn schedule(task: Notified<Self>, _: WakeKind) {
@@ -157,12 +168,22 @@ impl Schedule for Queue {
 
 impl Queue {
     fn run_in(&self, owned: &mut Owned<Queue>) {
-        loop {
-            let task = unseen(&self.0).take();
-            let Some(task) = task else { return };
-            if let Ran::Notified(again) = owned.run(task) {
-                Queue::schedule(again, WakeKind::Wake);
-            }
+        while let Some(task) = self.pop() {
+            self.run_once(task, owned);
+        }
+    }
+
+    fn pop(&self) -> Option<Notified<Queue>> {
+        unseen(&self.0).take()
+    }
+
+    fn run_once(&self, task: Notified<Queue>, owned: &mut Owned<Queue>) {
+        let ran = task.run_with(|| After {
+            owned: Some(owned),
+            again: self.1.again.swap(0, InTurn) == 1,
+        });
+        if let Ran::Notified(again) = ran {
+            Queue::schedule(again, WakeKind::Wake);
         }
     }
 }
@@ -205,7 +226,7 @@ impl Joined {
             }
             Ends::Join => self.poll(),
             Ends::Leave => self.handle = None,
-            Ends::Shutdown => {}
+            Ends::Shutdown | Ends::Drop => {}
         }
         self
     }
@@ -229,15 +250,16 @@ fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
 }
 
 fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
-    let bounded = if when == When::Meanwhile {
-        Model::new().bound(3)
-    } else {
-        Model::new()
+    let bounded = match (polls, when) {
+        (_, When::Meanwhile) => Model::new().bound(3),
+        // A poll more.
+        (Polls::GoesOn, When::Before | When::After) => Model::new().bound(2),
+        _ => Model::new(),
     };
     bounded.check(move || {
         let book = Shared::new(Book::default());
         let flag = Shared::new(AtomicUsize::new(0));
-        let queue = Queue(Shared::default());
+        let queue = Queue(Shared::default(), book.clone());
         let mut owned = Owned::new(Waker::noop().clone());
         let future = Task {
             polls,
@@ -251,8 +273,13 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         if !wakes.is_wake() {
             flag.store(1, Relaxed);
         }
-        if when != When::Idle {
+        if when != When::Idle || polls == Polls::GoesOn {
             waker.wake_by_ref();
+        }
+        if when == When::Idle
+            && let Some(task) = queue.pop()
+        {
+            queue.run_once(task, &mut owned);
         }
 
         let joined = Joined {
@@ -296,6 +323,9 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
                 joined
             }
         });
+        if ends == Ends::Drop {
+            drop(queue.pop());
+        }
         if when != When::Idle {
             queue.run_in(&mut owned);
         }
@@ -309,8 +339,8 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         drop(wakers);
         queue.run_in(&mut owned);
 
-        let cancelled = matches!(ends, Ends::Abort | Ends::Shutdown);
-        let woken = wakes.is_wake() || when != When::Idle;
+        let cancelled = matches!(ends, Ends::Abort | Ends::Shutdown | Ends::Drop);
+        let woken = wakes.is_wake() || when != When::Idle || polls == Polls::GoesOn;
         assert!(
             cancelled || !woken || book.seen.load(InTurn) == 1,
             "a wake was lost"
@@ -327,7 +357,7 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         joined.poll();
         if let Some(output) = joined.output.take() {
             match (output, polls) {
-                (Ok(_), Polls::Ready) => {}
+                (Ok(_), Polls::Ready | Polls::GoesOn) => {}
                 (Err(error), Polls::Panics) if error.is_panic() => {}
                 (Err(error), _) => assert!(
                     error.is_cancelled() && (cancelled || polls == Polls::Pending || !woken)
@@ -352,6 +382,18 @@ macro_rules! all {
             }
             mod while_it_panics {
                 super::super::ends!($wake, Panics);
+            }
+            mod while_it_goes_on {
+                super::super::ends!($wake, GoesOn);
+            }
+            mod while_it_is_queued_in_a_run_that_goes_on {
+                super::super::ends! { $wake, GoesOn,
+                    and_is_aborted: Abort, Idle;
+                    and_is_joined: Join, Idle;
+                    and_is_left: Leave, Idle;
+                    and_is_shut_down: Shutdown, Idle;
+                    and_is_dropped: Drop, Idle;
+                }
             }
             mod while_it_is_idle {
                 super::super::ends! { $wake, Ready,

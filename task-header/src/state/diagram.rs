@@ -5,10 +5,18 @@ use std::{
     fmt::Write as _,
 };
 
-/// What is seen of a word: the rest says who holds the task.
+/// What is seen of a word, and of whose hands the run is in: the rest says who holds the task.
 fn name(s: usize) -> &'static str {
     if s == FREED {
         return "freed";
+    }
+    if s & GOES_ON != 0 {
+        return match (s & NOTIFIED != 0, s & CANCELLED != 0) {
+            (false, false) => "goes_on",
+            (true, false) => "goes_on_woken",
+            (true, true) => "goes_on_aborted",
+            (false, true) => panic!("an abort that nobody will see: {s:#b}"),
+        };
     }
     match (
         s & COMPLETE != 0,
@@ -33,11 +41,15 @@ fn name(s: usize) -> &'static str {
 /// Where a word leads when no reference is left.
 const FREED: usize = usize::MAX;
 
+/// Not of the word: the run is in a `Notified` (rule 8).
+const GOES_ON: usize = 1 << (usize::BITS - 2);
+
 /// Most wakers and abort handles at a time.
 const MOST: usize = 2;
 
 /// What the holders may do to a word, and what comes of it.
-fn transitions(s: usize) -> Vec<(&'static str, usize)> {
+fn transitions(word: usize) -> Vec<(&'static str, usize)> {
+    let (s, goes_on) = (word & !GOES_ON, word & GOES_ON);
     let mut all = Vec::new();
     let mut on = |does: &'static str, f: &dyn Fn(&State) -> Option<Duty>| {
         let state = State(AtomicUsize::new(s));
@@ -54,17 +66,19 @@ fn transitions(s: usize) -> Vec<(&'static str, usize)> {
             does,
             if duty == Some(Duty::Dealloc) {
                 FREED
-            } else {
+            } else if does == "start" {
                 after
+            } else {
+                after | goes_on
             },
         ));
     };
     let complete = s & COMPLETE != 0;
-    let runs = s & RUNNING != 0 && !complete;
+    let runs = s & RUNNING != 0 && !complete && goes_on == 0;
     let held = s / REF_ONE;
     let joined = s & JOIN_INTEREST != 0;
 
-    if s & NOTIFIED != 0 && !runs && !complete {
+    if (s & NOTIFIED != 0 || goes_on != 0) && !runs && !complete {
         on("start", &|state| {
             assert_eq!(state.start() == Start::Cancel, s & CANCELLED != 0);
             None
@@ -133,6 +147,9 @@ fn transitions(s: usize) -> Vec<(&'static str, usize)> {
     if complete && s & LISTED != 0 {
         on("last_drop", &|state| Some(state.release_listed()));
     }
+    if runs && s & (CANCELLED | NOTIFIED) != CANCELLED {
+        all.push(("again", s | GOES_ON));
+    }
     all
 }
 
@@ -149,7 +166,7 @@ fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
             continue;
         }
         assert!(
-            referenced(s),
+            referenced(s & !GOES_ON),
             "nobody holds it, and it is not freed: {s:#b}"
         );
         for (why, to) in transitions(s) {

@@ -47,6 +47,41 @@ fn a_wake_in_a_poll_gives_one_more_poll() {
 }
 
 #[test]
+fn a_run_that_goes_on_leaves_the_word_as_it_is() {
+    on_the_backend(|| {
+        let state = word(RUNNING | LISTED);
+        assert!(!state.is_woken());
+        assert_eq!(state.start(), Start::Poll);
+        assert_eq!(bits(&state), RUNNING | LISTED);
+    });
+}
+
+#[test]
+fn who_wakes_or_aborts_a_run_that_goes_on_submits_nothing_and_is_seen_by_it() {
+    on_the_backend(|| {
+        let state = word(RUNNING | LISTED);
+        assert_eq!(state.wake_by_ref(), Duty::Nothing);
+        assert!(state.is_woken());
+        assert_eq!(state.start(), Start::Poll);
+        assert_eq!(bits(&state), RUNNING | LISTED);
+        assert_eq!(state.abort(), Duty::Nothing);
+        assert_eq!(state.start(), Start::Cancel);
+        assert_eq!(bits(&state), RUNNING | CANCELLED | LISTED);
+    });
+}
+
+#[test]
+fn a_run_that_goes_on_is_a_reference() {
+    on_the_backend(|| {
+        let state = word(RUNNING | REF_ONE | JOIN_INTEREST);
+        assert_eq!(state.ref_dec(), Duty::Nothing);
+        assert_eq!(state.leave_join(), LeaveJoin::Left(Duty::Nothing));
+        assert_eq!(state.start(), Start::Poll);
+        assert_eq!(state.pend(false), Pend::Orphan);
+    });
+}
+
+#[test]
 fn an_abort_is_seen_by_the_next_start() {
     on_the_backend(|| {
         let state = word(LISTED);
