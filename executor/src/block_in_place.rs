@@ -7,9 +7,9 @@
 //!    The budget is the thread's, and so stays with the poll.
 //! 4. After that the thread is one of the pool's.
 use crate::{
-    Handle, blocking,
-    context::{self, Within},
-    local,
+    blocking,
+    context::{self, Off},
+    scope::{self, HoldsUp, In},
     shared::Shared,
 };
 use sync_shim::sync::Arc;
@@ -40,67 +40,43 @@ use sync_shim::sync::Arc;
 /// In a [`LocalSet`](crate::LocalSet) or [`LocalRuntime`](crate::LocalRuntime), whose tasks no other thread can run.
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     assert!(
-        !local::is_polled(),
+        scope::holds_up() != HoldsUp::LocalSet,
         "block_in_place was called in a local set, whose tasks no other thread can run: use spawn_blocking"
     );
-    let Some(core) = context::give() else {
-        context::with_core(|core| core.open_slot());
-        return without_core(f);
-    };
-    let (shared, index) = (core.shared.clone(), core.index);
-    if shared.is_closing() {
-        // Its end is this thread's to bring about, when the poll is over.
-        context::give_back(core);
-        return f();
+    match context::take_off() {
+        Some(Off::Whole(core)) => {
+            let (shared, index) = (core.shared.clone(), core.index);
+            let gave_way = core.gives_way();
+            let before = shared.remotes[index].lent.offer(core);
+            debug_assert!(before.is_none(), "a worker has one core");
+            blocking::take_over(&shared, index);
+            let _given = Given {
+                shared,
+                index,
+                gave_way,
+            };
+            scope::within(In::BlockInPlace, f)
+        }
+        Some(Off::Held(_until_done)) => scope::within(In::BlockInPlace, f),
+        None => scope::within(In::BlockInPlace, f),
     }
-    let gave_way = core.gives_way();
-    let before = shared.remotes[index].lent.offer(core);
-    debug_assert!(before.is_none(), "a worker has one core");
-    blocking::take_over(&shared, index);
-    let _given = Given {
-        within: Some(Within::enter(Handle::new(shared.clone()), true)),
-        shared,
-        index,
-        gave_way,
-    };
-    f()
 }
 
 /// While a closure runs whose thread has given its core away.
 struct Given {
     shared: Arc<Shared>,
     index: usize,
-    within: Option<Within>,
     /// Whether the task had asked to go behind the others before.
     gave_way: bool,
 }
 
 impl Drop for Given {
     fn drop(&mut self) {
-        let within = self.within.take();
+        // Else rule 3.
         if let Some(core) = self.shared.remotes[self.index].lent.take() {
-            drop(within);
             context::give_back(core);
         } else {
-            // Rule 3: the thread is in its runtime, as no worker, until the poll is over.
-            context::set_may_block(false);
             context::lose(self.gave_way);
-            std::mem::forget(within);
         }
     }
-}
-
-/// In a thread that is no worker, or is to stay one.
-fn without_core<R>(f: impl FnOnce() -> R) -> R {
-    struct Forbid;
-    impl Drop for Forbid {
-        fn drop(&mut self) {
-            context::set_may_block(false);
-        }
-    }
-    let _forbid = (context::may_block() == Some(false)).then(|| {
-        context::set_may_block(true);
-        Forbid
-    });
-    f()
 }

@@ -8,6 +8,7 @@ use crate::{
     hooks::Hooks,
     metrics::Counters,
     park::{Park, ThreadPark},
+    scope,
     shared::{AnyUnpark, Remote, Settings, Shared},
 };
 use coop_budget::Budget;
@@ -320,7 +321,10 @@ impl Builder {
         let mut threads = self.threads;
         threads.name = format!("{}-blocking", settings.thread_name);
         let (start, stop) = (hooks.clone(), hooks.clone());
-        threads.on_start = std::sync::Arc::new(move || start.start());
+        threads.on_start = std::sync::Arc::new(move || {
+            scope::belong_to(&start);
+            start.start();
+        });
         threads.on_stop = std::sync::Arc::new(move || stop.stop());
         let first = settings.linger;
         threads.linger = std::sync::Arc::new(move || linger(first));

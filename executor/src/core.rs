@@ -47,9 +47,10 @@ pub(crate) struct Core {
     remote: Arc<Remote>,
     /// Of the settings, those that every spawn and every poll asks for.
     pub(crate) lifo: bool,
-    pub(crate) special_spawns: bool,
     pub(crate) observed: bool,
     pub(crate) budget: Budget,
+    /// Whether somebody hears of spawns, or a guard leads them elsewhere.
+    pub(crate) special_spawns: Cell<bool>,
     /// Borrowed for one queue operation at a time, none of which runs user code.
     ring: RefCell<ring::Worker<Task>>,
     /// The task that gave way to nobody (rule 1).
@@ -95,7 +96,7 @@ impl Core {
             index,
             remote,
             lifo: settings.lifo,
-            special_spawns: settings.special_spawns,
+            special_spawns: Cell::new(settings.special_spawns),
             observed: settings.observed,
             budget: settings.budget,
             ring: RefCell::new(ring),

@@ -1,7 +1,7 @@
 //! A way into a runtime that is cheap to clone and outlives it harmlessly.
 use crate::{
     Snapshot, block_on, blocking,
-    context::{self, Within},
+    scope::{self, In},
     shared::Shared,
     unhandled::overhear,
 };
@@ -47,11 +47,12 @@ impl Handle {
     /// # Errors
     /// Outside a runtime.
     pub fn try_current() -> Result<Self, TryCurrentError> {
-        context::current().ok_or(TryCurrentError(()))
+        scope::current().ok_or(TryCurrentError(()))
     }
 
     /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
-    /// Guards are dropped in reverse order.
+    /// Also where it is in another already, as in a task. Of several guards the one that was taken last counts, in whatever order they are dropped. One that is
+    /// leaked leaves the thread in the runtime, and what else a worker's thread runs with it.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -64,7 +65,7 @@ impl Handle {
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard {
-            _within: Within::enter(self.clone(), context::may_block().unwrap_or(true)),
+            _guard: scope::Guard::enter(self.clone()),
             handle: PhantomData,
             stays: PhantomData,
         }
@@ -92,9 +93,8 @@ impl Handle {
     {
         let handle = self.clone();
         let f = move || {
-            let hooks = handle.shared.hooks.clone();
-            let _within = Within::enter(handle, true);
-            overhear(&hooks, f)
+            let shared = handle.shared;
+            scope::within(In::Closure(&shared), || overhear(&shared.hooks, f))
         };
         blocking::spawn(&self.shared.blocking, name, f, at)
     }
@@ -105,7 +105,10 @@ impl Handle {
     /// When the thread is in a runtime already, or the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let budget = self.shared.settings.budget;
-        context::enter(self, || block_on::block_on(budget, future))
+        scope::assert_may_block_on();
+        scope::within(In::BlockOn(&self.shared), || {
+            block_on::block_on(budget, future)
+        })
     }
 
     /// What the runtime has done so far.
@@ -137,7 +140,7 @@ impl std::error::Error for TryCurrentError {}
 /// A thread in a runtime; see [`Handle::enter`].
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
-    _within: Within,
+    _guard: scope::Guard,
     handle: PhantomData<&'a Handle>,
     /// It is to be dropped by its thread.
     stays: PhantomData<*mut ()>,

@@ -12,6 +12,7 @@ mod join_set;
 mod local;
 mod metrics;
 pub mod runtime;
+mod scope;
 mod shared;
 mod sleep;
 mod spawn;

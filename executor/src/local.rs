@@ -1,14 +1,14 @@
 //! Tasks that stay on their thread.
 //!
-//! A set is polled as one future, and yet each of its tasks, and the future that is waited for, has a budget of its own a poll: the runtime's, or
+//! A set is polled as one future, and yet each of its tasks, and the future that is waited for, has a budget of its own a poll: the current runtime's, or
 //! else the default. What is left of the budget around the set is not theirs.
 use crate::{
-    Budget, JoinHandle, Runtime, block_on, context,
+    Budget, JoinHandle, Runtime, block_on,
+    scope::{self, In},
     trace::{self, Kind},
 };
 use std::{
     borrow::Cow,
-    cell::RefCell,
     fmt,
     future::{Future, poll_fn},
     panic::Location,
@@ -18,24 +18,6 @@ use std::{
 };
 
 type Tasks = Rc<task_header::LocalSet>;
-
-/// The set that a thread polls.
-struct Polled {
-    tasks: Tasks,
-    /// Of each poll in it.
-    budget: Budget,
-}
-
-sync_shim::thread_local! {
-    static CURRENT: RefCell<Option<Polled>> = const { RefCell::new(None) };
-}
-
-/// Whether this thread polls a set.
-pub(crate) fn is_polled() -> bool {
-    CURRENT
-        .try_with(|current| current.borrow().is_some())
-        .unwrap_or(false)
-}
 
 /// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
 ///
@@ -98,18 +80,7 @@ impl LocalSet {
     }
 
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave(Option<Polled>);
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                CURRENT.with(|current| current.replace(self.0.take()));
-            }
-        }
-        let polled = Polled {
-            tasks: self.tasks.clone(),
-            budget: context::budget().unwrap_or_default(),
-        };
-        let _leave = Leave(CURRENT.with(|current| current.replace(Some(polled))));
-        f()
+        scope::within(In::LocalSet(&self.tasks), f)
     }
 }
 
@@ -128,10 +99,9 @@ impl<F: Future> Future for Budgeted<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let budget = CURRENT.with(|current| current.borrow().as_ref().map(|set| set.budget));
         // SAFETY: pinned with the whole: nothing else moves it, and the type has no `Drop` and no `Unpin` of its own.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        coop_budget::with_budget(budget.unwrap_or_default(), || future.poll(cx))
+        coop_budget::with_budget(scope::budget(), || future.poll(cx))
     }
 }
 
@@ -175,8 +145,8 @@ impl LocalRuntime {
     /// # Panics
     /// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        context::assert_may_block_on();
-        block_on::block_on(Budget::UNLIMITED, self.set.run_until(future))
+        scope::assert_may_block_on();
+        block_on::block_on(Budget::DEFAULT, self.set.run_until(future))
     }
 }
 
@@ -202,8 +172,8 @@ where
 }
 
 fn current() -> Tasks {
-    let tasks = CURRENT.with(|current| current.borrow().as_ref().map(|set| set.tasks.clone()));
-    tasks.expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on")
+    scope::local_set()
+        .expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on")
 }
 
 /// Spawns on the current set, by name.

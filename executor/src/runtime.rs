@@ -6,7 +6,7 @@ pub use crate::{
     local::LocalRuntime,
 };
 
-use crate::{Snapshot, context, shared::Shared};
+use crate::{Snapshot, scope, shared::Shared};
 use std::{fmt, future::Future, io, time::Duration};
 use sync_shim::{sync::Arc, thread};
 use task_header::JoinHandle;
@@ -15,8 +15,9 @@ use task_header::JoinHandle;
 ///
 /// Dropping it refuses further spawns, drops the future of every task that is left, on a worker,
 /// and waits for the threads; closures of [`spawn_blocking`](Self::spawn_blocking) that have begun
-/// are waited for, the others dropped. Where waiting would hold up a future (dropped by a task, of its own or of another runtime, or inside `block_on`), and in its own blocking
-/// closures, it does the same without waiting, as [`shutdown_background`](Self::shutdown_background).
+/// are waited for, the others dropped. It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
+/// future (dropped by a task of whatever runtime or local set, or inside `block_on`), and in its own threads. A blocking closure of another runtime does wait: two
+/// runtimes, each dropped by such a closure of the other, wait for ever.
 ///
 /// A child of `fork` has a runtime without threads: what it spawns there never runs, and its drop does nothing.
 ///
@@ -157,14 +158,12 @@ impl Runtime {
         let shared = self.handle.shared();
         shared.close();
         let threads = std::mem::take(&mut self.threads);
-        // A thread can't wait for itself, nor may it where that holds up a future: each has what it needs to end alone.
-        let limit = if context::must_not_wait_for(&self.handle) {
-            Some(Duration::ZERO)
-        } else {
-            limit
-        };
-        let ended = shared.blocking.wait(limit);
-        if ended {
+        // Each thread has what it needs to end alone.
+        let waits = scope::may_wait_for_end_of(shared);
+        let ended = shared
+            .blocking
+            .wait(if waits { limit } else { Some(Duration::ZERO) });
+        if ended && waits {
             for thread in threads {
                 // A worker's own panic has been printed; there is nobody to give it to.
                 let _ = thread.join();

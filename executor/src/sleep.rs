@@ -5,7 +5,6 @@
 //! While a worker counts as searching, pushes rely on it. So it leaves the search before what users do here (hooks, drops), and the hook
 //! for its wake is called when it has left the search that the wake began: with a task in hand, or before it sleeps again.
 use crate::{
-    context::Seat,
     core::Core,
     park::Park,
     shared::Task,
@@ -68,17 +67,17 @@ impl Core {
         if !observed && !self.has_releases() {
             return true;
         }
-        // SAFETY: the core outlives this call, and nobody gives it away here: it isn't lendable.
-        let _seat = unsafe { Seat::take(self) };
-        self.leave_search();
-        self.drain();
-        hooks.park();
-        self.owes_unpark.set(hooks.on_unpark.is_some());
-        let nothing = self.is_empty();
-        if !nothing {
-            self.tell_unpark();
-        }
-        nothing
+        self.seated(|| {
+            self.leave_search();
+            self.drain();
+            hooks.park();
+            self.owes_unpark.set(hooks.on_unpark.is_some());
+            let nothing = self.is_empty();
+            if !nothing {
+                self.tell_unpark();
+            }
+            nothing
+        })
     }
 
     /// The hook for a wake, once for each sleep. Not while searching.

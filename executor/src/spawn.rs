@@ -93,17 +93,20 @@ impl Shared {
     }
 }
 
-impl Core {
-    /// Not inlined: a handle that is moved about among the caller's variables costs as much as the rest.
-    #[inline(never)]
-    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        let (task, join) = task_header::new(future, Scheduler::of(&self.shared));
-        drop(self.accept(task));
-        join
-    }
+/// Spawns on a worker. Not inlined: a handle that is moved about among the caller's variables costs as much as the rest.
+///
+/// # Safety
+/// It is this thread's core. By pointer, as the drop of a future that is refused may give it away: a reference would have to be good until the end.
+#[inline(never)]
+unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    // SAFETY: the caller's; used before that drop.
+    let core = unsafe { &*core };
+    let (task, join) = task_header::new(future, Scheduler::of(&core.shared));
+    drop(core.accept(task));
+    join
 }
 
 impl Handle {
@@ -146,7 +149,10 @@ where
 {
     // SAFETY: used for calls that run no user code, before the last.
     match unsafe { context::core() } {
-        Some(core) if !core.special_spawns && !trace::enabled() => core.spawn(future),
+        Some(core) if !core.special_spawns.get() && !trace::enabled() => {
+            // SAFETY: this thread's, by the call above.
+            unsafe { spawn_on(core, future) }
+        }
         _ => Handle::current().spawn(future),
     }
 }
@@ -170,7 +176,7 @@ where
 {
     // SAFETY: as in `spawn`.
     match unsafe { context::core() } {
-        Some(core) if !core.special_spawns && !trace::enabled() => {
+        Some(core) if !core.special_spawns.get() && !trace::enabled() => {
             let task = task_header::new_detached(future, Scheduler::of(&core.shared));
             drop(core.accept(task));
         }

@@ -18,6 +18,7 @@ mod blocks;
 mod ends;
 mod fairness;
 mod local;
+mod scopes;
 mod sleeps;
 
 fn workers(n: usize) -> Runtime {

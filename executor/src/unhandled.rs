@@ -1,7 +1,7 @@
 //! Futures whose panics somebody wants to hear of. Only runtimes with such a builder wrap them.
 use crate::{
-    Handle,
     hooks::{Hooks, UnhandledPanic},
+    scope,
 };
 use std::{
     any::Any,
@@ -50,14 +50,14 @@ impl<F> Drop for Overheard<F> {
 }
 
 /// Runs user code whose panic goes on, but not unheard.
-pub(crate) fn overhear<R>(hooks: &Hooks, f: impl FnOnce() -> R) -> R {
+pub(crate) fn overhear<R>(hooks: &Arc<Hooks>, f: impl FnOnce() -> R) -> R {
     if !hooks.observe_panics() {
         return f();
     }
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload: Box<dyn Any + Send>| {
         hooks.panicked(&*payload);
         if hooks.policy == UnhandledPanic::Shutdown
-            && let Ok(handle) = Handle::try_current()
+            && let Some(handle) = scope::runtime_of(hooks)
         {
             handle.shared().close();
         }

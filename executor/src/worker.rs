@@ -7,7 +7,7 @@
 //! thread's own [`context`](crate::context) says after each whether it is a worker still.
 use crate::{
     Handle,
-    context::{self, OnWorker, Seat, with_core},
+    context::{self, OnWorker, with_core},
     core::Core,
     park::Park,
     shared::{Shared, Task},
@@ -30,13 +30,12 @@ pub(crate) fn drive(core: Box<Core>) {
     core.lendable.set(true);
     core.clock_in();
     let core = Box::into_raw(core);
-    // SAFETY: it is freed below, after the seat.
-    let seat = unsafe { Seat::take(core) };
-    let ended = coop_budget::with_turns(&OnWorker, |turns| work(&shared, turns));
+    let turn = || coop_budget::with_turns(&OnWorker, |turns| work(&shared, turns));
+    // SAFETY: it is freed below.
+    let ended = unsafe { context::seated(&shared, core, turn) };
     if !ended {
-        return context::leave();
+        return;
     }
-    drop(seat);
     shared.foreign.wait();
     // SAFETY: made from a box above, and it is still this thread's.
     drop(unsafe { Box::from_raw(core) });
@@ -68,6 +67,13 @@ impl Core {
         let result = f(self);
         self.lendable.set(lendable);
         result
+    }
+
+    /// Runs `f` as the worker that it is. The core stays here.
+    pub(crate) fn seated<R>(&self, f: impl FnOnce() -> R) -> R {
+        debug_assert!(!self.lendable.get(), "it could be given away");
+        // SAFETY: it is borrowed for as long, and not given away.
+        unsafe { context::seated(&self.shared, self, f) }
     }
 
     /// The future of a queued task was dropped.
@@ -241,6 +247,31 @@ pub struct Worker<P: Park> {
     ended: bool,
 }
 
+impl Core {
+    fn tick(&self, found: Option<Task>) -> Tick {
+        let shared = &self.shared;
+        if let Some(task) = found {
+            self.push_back(task);
+            shared.notify();
+        }
+        if shared.is_closing() {
+            if !self.end() {
+                return Tick::Idle;
+            }
+            shared.foreign.wait();
+            return Tick::Ended;
+        }
+        let Some(task) = self.next() else {
+            // What it does until it parks may take a while, and nobody shall count on it meanwhile.
+            self.leave_search();
+            return Tick::Idle;
+        };
+        coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, task));
+        self.leave_tick();
+        Tick::Ran
+    }
+}
+
 impl<P: Park> Worker<P> {
     pub(crate) fn new(core: Box<Core>, park: P) -> Self {
         Self {
@@ -256,29 +287,10 @@ impl<P: Park> Worker<P> {
         if self.ended {
             return Tick::Ended;
         }
-        // SAFETY: the core is good for as long as this is borrowed, and not given away: it is not lendable.
-        let _seat = unsafe { Seat::take(&raw const *self.core) };
-        let shared = &self.core.shared;
-        if let Some(task) = self.found.take() {
-            self.core.push_back(task);
-            shared.notify();
-        }
-        if shared.is_closing() {
-            if !self.core.end() {
-                return Tick::Idle;
-            }
-            self.ended = true;
-            shared.foreign.wait();
-            return Tick::Ended;
-        }
-        let Some(task) = self.core.next() else {
-            // What it does until it parks may take a while, and nobody shall count on it meanwhile.
-            self.core.leave_search();
-            return Tick::Idle;
-        };
-        coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, task));
-        self.core.leave_tick();
-        Tick::Ran
+        let (core, found) = (&*self.core, self.found.take());
+        let tick = core.seated(|| core.tick(found));
+        self.ended = tick == Tick::Ended;
+        tick
     }
 
     /// Waits until there may be something to do, or until the [`Park`] returns for a reason of its own. At once, if there is.
@@ -308,9 +320,7 @@ impl<P: Park> Worker<P> {
         } else {
             self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
             if self.found.is_none() && !self.core.shared.has_work() {
-                // SAFETY: as in `tick`.
-                let _seat = unsafe { Seat::take(&raw const *self.core) };
-                self.core.leave_search();
+                self.core.seated(|| self.core.leave_search());
             }
         }
     }
@@ -344,12 +354,10 @@ impl<P: Park> Drop for Worker<P> {
             return;
         }
         shared.close();
-        // SAFETY: as in `tick`.
-        let _seat = unsafe { Seat::take(&raw const *self.core) };
         if let Some(task) = self.found.take() {
             self.core.push_back(task);
         }
-        if self.core.end() {
+        if self.core.seated(|| self.core.end()) {
             shared.foreign.wait();
         } else {
             // Tasks in others' hands name it.
