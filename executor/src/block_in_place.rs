@@ -17,8 +17,9 @@ use sync_shim::sync::Arc;
 /// Runs a closure that blocks, in the middle of a task, and lets another thread be the worker meanwhile.
 ///
 /// The task itself waits: what runs beside it in the same task (by `join!`, say) is held up. Prefer
-/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away costs two read-modify-writes, a lock and
-/// the wake of a thread; a closure that is done before that thread is up to it keeps the worker.
+/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away costs some eight read-modify-writes, a lock and
+/// the wake of a thread; a closure that is done before that thread is up to it keeps the worker. Such closures one right after the other start threads
+/// beyond [`blocking_threads`](crate::Builder::blocking_threads), which end when they have been idle for the keep-alive.
 ///
 /// Where nothing is to be given away it just runs the closure: outside of a runtime, in `block_on`, in a closure that may block anyway. In a hook, in a
 /// future that is dropped because its runtime ends, and in a worker that is driven by hand, only the LIFO slot is opened for the others.

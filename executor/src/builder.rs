@@ -215,6 +215,7 @@ impl Builder {
     }
 
     /// Called with the payload of every panic of a task, a blocking closure or a hook, by its thread. A task's goes to its handle as well.
+    /// That of an output's drop and that of a join waker are contained without.
     pub fn on_panic(mut self, hook: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static) -> Self {
         self.hooks.on_panic = Some(std::sync::Arc::new(hook));
         self
