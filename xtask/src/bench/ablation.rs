@@ -90,8 +90,8 @@ const ABLATIONS: &[Ablation] = &[
             ),
             (
                 "executor/src/spawn.rs",
-                "let (task, join) = task_header::new(future, Scheduler::of(&self.shared));",
-                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(&self.shared));",
+                "let (task, join) = task_header::new(future, Scheduler::of(&core.shared));",
+                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(&core.shared));",
             ),
         ],
     },
