@@ -12,10 +12,11 @@ use crate::{
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     time::Instant,
 };
 
@@ -81,6 +82,14 @@ const NOT_UNDER_THREAD: &str = "in_a_deque";
 /// A test of what is documented to leak.
 const LEAKS: &str = "a_list_that_is_dropped_with_tasks_leaves_them_whole";
 
+/// A tool that has reported nothing.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Clean {
+    pub(crate) tool: String,
+    pub(crate) version: String,
+    seconds: f64,
+}
+
 /// A wrong program, and what is to be said of it.
 type Probe = (&'static str, &'static str);
 
@@ -94,16 +103,17 @@ impl Tool {
         }
     }
 
-    fn missing(self) -> Option<Missing> {
-        let runs = |command: &mut Command| {
-            let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-            quiet.status().is_ok_and(|status| status.success())
+    /// What it says of itself, if it is installed.
+    fn version(self) -> Result<String, Missing> {
+        let (mut command, missing) = match self {
+            Self::Valgrind => (Command::new("valgrind"), Missing::Valgrind),
+            _ => (nightly("rustc", &[]), Missing::Nightly),
         };
-        match self {
-            Self::Valgrind => {
-                (!runs(Command::new("valgrind").arg("--version"))).then_some(Missing::Valgrind)
+        match command.arg("--version").output() {
+            Ok(said) if said.status.success() => {
+                Ok(String::from_utf8_lossy(&said.stdout).trim().into())
             }
-            _ => (!runs(&mut nightly("rustc", &["--version"]))).then_some(Missing::Nightly),
+            _ => Err(missing),
         }
     }
 
@@ -198,9 +208,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         options.tools.clone()
     };
     for tool in &tools {
-        if let Some(missing) = tool.missing() {
-            return Err(missing.into());
-        }
+        tool.version()?;
     }
     workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
@@ -231,7 +239,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         if !passed {
             return Ok(false);
         }
-        clean.push(tool.name());
+        clean.push(Clean {
+            tool: tool.name().into(),
+            version: tool.version()?,
+            seconds: begun.elapsed().as_secs_f64(),
+        });
     }
     if let Some(file) = &options.json {
         let json = serde_json::to_string_pretty(&clean)?;
