@@ -11,6 +11,14 @@
 /// assert!(budget.charge() && budget.charge() && !budget.charge());
 /// budget.refund();
 /// assert_eq!(budget.remaining(), Some(1));
+///
+/// // Of many at once what was not needed goes back.
+/// let mut budget = Budget::DEFAULT;
+/// assert_eq!((budget.charge_n(100), budget.charge_n(100)), (100, 28));
+/// assert!(!budget.has_remaining());
+/// budget.refund_n(20);
+/// assert_eq!(budget, Budget::new(20));
+/// assert_eq!(Budget::UNLIMITED.remaining(), None);
 /// ```
 #[derive(Clone, Copy)]
 pub struct Budget(u64);

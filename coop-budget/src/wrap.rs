@@ -74,6 +74,21 @@ impl<F: Future> Future for Cooperative<F> {
 }
 
 /// Polls a future without a limit, in a scope of its own. It can starve the other tasks of its worker.
+///
+/// ```
+/// use coop_budget::{Budget, consume, unconstrained, with_budget};
+/// use std::{future::Future, pin::pin, task::{Context, Waker}};
+///
+/// let thrice = || async {
+///     for _ in 0..3 {
+///         consume().await;
+///     }
+/// };
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let (mut limited, mut free) = (pin!(thrice()), pin!(unconstrained(thrice())));
+/// with_budget(Budget::new(2), || assert!(limited.as_mut().poll(&mut cx).is_pending()));
+/// with_budget(Budget::new(2), || assert!(free.as_mut().poll(&mut cx).is_ready()));
+/// ```
 pub fn unconstrained<F>(future: F) -> Unconstrained<F> {
     Unconstrained(future)
 }

@@ -22,6 +22,8 @@ use worker_idle::Linger;
 ///
 /// ```
 /// let runtime = selvedge::Builder::new().workers(2).thread_name("crunch").build()?;
+/// let name = runtime.spawn(async { std::thread::current().name().unwrap().to_owned() });
+/// assert!(runtime.block_on(name).unwrap().starts_with("crunch-"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -89,12 +91,32 @@ impl Builder {
     }
 
     /// Bytes of each thread's stack. By default what [`std::thread`] gives.
+    ///
+    /// ```
+    /// fn deep(left: u32) -> u32 {
+    ///     let page = std::hint::black_box([1_u8; 4096]);
+    ///     if left == 0 { 0 } else { deep(left - 1) + u32::from(page[0]) }
+    /// }
+    ///
+    /// // Four megabytes: too many for a thread of std's default.
+    /// let runtime = selvedge::Builder::new().workers(1).stack_size(64 << 20).build()?;
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { deep(1_000) })).unwrap(), 1_000);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.threads.stack_size = Some(bytes);
         self
     }
 
     /// Tasks that a worker's ring holds before half of them move to the injector. 256 by default.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).ring_capacity(4).build()?;
+    /// let parent = runtime.spawn(async { (0..10).for_each(|_| selvedge::spawn_detached(async {})) });
+    /// runtime.block_on(parent).unwrap();
+    /// assert!(runtime.metrics().overflows > 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Panics
     /// When `capacity` is no power of two, below 2, or above 2³¹.
@@ -109,6 +131,24 @@ impl Builder {
 
     /// A worker looks at the injector at every so many ticks, even if it has tasks of its own. 61 by default.
     ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
+    /// let busy = runtime.spawn(async {
+    ///     let (sender, receiver) = std::sync::mpsc::channel();
+    ///     let handle = selvedge::Handle::current();
+    ///     let outside = move || handle.spawn_detached(async move { sender.send(()).unwrap() });
+    ///     std::thread::spawn(outside).join().unwrap();
+    ///     let mut turns = 0;
+    ///     while receiver.try_recv().is_err() {
+    ///         turns += 1;
+    ///         selvedge::yield_now().await;
+    ///     }
+    ///     turns
+    /// });
+    /// assert!(runtime.block_on(busy).unwrap() <= 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// When `ticks` is 0.
     pub fn global_interval(mut self, ticks: u32) -> Self {
@@ -118,12 +158,37 @@ impl Builder {
     }
 
     /// Whether the task that was woken or spawned last runs next, ahead of its worker's others, at most three times in a row. It does by default.
+    ///
+    /// ```
+    /// let order = |lifo| {
+    ///     let runtime = selvedge::Builder::new().workers(1).lifo_slot(lifo).build()?;
+    ///     let (sender, receiver) = std::sync::mpsc::channel();
+    ///     runtime.spawn_detached(async move {
+    ///         for n in 1..=5 {
+    ///             let sender = sender.clone();
+    ///             selvedge::spawn_detached(async move { sender.send(n).unwrap() });
+    ///         }
+    ///     });
+    ///     std::io::Result::Ok(receiver.iter().collect::<Vec<_>>())
+    /// };
+    /// assert_eq!(order(true)?, [5, 1, 2, 3, 4]);
+    /// assert_eq!(order(false)?, [1, 2, 3, 4, 5]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn lifo_slot(mut self, on: bool) -> Self {
         self.settings.lifo = on;
         self
     }
 
     /// The most threads for blocking closures at a time. 512 by default.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).blocking_threads(1).build()?;
+    /// let here = || runtime.spawn_blocking(|| std::thread::current().id());
+    /// let (one, other) = (here(), here());
+    /// assert_eq!(runtime.block_on(one).unwrap(), runtime.block_on(other).unwrap());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Panics
     /// When `threads` is 0.
@@ -134,6 +199,20 @@ impl Builder {
     }
 
     /// How long a thread for blocking closures waits for the next before it ends. 10 s by default.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let short = Duration::from_millis(1);
+    /// let runtime = selvedge::Builder::new().workers(1).blocking_keep_alive(short).build()?;
+    /// runtime.block_on(runtime.spawn_blocking(|| {})).unwrap();
+    /// let begun = Instant::now();
+    /// while runtime.metrics().blocking_threads > 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// assert!(begun.elapsed() < Duration::from_secs(9));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn blocking_keep_alive(mut self, limit: Duration) -> Self {
         self.threads.keep_alive = limit;
         self
@@ -141,18 +220,49 @@ impl Builder {
 
     /// Operations that a task's resources grant between two yields. 128 by default; with 0 each operation yields first and never proceeds, and
     /// [`Budget::UNLIMITED`] sets no limit.
+    ///
+    /// ```
+    /// use selvedge::{Budget, Builder, task::consume_budget};
+    ///
+    /// let runtime = Builder::new().workers(1).budget(Budget::new(10)).build()?;
+    /// let task = runtime.spawn(async {
+    ///     for _ in 0..25 {
+    ///         consume_budget().await;
+    ///     }
+    /// });
+    /// runtime.block_on(task).unwrap();
+    /// assert_eq!(runtime.metrics().forced_yields, 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn budget(mut self, budget: Budget) -> Self {
         self.settings.budget = budget;
         self
     }
 
     /// Seed of the order in which workers look at each other.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().seed(7).build()?;
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
     /// Whether each poll is timed, for [`Snapshot::poll_times`](crate::Snapshot::poll_times): two looks at the clock a poll. It isn't by default.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let runtime = selvedge::Builder::new().workers(1).measure_polls(true).build()?;
+    /// let handle = runtime.handle().clone();
+    /// runtime.block_on(runtime.spawn(async { std::thread::sleep(Duration::from_millis(5)) })).unwrap();
+    /// drop(runtime);
+    /// assert!(handle.metrics().poll_times.quantile(1.0).unwrap() > Duration::from_millis(5));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn measure_polls(mut self, on: bool) -> Self {
         self.settings.poll_times = on;
         self
@@ -160,48 +270,129 @@ impl Builder {
 
     /// Whether workers measure how long they are awake, for [`Snapshot::busy_ns`](crate::Snapshot::busy_ns): a look at the clock a sleep, and one
     /// every so many ticks. They don't by default.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).measure_busy(true).build()?;
+    /// let task = runtime.spawn(async { std::thread::sleep(std::time::Duration::from_millis(5)) });
+    /// runtime.block_on(task).unwrap();
+    /// while runtime.metrics().busy_ns < 5_000_000 {
+    ///     std::thread::yield_now(); // It is counted when the worker goes to sleep.
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn measure_busy(mut self, on: bool) -> Self {
         self.settings.busy_time = on;
         self
     }
 
     /// Called by each thread of the runtime when it starts.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
+    ///
+    /// let threads = Arc::new(AtomicU32::new(0));
+    /// let count = threads.clone();
+    /// let hook = move || drop(count.fetch_add(1, SeqCst));
+    /// drop(selvedge::Builder::new().workers(2).on_thread_start(hook).build()?);
+    /// assert_eq!(threads.load(SeqCst), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.hooks.on_start = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// Called by each thread of the runtime before it ends.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
+    ///
+    /// let threads = Arc::new(AtomicU32::new(0));
+    /// let count = threads.clone();
+    /// let hook = move || drop(count.fetch_add(1, SeqCst));
+    /// drop(selvedge::Builder::new().workers(2).on_thread_stop(hook).build()?);
+    /// assert_eq!(threads.load(SeqCst), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.hooks.on_stop = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// Called by a worker that has run out of tasks, before it sleeps. What it spawns is run.
+    ///
+    /// ```
+    /// let (sender, parked) = std::sync::mpsc::channel();
+    /// let hook = move || drop(sender.send(std::thread::current().id()));
+    /// let runtime = selvedge::Builder::new().workers(1).on_thread_park(hook).build()?;
+    /// let worker = parked.recv().unwrap();
+    /// let task = runtime.spawn(async { std::thread::current().id() });
+    /// assert_eq!(runtime.block_on(task).unwrap(), worker);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_thread_park(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.hooks.on_park = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// Called by a worker that has slept: once it has found a task, or before it sleeps again.
+    ///
+    /// ```
+    /// let (sender, woken) = std::sync::mpsc::channel();
+    /// let hook = move || drop(sender.send(std::thread::current().id()));
+    /// let runtime = selvedge::Builder::new().workers(1).on_thread_unpark(hook).build()?;
+    /// let task = runtime.spawn(async { std::thread::current().id() });
+    /// assert_eq!(runtime.block_on(task).unwrap(), woken.recv().unwrap());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_thread_unpark(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.hooks.on_unpark = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// Called by whoever spawns a task, before it is queued.
+    ///
+    /// ```
+    /// let (sender, spawned) = std::sync::mpsc::channel();
+    /// let hook = move |task| drop(sender.send(task));
+    /// let runtime = selvedge::Builder::new().on_task_spawn(hook).build()?;
+    /// let task = runtime.spawn(async {});
+    /// assert_eq!(spawned.recv().unwrap(), task.id());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_task_spawn(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
         self.hooks.on_spawn = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// Called by the worker before each poll of a task.
+    ///
+    /// ```
+    /// let (sender, polled) = std::sync::mpsc::channel();
+    /// let hook = move |task| drop(sender.send(task));
+    /// let runtime = selvedge::Builder::new().on_before_poll(hook).build()?;
+    /// let task = runtime.spawn(selvedge::yield_now());
+    /// let id = task.id();
+    /// runtime.block_on(task).unwrap();
+    /// assert_eq!(polled.try_iter().collect::<Vec<_>>(), [id, id]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_before_poll(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
         self.hooks.before_poll = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// Called by the worker after each poll of a task.
+    ///
+    /// ```
+    /// let (sender, polled) = std::sync::mpsc::channel();
+    /// let hook = move |task| drop(sender.send(task));
+    /// let runtime = selvedge::Builder::new().on_after_poll(hook).build()?;
+    /// let task = runtime.spawn(std::future::pending::<()>());
+    /// assert_eq!(polled.recv().unwrap(), task.id());
+    /// assert!(!task.is_finished());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_after_poll(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
         self.hooks.after_poll = Some(std::sync::Arc::new(hook));
         self
@@ -209,6 +400,16 @@ impl Builder {
 
     /// Called by the worker when a task is done: complete, panicked, aborted, or dropped by the runtime's end. By then another task may have its id.
     /// A task that is dropped by anybody else, as a refused one, is not heard of.
+    ///
+    /// ```
+    /// let (sender, ended) = std::sync::mpsc::channel();
+    /// let hook = move |task| drop(sender.send(task));
+    /// let runtime = selvedge::Builder::new().on_task_end(hook).build()?;
+    /// let task = runtime.spawn(std::future::pending::<()>());
+    /// drop(runtime);
+    /// assert_eq!(ended.recv().unwrap(), task.id());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_task_end(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
         self.hooks.on_end = Some(std::sync::Arc::new(hook));
         self
@@ -216,12 +417,33 @@ impl Builder {
 
     /// Called with the payload of every panic of a task, a blocking closure or a hook, by its thread. A task's goes to its handle as well.
     /// That of an output's drop and that of a join waker are contained without.
+    ///
+    /// ```
+    /// let (sender, said) = std::sync::mpsc::channel();
+    /// let hook = move |payload: &(dyn std::any::Any + Send)| {
+    ///     drop(sender.send(payload.downcast_ref::<&str>().copied()));
+    /// };
+    /// let runtime = selvedge::Builder::new().on_panic(hook).build()?;
+    /// runtime.spawn_detached(async { panic!("oh no") });
+    /// assert_eq!(said.recv().unwrap(), Some("oh no"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_panic(mut self, hook: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static) -> Self {
         self.hooks.on_panic = Some(std::sync::Arc::new(hook));
         self
     }
 
     /// What else is to happen after a task or a blocking closure has panicked. [`UnhandledPanic::Ignore`] by default.
+    ///
+    /// ```
+    /// use selvedge::{Builder, UnhandledPanic};
+    ///
+    /// let runtime = Builder::new().unhandled_panic(UnhandledPanic::Shutdown).build()?;
+    /// let bystander = runtime.spawn(std::future::pending::<()>());
+    /// runtime.spawn_detached(async { panic!("nobody waits for me") });
+    /// assert!(runtime.block_on(bystander).unwrap_err().is_cancelled());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn unhandled_panic(mut self, policy: UnhandledPanic) -> Self {
         self.hooks.policy = policy;
         self

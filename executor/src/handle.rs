@@ -15,8 +15,17 @@ use task_header::JoinHandle;
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
 /// let handle = runtime.handle().clone();
-/// let other = std::thread::spawn(move || handle.block_on(handle.spawn(async { 7 })));
-/// assert_eq!(other.join().unwrap().unwrap(), 7);
+/// let other = std::thread::spawn(move || {
+///     let (six, seven) = (handle.spawn(async { 6 }), handle.spawn_blocking(|| 7));
+///     handle.block_on(async { six.await.unwrap() * seven.await.unwrap() })
+/// });
+/// assert_eq!(other.join().unwrap(), 42);
+///
+/// let handle = runtime.handle().clone();
+/// drop(runtime);
+/// let late = handle.spawn(async {});
+/// handle.spawn_detached(async { unreachable!("dropped by now") });
+/// assert!(handle.block_on(late).unwrap_err().is_cancelled());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
@@ -36,6 +45,13 @@ impl Handle {
     /// The runtime that this thread is in: a worker's, or that of `block_on` or of a closure of
     /// `spawn_blocking`.
     ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let handle = runtime.block_on(async { selvedge::Handle::current() });
+    /// assert_eq!(runtime.block_on(handle.spawn(async { 7 })).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Outside a runtime. [`try_current`](Self::try_current) doesn't.
     pub fn current() -> Self {
@@ -43,6 +59,13 @@ impl Handle {
     }
 
     /// The runtime that this thread is in.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// assert!(selvedge::Handle::try_current().is_err());
+    /// assert!(runtime.block_on(async { selvedge::Handle::try_current().is_ok() }));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Outside a runtime.
@@ -102,7 +125,7 @@ impl Handle {
     /// Waits on this thread for a future; see [`Runtime::block_on`](crate::Runtime::block_on).
     ///
     /// # Panics
-    /// When the thread is in a runtime already, or the future panics.
+    /// As [`Runtime::block_on`](crate::Runtime::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let budget = self.shared.settings.budget;
         scope::assert_may_block_on();
@@ -112,6 +135,15 @@ impl Handle {
     }
 
     /// What the runtime has done so far.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let handle = runtime.handle().clone();
+    /// runtime.spawn_detached(async {});
+    /// drop(runtime);
+    /// assert_eq!((handle.metrics().spawned, handle.metrics().live), (1, 0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn metrics(&self) -> Snapshot {
         Snapshot::of(&self.shared)
     }
@@ -126,6 +158,11 @@ impl fmt::Debug for Handle {
 }
 
 /// There is no runtime here; see [`Handle::try_current`].
+///
+/// ```
+/// let error = selvedge::Handle::try_current().unwrap_err();
+/// assert_eq!(error.to_string(), "this thread is in no runtime");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TryCurrentError(());
 
@@ -138,6 +175,17 @@ impl fmt::Display for TryCurrentError {
 impl std::error::Error for TryCurrentError {}
 
 /// A thread in a runtime; see [`Handle::enter`].
+///
+/// ```
+/// use selvedge::Handle;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let guard: selvedge::EnterGuard<'_> = runtime.enter();
+/// assert!(Handle::try_current().is_ok());
+/// drop(guard);
+/// assert!(Handle::try_current().is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
     _guard: scope::Guard,

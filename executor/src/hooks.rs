@@ -5,6 +5,16 @@ use task_header::Id;
 /// What happens after a task or a blocking closure has panicked.
 ///
 /// The panic goes to its handle in any case.
+///
+/// ```
+/// use selvedge::{Builder, UnhandledPanic};
+///
+/// let runtime = Builder::new().unhandled_panic(UnhandledPanic::Ignore).build()?;
+/// let panics = runtime.spawn(async { panic!("oh no") });
+/// assert!(runtime.block_on(panics).unwrap_err().is_panic());
+/// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnhandledPanic {

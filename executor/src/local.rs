@@ -33,6 +33,10 @@ type Tasks = Rc<task_header::LocalSet>;
 ///     *selvedge::spawn_local(async move { seven }).await.unwrap()
 /// }));
 /// assert_eq!(seven, 7);
+/// assert!(set.is_empty());
+///
+/// set.spawn_local(std::future::pending::<()>());
+/// assert_eq!(set.len(), 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Default)]
@@ -143,7 +147,7 @@ impl LocalRuntime {
     /// Runs the tasks until `future` is done, and gives what came of it. What is left stays for the next time.
     ///
     /// # Panics
-    /// When the thread is in a runtime already, and blocking it would hold up that runtime's tasks.
+    /// As [`Runtime::block_on`].
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         block_on::block_on(Budget::DEFAULT, self.set.run_until(future))

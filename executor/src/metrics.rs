@@ -99,6 +99,15 @@ macro_rules! counters {
         }
 
         /// What one worker has done so far.
+        ///
+        /// ```
+        /// let runtime = selvedge::Builder::new().workers(2).build()?;
+        /// runtime.block_on(runtime.spawn(async {})).unwrap();
+        /// let metrics = runtime.metrics();
+        /// let polls: Vec<u64> = metrics.per_worker.iter().map(|worker| worker.polls).collect();
+        /// assert_eq!((polls.len(), polls.iter().sum()), (2, 1));
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]

@@ -1,4 +1,13 @@
 //! A runtime, its worker threads and their end; beside it what else tokio has in a module of this name.
+//!
+//! ```
+//! use selvedge::runtime::{Builder, Handle, Runtime};
+//!
+//! let runtime: Runtime = Builder::new_multi_thread().worker_threads(2).build()?;
+//! let handle: &Handle = runtime.handle();
+//! assert_eq!(runtime.block_on(handle.spawn(async { 7 })).unwrap(), 7);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 pub use crate::{
     builder::Builder,
     handle::{EnterGuard, Handle, TryCurrentError},
@@ -66,6 +75,14 @@ impl Runtime {
     }
 
     /// A way in for other threads and other owners.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let handle = runtime.handle().clone();
+    /// let seven = std::thread::spawn(move || handle.spawn(async { 7 })).join().unwrap();
+    /// assert_eq!(runtime.block_on(seven).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -83,6 +100,14 @@ impl Runtime {
     }
 
     /// Spawns a task that nobody waits for.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// runtime.spawn_detached(async move { sender.send(7).unwrap() });
+    /// assert_eq!(receiver.recv().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
@@ -94,6 +119,13 @@ impl Runtime {
     /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
     /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
     /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
+    /// assert_eq!(runtime.block_on(read).unwrap()?, []);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
@@ -105,18 +137,38 @@ impl Runtime {
 
     /// Waits on this thread for a future, which may spawn tasks on this runtime.
     ///
+    /// On any thread that may wait: one that is in a runtime by a guard of [`enter`](Self::enter) only, one that runs a closure of
+    /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
+    /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
+    ///
     /// # Panics
-    /// When the thread is in a runtime already, or the future panics.
+    /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
+    /// while a local set is polled.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)
     }
 
     /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let _entered = runtime.enter();
+    /// let task = selvedge::spawn(async { 7 });
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn enter(&self) -> crate::EnterGuard<'_> {
         self.handle.enter()
     }
 
     /// What the runtime has done so far.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// runtime.block_on(runtime.spawn(async {})).unwrap();
+    /// assert_eq!(runtime.metrics().spawned, 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn metrics(&self) -> Snapshot {
         self.handle.metrics()
     }

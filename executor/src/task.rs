@@ -1,4 +1,17 @@
 //! All that concerns tasks, under the names that tokio has for it.
+//!
+//! ```
+//! use selvedge::task::{self, JoinError, JoinHandle};
+//!
+//! let runtime = selvedge::Runtime::new()?;
+//! let joined: Result<u32, JoinError> = runtime.block_on(async {
+//!     let task: JoinHandle<u32> = task::spawn(std::future::pending());
+//!     task.abort();
+//!     task.await
+//! });
+//! assert!(joined.unwrap_err().is_cancelled());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 pub use crate::{
     block_in_place::block_in_place,
     join_set::JoinSet,

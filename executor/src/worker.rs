@@ -203,6 +203,18 @@ fn requeue(shared: &Shared, task: Task) {
 }
 
 /// What a [`Worker::tick`] did.
+///
+/// ```
+/// use selvedge::{Builder, Tick, park::ThreadPark};
+///
+/// let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+/// let mut worker = workers.remove(0);
+/// assert_eq!(worker.tick(), Tick::Idle);
+/// runtime.spawn_detached(async {});
+/// assert_eq!(worker.tick(), Tick::Ran);
+/// drop(runtime);
+/// assert_eq!(worker.tick(), Tick::Ended);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a worker that is ticked while it is idle or has ended spins"]
 pub enum Tick {
@@ -305,6 +317,19 @@ impl<P: Park> Worker<P> {
 
     /// As [`park`](Self::park), for as long as `limit` at most.
     ///
+    /// ```
+    /// use selvedge::{Builder, Tick, park::ThreadPark};
+    ///
+    /// let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    /// let task = runtime.spawn(selvedge::yield_now());
+    /// let mut worker = workers.remove(0);
+    /// for _frame in 0..3 {
+    ///     while worker.tick() == Tick::Ran {}
+    ///     worker.park_timeout(std::time::Duration::from_millis(2)); // Then it would draw.
+    /// }
+    /// assert!(task.is_finished());
+    /// ```
+    ///
     /// # Panics
     /// As [`park`](Self::park).
     pub fn park_timeout(&mut self, limit: Duration) {
@@ -337,11 +362,33 @@ impl<P: Park> Worker<P> {
     }
 
     /// The way in which it waits.
+    ///
+    /// What wakes it was asked for once, when the runtime was made: another [`Park`] that is put in its place has to be woken by the same unparker. Else this worker
+    /// sleeps on when there is work, and so do tasks that rely on it.
+    ///
+    /// ```
+    /// use selvedge::park::{Park, ThreadPark, Unpark};
+    ///
+    /// let (_runtime, mut workers) = selvedge::Builder::new().build_driven([ThreadPark::new()]);
+    /// let mut worker = workers.remove(0);
+    /// worker.park_mut().unparker().unpark();
+    /// worker.park(); // Returns at once.
+    /// ```
     pub fn park_mut(&mut self) -> &mut P {
         &mut self.park
     }
 
     /// A way into its runtime.
+    ///
+    /// ```
+    /// let park = selvedge::park::ThreadPark::new();
+    /// let (runtime, workers) = selvedge::Builder::new().build_driven([park]);
+    /// let task = workers[0].handle().spawn(async { 7 });
+    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// drop(runtime);
+    /// thread.join().unwrap();
+    /// ```
     pub fn handle(&self) -> Handle {
         Handle::new(self.core.shared.clone())
     }

@@ -12,14 +12,30 @@ use std::{
 /// until the task runs again.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new().unwrap();
-/// runtime.block_on(async { selvedge::yield_now().await });
+/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let said = runtime.spawn(async {
+///     let (sender, receiver) = std::sync::mpsc::channel();
+///     selvedge::spawn_detached(async move { sender.send("I have run").unwrap() });
+///     selvedge::yield_now().await;
+///     receiver.try_recv()
+/// });
+/// assert_eq!(runtime.block_on(said).unwrap(), Ok("I have run"));
+/// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn yield_now() -> YieldNow {
     YieldNow { yielded: false }
 }
 
 /// The future of [`yield_now`].
+///
+/// ```
+/// use std::{future::Future, pin::Pin, task::{Context, Waker}};
+///
+/// let mut turn: selvedge::YieldNow = selvedge::yield_now();
+/// let mut cx = Context::from_waker(Waker::noop());
+/// assert!(Pin::new(&mut turn).poll(&mut cx).is_pending());
+/// assert!(Pin::new(&mut turn).poll(&mut cx).is_ready());
+/// ```
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct YieldNow {

@@ -5,6 +5,32 @@ use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 
 /// A task ended without output: it was cancelled, or it panicked. One word, so that a poll gives a small output or this in registers: what is
 /// written to memory in pieces and read as one waits for the writes.
+///
+/// ```
+/// use std::{future::Future, pin::Pin, task::{Context, Poll, Waker}};
+/// use task_header::{JoinError, JoinHandle};
+///
+/// fn error_of(mut join: JoinHandle<()>) -> JoinError {
+///     match Pin::new(&mut join).poll(&mut Context::from_waker(Waker::noop())) {
+///         Poll::Ready(Err(error)) => error,
+///         other => panic!("{other:?}"),
+///     }
+/// }
+///
+/// let builder = task_header::Builder::new();
+/// let (task, join) = builder.spawn_with(async { panic!("oh no") }, drop);
+/// let id = task.id();
+/// task.run();
+/// let error = error_of(join);
+/// assert!(error.is_panic() && error.id() == id);
+/// assert_eq!(error.into_panic().downcast_ref(), Some(&"oh no"));
+///
+/// let (task, join) = builder.spawn_with(async {}, drop);
+/// drop(task);
+/// let error = error_of(join);
+/// assert!(error.is_cancelled());
+/// assert!(error.try_into_panic().is_err());
+/// ```
 pub struct JoinError(
     /// The id with the lowest bit set if the task was cancelled, else a box's.
     NonNull<Panicked>,

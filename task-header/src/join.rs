@@ -32,6 +32,26 @@ use core::{
 /// none when the same waker polls again. Drop costs one, two with a waker registered.
 ///
 /// One word, so that it is moved in a register.
+///
+/// ```
+/// use std::{future::Future, pin::Pin, task::{Context, Poll, Waker}};
+/// use task_header::{Builder, JoinHandle};
+///
+/// let builder = Builder::new().name("answer").here().metadata(7_u32);
+/// let (task, mut join): (_, JoinHandle<u32>) = builder.spawn_with(async { 42 }, |task| drop(task.run()));
+/// assert_eq!(join.id(), task.id());
+/// assert_eq!(join.name(), Some("answer"));
+/// assert_eq!(join.location().unwrap().file(), file!());
+/// assert_eq!(join.metadata(), Some(&7_u32));
+///
+/// let abort = join.abort_handle();
+/// assert!(!join.is_finished());
+/// task.run();
+/// assert!(join.is_finished());
+/// abort.abort(); // Too late: the output is there.
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let Poll::Ready(Ok(42)) = Pin::new(&mut join).poll(&mut cx) else { panic!() };
+/// ```
 pub struct JoinHandle<T> {
     /// The task's, with [`TAKEN`] set once the output was given.
     word: NonNull<Header>,
@@ -81,6 +101,18 @@ impl<T> JoinHandle<T> {
 
     /// Asks for the task to be dropped at its next yield. One read-modify-write. A task that is
     /// complete already keeps its output.
+    ///
+    /// ```
+    /// use std::{future::{Future, pending}, pin::Pin, task::{Context, Poll, Waker}};
+    ///
+    /// let builder = task_header::Builder::new();
+    /// let (task, mut join) = builder.spawn_with(pending::<()>(), |task| drop(task.run()));
+    /// task.run(); // It waits.
+    /// join.abort(); // It is scheduled a last time, which drops the future.
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// let Poll::Ready(Err(error)) = Pin::new(&mut join).poll(&mut cx) else { panic!() };
+    /// assert!(error.is_cancelled());
+    /// ```
     pub fn abort(&self) {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         unsafe { abort(self.task()) };
@@ -251,6 +283,23 @@ impl<T> fmt::Debug for JoinHandle<T> {
 }
 
 /// Aborts a task, without waiting for it. Counted: clone and drop cost one read-modify-write each.
+///
+/// ```
+/// use task_header::{AbortHandle, Builder};
+///
+/// let builder = Builder::new().name("reader").here().metadata(7_u32);
+/// let (task, join) = builder.spawn_with(std::future::pending::<()>(), |task| drop(task.run()));
+/// let abort: AbortHandle = join.abort_handle();
+/// drop(join); // The task goes on.
+/// assert_eq!(abort.id(), task.id());
+/// assert_eq!((abort.name(), abort.metadata()), (Some("reader"), Some(&7_u32)));
+/// assert_eq!(abort.location().unwrap().file(), file!());
+///
+/// task.run();
+/// assert!(!abort.is_finished());
+/// abort.abort();
+/// assert!(abort.is_finished());
+/// ```
 pub struct AbortHandle {
     task: TaskPtr,
 }

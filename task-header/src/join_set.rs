@@ -45,6 +45,33 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// # let Poll::Ready(sum) = (0..9).map(|_| sum.as_mut().poll(&mut cx)).find(Poll::is_ready).unwrap() else { panic!() };
 /// assert_eq!(sum, 6);
 /// ```
+///
+/// Without awaiting, in a loop of one's own:
+///
+/// ```
+/// use std::task::{Context, Poll, Waker};
+/// use task_header::{Builder, JoinSet};
+///
+/// let mut set = JoinSet::new();
+/// let mut tasks = Vec::new();
+/// for n in 0..3 {
+///     let (task, join) = Builder::new().spawn_with(async move { n }, drop);
+///     tasks.push(task);
+///     set.insert(join);
+/// }
+/// assert!(set.try_join_next().is_none());
+/// tasks.remove(1).run();
+/// assert_eq!(set.try_join_next().unwrap().unwrap(), 1);
+/// assert_eq!(set.len(), 2);
+///
+/// set.abort_all();
+/// tasks.into_iter().for_each(|task| drop(task.run()));
+/// let mut cx = Context::from_waker(Waker::noop());
+/// while let Poll::Ready(Some(joined)) = set.poll_join_next(&mut cx) {
+///     assert!(joined.unwrap_err().is_cancelled());
+/// }
+/// assert!(set.is_empty());
+/// ```
 pub struct JoinSet<T> {
     slots: Vec<Slot<T>>,
     /// The first of the empty slots, each of which names the next.
@@ -189,6 +216,18 @@ impl<T> JoinSet<T> {
 
     /// Waits for all tasks, in the order in which they get done. What came before an error is dropped, and the rest aborted.
     ///
+    /// ```
+    /// use task_header::{JoinSet, LocalSet};
+    /// # use std::{future::Future, pin::pin, task::{Context, Waker}};
+    ///
+    /// let local = LocalSet::new();
+    /// let set: JoinSet<u32> = (0..3).map(|n| local.spawn(async move { n })).collect();
+    /// let all = local.run_until(async { assert_eq!(set.join_all().await.unwrap(), [0, 1, 2]) });
+    /// # let mut all = pin!(all);
+    /// # let mut cx = Context::from_waker(Waker::noop());
+    /// # while all.as_mut().poll(&mut cx).is_pending() {}
+    /// ```
+    ///
     /// # Errors
     /// The first task's that has one.
     pub async fn join_all(mut self) -> Result<Vec<T>, JoinError> {
@@ -209,12 +248,40 @@ impl<T> JoinSet<T> {
     }
 
     /// Aborts all tasks and waits until they are gone. What came of them is dropped.
+    ///
+    /// ```
+    /// use task_header::{JoinSet, LocalSet};
+    /// # use std::{future::Future, pin::pin, task::{Context, Waker}};
+    ///
+    /// let local = LocalSet::new();
+    /// let mut set = JoinSet::new();
+    /// set.insert(local.spawn(std::future::pending::<()>()));
+    /// let all = local.run_until(async {
+    ///     set.shutdown().await;
+    ///     assert!(set.is_empty());
+    /// });
+    /// # let mut all = pin!(all);
+    /// # let mut cx = Context::from_waker(Waker::noop());
+    /// # while all.as_mut().poll(&mut cx).is_pending() {}
+    /// ```
     pub async fn shutdown(&mut self) {
         self.abort_all();
         while self.join_next().await.is_some() {}
     }
 
     /// Lets all tasks go on without the set, which is empty after that.
+    ///
+    /// ```
+    /// let mut set = task_header::JoinSet::new();
+    /// let (task, join) = task_header::Builder::new().spawn_with(async { 7 }, drop);
+    /// let abort = join.abort_handle();
+    /// set.insert(join);
+    /// set.detach_all();
+    /// assert!(set.is_empty());
+    /// drop(set); // Aborts what is in it: nothing.
+    /// task.run();
+    /// assert!(abort.is_finished());
+    /// ```
     pub fn detach_all(&mut self) {
         // A member that is done in this instant pushes its slot still: not on the list of later members.
         self.done = Done::new();

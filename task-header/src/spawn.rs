@@ -33,6 +33,22 @@ pub enum WakeKind {
 
 /// A task's name while it lives: its address, so no counter is shared to make one. It is unique
 /// among tasks that are not freed yet.
+///
+/// ```
+/// use std::{future::{Future, poll_fn}, pin::Pin, task::{Context, Poll, Waker}};
+/// use task_header::{Builder, Id};
+///
+/// // A task that gives its own waker.
+/// let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone()));
+/// let (task, mut join) = Builder::new().spawn_with(waker, drop);
+/// let id: Id = task.id();
+/// task.run();
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let Poll::Ready(Ok(waker)) = Pin::new(&mut join).poll(&mut cx) else { panic!() };
+/// assert!(id.is_woken_by(&waker));
+/// assert!(!id.is_woken_by(Waker::noop()));
+/// println!("task {id}");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(NonZeroUsize);
 

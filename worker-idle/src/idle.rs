@@ -143,6 +143,9 @@ impl Idle {
 
     /// Ends a search that found work. True for the last searcher, who must look whether there is more work
     /// and then [`notify`](Self::notify): pushes since have relied on it.
+    ///
+    /// # Panics
+    /// With debug assertions, when nobody searches. Without them the counts are wrong from there on: wakes may be lost.
     #[inline]
     pub fn stop_searching(&self) -> bool {
         // Ordering: Relaxed, as in `try_search`.
@@ -160,7 +163,8 @@ impl Idle {
     /// then either park or [`wake_self`](Self::wake_self). Two read-modify-writes and a fence.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// When there is no such worker; and with debug assertions, when it sleeps already. Without them, and when `was_searching` is untrue, the counts are wrong
+    /// from there on: wakes may be lost, and a notifier may wait for ever for a sleeper that isn't there.
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed, published by the count below.

@@ -1,4 +1,16 @@
 //! How a worker waits for work: the seam, and with `std` a thread's own way.
+//!
+//! ```
+//! use std::{thread, time::Duration};
+//! use worker_idle::park::{Park, ThreadPark, Unpark};
+//!
+//! let mut park = ThreadPark::new();
+//! park.park_timeout(Duration::from_millis(1)); // Nobody unparks it.
+//! let unparker = park.unparker();
+//! let worker = thread::spawn(move || park.park());
+//! unparker.unpark(); // Before it parks, or while it does.
+//! worker.join().unwrap();
+//! ```
 use core::time::Duration;
 
 #[cfg(feature = "std")]
@@ -8,6 +20,46 @@ mod thread;
 pub use thread::{ThreadPark, ThreadUnpark};
 
 /// How a worker waits: an I/O driver is one.
+///
+/// ```
+/// use std::{sync::{Arc, Condvar, Mutex}, time::Duration};
+/// use worker_idle::park::{Park, Unpark};
+///
+/// #[derive(Clone, Default)]
+/// struct Bell(Arc<(Mutex<bool>, Condvar)>);
+///
+/// impl Park for Bell {
+///     type Unpark = Self;
+///
+///     fn park(&mut self) {
+///         let (rung, bell) = &*self.0;
+///         *bell.wait_while(rung.lock().unwrap(), |rung| !*rung).unwrap() = false;
+///     }
+///
+///     fn park_timeout(&mut self, limit: Duration) {
+///         let (rung, bell) = &*self.0;
+///         let waited = bell.wait_timeout_while(rung.lock().unwrap(), limit, |rung| !*rung);
+///         *waited.unwrap().0 = false;
+///     }
+///
+///     fn unparker(&self) -> Self {
+///         self.clone()
+///     }
+/// }
+///
+/// impl Unpark for Bell {
+///     fn unpark(&self) {
+///         *self.0.0.lock().unwrap() = true;
+///         self.0.1.notify_one();
+///     }
+/// }
+///
+/// let mut bell = Bell::default();
+/// let unparker = bell.unparker();
+/// let thread = std::thread::spawn(move || unparker.unpark());
+/// bell.park();
+/// thread.join().unwrap();
+/// ```
 pub trait Park {
     /// What wakes it.
     type Unpark: Unpark;
@@ -25,6 +77,27 @@ pub trait Park {
 /// Wakes a [`Park`].
 ///
 /// Whoever pushes calls it, so it is short: it neither blocks nor panics, and calls nothing of the scheduler's. A worker that was not woken after all is counted as awake for ever.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
+/// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};
+///
+/// #[derive(Clone)]
+/// struct Counted(ThreadUnpark, Arc<AtomicU32>);
+///
+/// impl Unpark for Counted {
+///     fn unpark(&self) {
+///         self.1.fetch_add(1, Relaxed);
+///         self.0.unpark();
+///     }
+/// }
+///
+/// let mut park = ThreadPark::new();
+/// let unparker = Counted(park.unparker(), Arc::default());
+/// unparker.unpark();
+/// park.park();
+/// assert_eq!(unparker.1.load(Relaxed), 1);
+/// ```
 pub trait Unpark: Clone + Send + Sync + 'static {
     /// Ends the current or the next `park`. Several at a time count as one. What this thread did before is
     /// visible after the `park`.

@@ -14,6 +14,7 @@ mod bench;
 mod instructions;
 mod loom;
 mod orderings;
+mod public;
 mod report;
 mod sanitize;
 mod shuttle;

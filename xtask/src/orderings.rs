@@ -25,7 +25,7 @@ use trial::{Bench, End, Verdict};
 pub(crate) mod list;
 mod mutants;
 mod sites;
-mod source;
+pub(crate) mod source;
 mod tree;
 mod trial;
 

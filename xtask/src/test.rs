@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    loom,
+    loom, public,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -56,6 +56,11 @@ const STEPS: &[Step] = &[
         name: "doc",
         what: "documentation",
         run: doc,
+    },
+    Step {
+        name: "public",
+        what: "an example for each public item of the executor",
+        run: public::run,
     },
     Step {
         name: "test",

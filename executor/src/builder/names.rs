@@ -3,13 +3,18 @@ use super::Builder;
 use std::time::Duration;
 
 /// The names that tokio has. Each takes the builder and gives it back: who keeps one in a variable assigns what it gives.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let mut builder = selvedge::runtime::Builder::new_multi_thread();
+/// builder = builder.worker_threads(2).max_blocking_threads(4).thread_stack_size(1 << 20);
+/// builder = builder.thread_keep_alive(Duration::from_secs(1)).global_queue_interval(31).enable_all();
+/// assert_eq!(builder.build()?.metrics().workers, 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl Builder {
     /// [`new`](Self::new).
-    ///
-    /// ```
-    /// let runtime = selvedge::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn new_multi_thread() -> Self {
         Self::new()
     }

@@ -33,9 +33,28 @@ struct Inner {
 /// Parks whatever thread calls it.
 ///
 /// A `park` that finds a token is one read-modify-write.
+///
+/// ```
+/// use worker_idle::park::{Park, ThreadPark, Unpark};
+///
+/// let mut park = ThreadPark::new();
+/// park.unparker().unpark();
+/// park.unparker().unpark();
+/// park.park(); // Takes the one token that both have left.
+/// ```
 pub struct ThreadPark(Arc<Inner>);
 
 /// Unparks a [`ThreadPark`]: one read-modify-write, and a system call if it sleeps.
+///
+/// ```
+/// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};
+///
+/// let mut park = ThreadPark::new();
+/// let unparkers: [ThreadUnpark; 2] = [park.unparker(), park.unparker()];
+/// let threads = unparkers.map(|unparker| std::thread::spawn(move || unparker.unpark()));
+/// park.park(); // Till one of them does.
+/// threads.map(|thread| thread.join().unwrap());
+/// ```
 #[derive(Clone)]
 pub struct ThreadUnpark(Arc<Inner>);
 

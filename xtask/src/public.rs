@@ -1,0 +1,578 @@
+//! The step `public`: has each public item of the executor an example that runs?
+//!
+//! An item is public if a path from the crate's root leads there: by `pub mod`, and by `pub use` through private modules and into the workspace's other
+//! crates. What a public type derefs to is public as it is. So are an inherent impl's functions and constants, a trait's own, and what a
+//! `macro_rules!` of the same crate makes. Fields, variants, trait impls and `#[doc(hidden)]` are left out.
+//!
+//! An item has an example if its own docs have a block that a doctest runs. A function or constant of an impl, or of a trait, may share one: that of its
+//! type, its trait or its impl block, if that names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
+use crate::{
+    orderings::source::{self, Cfg, Module},
+    workspace::{self, Package},
+};
+use anyhow::{Context, Result, ensure};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet};
+use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
+
+const PACKAGE: &str = "selvedge";
+
+pub(crate) fn run() -> Result<bool> {
+    let (packages, _) = workspace::load()?;
+    let crates = Crates::read(&packages)?;
+    let without = crates.without_example()?;
+    for item in &without {
+        say!("no example: {item}");
+    }
+    Ok(without.is_empty())
+}
+
+/// The modules of each crate, by the crate's name in paths.
+struct Crates(BTreeMap<String, Vec<Module>>);
+
+/// What a doctest may be at.
+#[derive(Clone, Copy)]
+struct Docs<'a>(&'a [Attribute]);
+
+/// A module of a crate.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    krate: String,
+    path: Vec<String>,
+}
+
+/// What is looked at, and what was found.
+#[derive(Default)]
+struct Survey {
+    seen: BTreeSet<(Place, Option<String>)>,
+    items: usize,
+    without: BTreeSet<String>,
+}
+
+impl Crates {
+    fn read(packages: &[Package]) -> Result<Self> {
+        let mut crates = BTreeMap::new();
+        for package in packages.iter().filter(|package| package.is_published()) {
+            let root = package.lib().context("a library")?;
+            let modules = source::modules(root, &Cfg::of("", &package.features())?)?;
+            crates.insert(package.name.replace('-', "_"), modules);
+        }
+        Ok(Self(crates))
+    }
+
+    fn without_example(&self) -> Result<BTreeSet<String>> {
+        let mut survey = Survey::default();
+        let root = Place {
+            krate: PACKAGE.into(),
+            path: Vec::new(),
+        };
+        self.module(&root, &mut survey)?;
+        ensure!(survey.items > 100, "{} items are not all", survey.items);
+        say!("{PACKAGE}: {} public items", survey.items);
+        Ok(survey.without)
+    }
+
+    fn find(&self, place: &Place) -> Option<&Module> {
+        let modules = self.0.get(&place.krate)?;
+        modules.iter().find(|module| module.path == place.path)
+    }
+
+    /// All that is public in a public module.
+    fn module(&self, place: &Place, survey: &mut Survey) -> Result<()> {
+        if !survey.seen.insert((place.clone(), None)) {
+            return Ok(());
+        }
+        let module = self.find(place).with_context(|| place.show())?;
+        for item in &module.syntax.items {
+            if let Some(name) = name_of_public(item) {
+                self.named(place, &name, survey)?;
+            } else if let Item::Use(used) = item
+                && matches!(used.vis, Visibility::Public(_))
+            {
+                self.used(place, place.clone(), &used.tree, survey)?;
+            }
+        }
+        survey.look(&place.show(), &[Docs(&module.syntax.attrs)], None);
+        Ok(())
+    }
+
+    /// What a `pub use` in the module `here` makes public.
+    fn used(&self, here: &Place, at: Place, tree: &UseTree, survey: &mut Survey) -> Result<()> {
+        match tree {
+            UseTree::Path(path) => {
+                let name = path.ident.to_string();
+                let next = self.step(here, at, &name);
+                self.used(here, next, &path.tree, survey)
+            }
+            UseTree::Name(name) => self.named(&at, &name.ident.to_string(), survey),
+            UseTree::Rename(name) => self.named(&at, &name.ident.to_string(), survey),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .try_for_each(|tree| self.used(here, at.clone(), tree, survey)),
+            UseTree::Glob(_) => self.module(&at, survey),
+        }
+    }
+
+    fn step(&self, here: &Place, at: Place, name: &str) -> Place {
+        let first = at == *here;
+        match name {
+            "crate" => Place {
+                path: Vec::new(),
+                ..at
+            },
+            "self" => at,
+            "super" => Place {
+                path: at
+                    .path
+                    .split_last()
+                    .map_or(Vec::new(), |(_, outer)| outer.to_vec()),
+                ..at
+            },
+            _ if first && self.find(&at.below(name)).is_none() && self.0.contains_key(name) => {
+                Place {
+                    krate: name.into(),
+                    path: Vec::new(),
+                }
+            }
+            _ => at.below(name),
+        }
+    }
+
+    /// A public name of a module, wherever what it names is.
+    fn named(&self, at: &Place, name: &str, survey: &mut Survey) -> Result<()> {
+        if self.find(&at.below(name)).is_some() {
+            self.module(&at.below(name), survey)?;
+        }
+        let Some((at, name)) = self.resolve(at, name) else {
+            let is_module = self.find(&at.below(name)).is_some();
+            ensure!(is_module, "{} leads nowhere", at.below(name).show());
+            return Ok(());
+        };
+        if !survey.seen.insert((at.clone(), Some(name.clone()))) {
+            return Ok(());
+        }
+        let shown = at.below(&name).show();
+        let made: Vec<_> = self
+            .items(&at)
+            .filter_map(made_by_macro)
+            .flatten()
+            .collect();
+        if let Some(made) = made.iter().find(|made| made.name == name) {
+            survey.look(&shown, &[Docs(&made.attributes)], None);
+        }
+        if let Some(item) = self.items(&at).find(|item| is_named(item, &name)) {
+            survey.look(&shown, &[Docs(attributes(item))], None);
+            if let Item::Trait(of) = item {
+                survey.members_of_trait(&shown, of);
+            }
+        }
+        self.impls(&at, &name, &shown, survey)
+    }
+
+    /// Where the item is that a name means in a module.
+    fn resolve(&self, at: &Place, name: &str) -> Option<(Place, String)> {
+        let here = |item: &Item| {
+            is_named(item, name)
+                || made_by_macro(item).is_some_and(|made| made.iter().any(|made| made.name == name))
+        };
+        if self.items(at).any(here) {
+            return Some((at.clone(), name.into()));
+        }
+        self.items(at).find_map(|item| {
+            let Item::Use(used) = item else { return None };
+            let (next, name) = self.leads(at, at.clone(), &used.tree, name)?;
+            self.resolve(&next, &name)
+        })
+    }
+
+    /// The inherent impls of a type, and what it derefs to.
+    fn impls(&self, at: &Place, name: &str, shown: &str, survey: &mut Survey) -> Result<()> {
+        let of_type = self.items(at).find(|item| is_named(item, name));
+        let of_type = Docs(of_type.map_or(&[], attributes));
+        let everywhere = self.0[&at.krate].iter();
+        for module in everywhere {
+            let here = Place {
+                path: module.path.clone(),
+                ..at.clone()
+            };
+            for item in &module.syntax.items {
+                let Item::Impl(found) = item else { continue };
+                let is_type = is_type(&found.self_ty, name)
+                    && self
+                        .resolve(&here, name)
+                        .is_some_and(|(place, _)| place == *at);
+                if !is_type {
+                    continue;
+                }
+                if let Some((_, of, _)) = &found.trait_ {
+                    if of.is_ident("Deref") {
+                        self.target(&here, found, survey)?;
+                    }
+                    continue;
+                }
+                for member in &found.items {
+                    let around = [of_type, Docs(&found.attrs)];
+                    self.member(&at.krate, shown, member, around, survey);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self, here: &Place, deref: &syn::ItemImpl, survey: &mut Survey) -> Result<()> {
+        for item in &deref.items {
+            if let ImplItem::Type(target) = item
+                && let Type::Path(path) = &target.ty
+            {
+                let mut at = here.clone();
+                let mut names: Vec<_> = path.path.segments.iter().collect();
+                let last = names.pop().context("a path has a name")?;
+                for name in names {
+                    at = self.step(here, at, &name.ident.to_string());
+                }
+                self.named(&at, &last.ident.to_string(), survey)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn member(
+        &self,
+        krate: &str,
+        shown: &str,
+        member: &ImplItem,
+        [of_type, of_impl]: [Docs<'_>; 2],
+        survey: &mut Survey,
+    ) {
+        let (vis, name, attributes) = match member {
+            ImplItem::Fn(found) => (&found.vis, &found.sig.ident, &found.attrs),
+            ImplItem::Const(found) => (&found.vis, &found.ident, &found.attrs),
+            ImplItem::Macro(called) => {
+                let named = called.mac.path.segments.last();
+                let items = self.0[krate].iter().flat_map(|module| &module.syntax.items);
+                let rules = items.filter(|item| match (item, &named) {
+                    (Item::Macro(rules), Some(named)) => rules.ident.as_ref() == Some(&named.ident),
+                    _ => false,
+                });
+                for made in rules.filter_map(made_by_macro).flatten() {
+                    let docs = [Docs(&made.attributes), of_type, of_impl];
+                    survey.look(&format!("{shown}::{}", made.name), &docs, Some(&made.name));
+                }
+                return;
+            }
+            _ => return,
+        };
+        if matches!(vis, Visibility::Public(_)) {
+            let name = name.to_string();
+            let docs = [Docs(attributes), of_type, of_impl];
+            survey.look(&format!("{shown}::{name}"), &docs, Some(&name));
+        }
+    }
+
+    fn items(&self, at: &Place) -> impl Iterator<Item = &Item> {
+        self.find(at)
+            .into_iter()
+            .flat_map(|module| &module.syntax.items)
+    }
+
+    /// Where a `use` leads for a name.
+    fn leads(
+        &self,
+        here: &Place,
+        at: Place,
+        tree: &UseTree,
+        name: &str,
+    ) -> Option<(Place, String)> {
+        match tree {
+            UseTree::Path(path) => {
+                let next = self.step(here, at, &path.ident.to_string());
+                self.leads(here, next, &path.tree, name)
+            }
+            UseTree::Name(found) if found.ident == name => Some((at, name.into())),
+            UseTree::Rename(found) if found.rename == name => Some((at, found.ident.to_string())),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .find_map(|tree| self.leads(here, at.clone(), tree, name)),
+            _ => None,
+        }
+    }
+}
+
+impl Survey {
+    /// The item's own docs first, then those that it may share.
+    fn look(&mut self, shown: &str, docs: &[Docs<'_>], shares: Option<&str>) {
+        let Some((own, others)) = docs.split_first() else {
+            return;
+        };
+        if own.are_hidden() {
+            return;
+        }
+        self.items += 1;
+        let shared = |docs: &Docs<'_>| {
+            shares.is_some_and(|name| docs.examples().iter().any(|code| names(code, name)))
+        };
+        if own.examples().is_empty() && !others.iter().any(shared) {
+            self.without.insert(shown.into());
+        }
+    }
+
+    fn members_of_trait(&mut self, shown: &str, of: &syn::ItemTrait) {
+        for item in &of.items {
+            let (name, attributes) = match item {
+                TraitItem::Fn(found) => (&found.sig.ident, &found.attrs),
+                TraitItem::Const(found) => (&found.ident, &found.attrs),
+                _ => continue,
+            };
+            let docs = [Docs(attributes), Docs(&of.attrs)];
+            let name = name.to_string();
+            self.look(&format!("{shown}::{name}"), &docs, Some(&name));
+        }
+    }
+}
+
+impl Place {
+    fn below(&self, name: &str) -> Self {
+        let path = [self.path.clone(), vec![name.to_owned()]].concat();
+        Self {
+            path,
+            krate: self.krate.clone(),
+        }
+    }
+
+    fn show(&self) -> String {
+        [vec![self.krate.clone()], self.path.clone()]
+            .concat()
+            .join("::")
+    }
+}
+
+impl Docs<'_> {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for attribute in self.0.iter().filter(|attribute| is_doc(attribute)) {
+            let syn::Meta::NameValue(pair) = &attribute.meta else {
+                continue;
+            };
+            match &pair.value {
+                syn::Expr::Lit(syn::ExprLit {
+                    lit: syn::Lit::Str(line),
+                    ..
+                }) => text += &line.value(),
+                // The README, whose examples run.
+                _ => text += "```\n```",
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn are_hidden(&self) -> bool {
+        self.0.iter().any(|attribute| {
+            attribute
+                .parse_args::<syn::Ident>()
+                .is_ok_and(|word| is_doc(attribute) && word == "hidden")
+        })
+    }
+
+    /// The blocks that a doctest runs.
+    fn examples(&self) -> Vec<String> {
+        let (text, mut found, mut block) = (self.text(), Vec::new(), None::<(bool, String)>);
+        for line in text.lines() {
+            match (line.trim().strip_prefix("```"), &mut block) {
+                (Some(info), None) => block = Some((runs(info), String::new())),
+                (Some(_), Some(_)) => {
+                    found.extend(block.take().filter(|(runs, _)| *runs).map(|(_, code)| code));
+                }
+                (None, Some((_, code))) => {
+                    code.push_str(line);
+                    code.push('\n');
+                }
+                (None, None) => {}
+            }
+        }
+        found
+    }
+}
+
+fn runs(info: &str) -> bool {
+    info.split(',').all(|word| {
+        matches!(
+            word.trim(),
+            "" | "rust" | "should_panic" | "standalone_crate"
+        )
+    })
+}
+
+/// Whether an example names a member.
+fn names(code: &str, name: &str) -> bool {
+    let ends = |at: usize| {
+        !code[at + name.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
+    };
+    code.match_indices(name).any(|(at, _)| {
+        let before = &code[..at];
+        let calls = before.ends_with('.') && code[at + name.len()..].starts_with(['(', ':']);
+        ends(at) && (calls || before.ends_with("::") || before.ends_with("fn "))
+    })
+}
+
+fn is_doc(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc")
+}
+
+fn is_type(ty: &Type, name: &str) -> bool {
+    match ty {
+        Type::Path(path) => path
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == name),
+        _ => false,
+    }
+}
+
+fn visible(item: &Item) -> Option<(&Visibility, &syn::Ident, &[Attribute])> {
+    Some(match item {
+        Item::Const(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Enum(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Fn(item) => (&item.vis, &item.sig.ident, &item.attrs),
+        Item::Mod(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Static(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Struct(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Trait(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Type(item) => (&item.vis, &item.ident, &item.attrs),
+        Item::Union(item) => (&item.vis, &item.ident, &item.attrs),
+        _ => return None,
+    })
+}
+
+fn name_of_public(item: &Item) -> Option<String> {
+    let (vis, name, _) = visible(item)?;
+    matches!(vis, Visibility::Public(_)).then(|| name.to_string())
+}
+
+/// A module is found by its place.
+fn is_named(item: &Item, name: &str) -> bool {
+    !matches!(item, Item::Mod(_)) && visible(item).is_some_and(|(_, ident, _)| ident == name)
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    visible(item).map_or(&[], |(_, _, attributes)| attributes)
+}
+
+/// A public item in the text of a macro.
+struct Made {
+    name: String,
+    attributes: Vec<Attribute>,
+}
+
+fn made_by_macro(item: &Item) -> Option<Vec<Made>> {
+    let Item::Macro(rules) = item else {
+        return None;
+    };
+    let mut found = Vec::new();
+    scan(rules.mac.tokens.clone(), &mut found);
+    Some(found)
+}
+
+fn scan(tokens: TokenStream, found: &mut Vec<Made>) {
+    let tokens: Vec<_> = tokens.into_iter().collect();
+    let (mut docs, mut public, mut kind) = (TokenStream::new(), false, false);
+    for (i, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                if let Some(TokenTree::Group(group)) = tokens.get(i + 1)
+                    && group.delimiter() == Delimiter::Bracket
+                {
+                    docs.extend([token.clone(), tokens[i + 1].clone()]);
+                }
+            }
+            TokenTree::Ident(word) if kind => {
+                let attributes = syn::parse::Parser::parse2(Attribute::parse_outer, docs);
+                found.push(Made {
+                    name: word.to_string(),
+                    attributes: attributes.unwrap_or_default(),
+                });
+                (docs, public, kind) = (TokenStream::new(), false, false);
+            }
+            TokenTree::Ident(word) => match word.to_string().as_str() {
+                "pub" => public = true,
+                "fn" | "struct" | "enum" | "trait" => kind = public,
+                _ => {}
+            },
+            TokenTree::Group(group) => match group.delimiter() {
+                Delimiter::Bracket => {}
+                // Of `pub(crate)`.
+                Delimiter::Parenthesis if public && !kind => public = false,
+                _ => {
+                    scan(group.stream(), found);
+                    (docs, public, kind) = (TokenStream::new(), false, false);
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Docs, made_by_macro, names};
+    use syn::parse_quote;
+
+    #[test]
+    fn an_example_is_a_block_that_is_run() {
+        let count = |item: syn::ItemFn| Docs(&item.attrs).examples().len();
+        let text = "Docs.\n\n```\na();\n```\n```text\nb\n```\n```compile_fail\nc()\n```\n```rust,should_panic\nd()\n```";
+        assert_eq!(count(parse_quote! { #[doc = #text] fn f() {} }), 2);
+        assert_eq!(
+            count(parse_quote! { #[doc = "```no_run\na()\n```"] fn f() {} }),
+            0
+        );
+        assert_eq!(count(parse_quote! { #[inline] fn f() {} }), 0);
+    }
+
+    #[test]
+    fn an_example_names_what_it_calls() {
+        for code in [
+            "a.park()",
+            "Worker::park",
+            "fn park(&mut self)",
+            "a.park::<u8>()",
+        ] {
+            assert!(names(code, "park"), "{code}");
+        }
+        for code in [
+            "a.park_timeout()",
+            "a.unpark()",
+            "a.park",
+            "park()",
+            "// park",
+        ] {
+            assert!(!names(code, "park"), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_a_macro_makes_is_found_with_its_docs() {
+        let item = parse_quote! {
+            macro_rules! make {
+                ($($name:ident),*) => {
+                    /// ```
+                    /// a();
+                    /// ```
+                    #[derive(Clone)]
+                    pub struct Made { $(pub $name: u64,)* }
+                    pub(crate) struct Inner;
+                    impl Made { pub fn bare(&self) {} }
+                };
+            }
+        };
+        let made = made_by_macro(&item).unwrap();
+        let found: Vec<_> = made
+            .iter()
+            .map(|made| (made.name.as_str(), Docs(&made.attributes).examples().len()))
+            .collect();
+        assert_eq!(found, [("Made", 1), ("bare", 0)]);
+    }
+}
