@@ -382,7 +382,11 @@ fn run_mutants(
         target: &root.join("target/orderings/build"),
         flags: &flags(options),
         features: options.features.as_deref(),
-        targets: if ours { loom::LIB } else { loom::ALL },
+        targets: if ours || !package.has_tests() {
+            loom::LIB
+        } else {
+            loom::ALL
+        },
     };
     let mut models = Vec::new();
     for binary in build.binaries(&package.name)? {

@@ -49,6 +49,12 @@ impl Package {
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
+    /// Whether it has integration tests.
+    pub(crate) fn has_tests(&self) -> bool {
+        let mut kinds = self.targets.iter().flat_map(|target| &target.kind);
+        kinds.any(|kind| kind == "test")
+    }
+
     /// The root of its library.
     pub(crate) fn lib(&self) -> Option<&Path> {
         let lib = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");
