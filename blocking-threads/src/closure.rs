@@ -1,11 +1,12 @@
 //! A closure as a task: its handle is awaited, and is told of its panic or that it never began.
 use crate::Job;
 use std::{
+    any::Any,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
-use task_header::{Builder, JoinHandle, Notified, Ran, Schedule, WakeKind};
+use task_header::{Builder, JoinHandle, Notified, Ran, Schedule, TaskRef, WakeKind};
 
 /// A closure as a future that is done in one poll, which blocks.
 #[derive(Debug)]
@@ -46,16 +47,40 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 /// assert!(join.is_finished()); // To be awaited, for 42.
 /// ```
 #[derive(Debug)]
-pub struct Closure(Notified<Never>);
+pub struct Closure<H: Hear = ()>(Notified<Never<H>>);
+
+/// Who hears of the panics of a closure: of its run, of its drop if it never began, of its output's drop, and of the waker that waits for it. What the first
+/// two carry goes to the handle after that.
+pub trait Hear: Send + Sync + 'static {
+    /// Called by the thread that has caught it: one of the pool, the one that closes it, or the handle's. A panic of this is dropped.
+    fn panicked(&self, payload: &(dyn Any + Send));
+}
+
+/// Nobody.
+impl Hear for () {
+    fn panicked(&self, _: &(dyn Any + Send)) {}
+}
+
+impl<H: Hear> Hear for Option<H> {
+    fn panicked(&self, payload: &(dyn Any + Send)) {
+        if let Some(heard) = self {
+            heard.panicked(payload);
+        }
+    }
+}
 
 /// The scheduler of closures: they are queued once, and never woken.
 #[derive(Debug)]
-struct Never;
+struct Never<H>(H);
 
-impl Schedule for Never {
+impl<H: Hear> Schedule for Never<H> {
     fn schedule(task: Notified<Self>, _why: WakeKind) {
         // Only an abort gets here, and only after the closure's one run has begun or ended.
         drop(task);
+    }
+
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        task.scheduler().0.panicked(payload);
     }
 }
 
@@ -65,25 +90,37 @@ impl Closure {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let (task, join) = task_header::new(future, Never);
+        Self::heard_by((), future)
+    }
+}
+
+impl<H: Hear> Closure<H> {
+    /// As [`new`](Closure::new), with somebody who hears of its panics.
+    pub fn heard_by<F>(hears: H, future: F) -> (Self, JoinHandle<F::Output>)
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let (task, join) = task_header::new(future, Never(hears));
         (Self(task), join)
     }
 
-    /// As [`new`](Self::new), of a task with a name, spawned somewhere.
+    /// As [`heard_by`](Self::heard_by), of a task with a name, spawned somewhere.
     pub fn named<F>(
         name: std::borrow::Cow<'static, str>,
         at: &'static std::panic::Location<'static>,
+        hears: H,
         future: F,
     ) -> (Self, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let (task, join) = Builder::new().name(name).location(at).spawn(future, Never);
+        let builder = Builder::new().name(name).location(at);
+        let (task, join) = builder.spawn(future, Never(hears));
         (Self(task), join)
     }
 }
 
-impl Job for Closure {
+impl<H: Hear> Job for Closure<H> {
     fn run(self) {
         // The future is done in one poll, and its panic caught there.
         let (Ran::Complete | Ran::Pending | Ran::Notified(_)) = self.0.run();

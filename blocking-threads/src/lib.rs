@@ -8,7 +8,7 @@ mod pool;
 mod settings;
 
 #[cfg(feature = "task-header")]
-pub use closure::{Closure, Once};
+pub use closure::{Closure, Hear, Once};
 pub use lend::Lent;
 pub use pool::{Counts, Job, Pool, Refused};
 pub use settings::{Linger, Settings, Spawn};

@@ -4,8 +4,10 @@
 //! core away. The cap leaves out as many threads as there are cores. A core that was given away doesn't ask for the cap: the thread that gave it takes
 //! up room for nothing else. Closing drops the closures that have not begun; cores stay queued, as their tasks are to be dropped.
 use crate::{
+    Handle,
     shared::Shared,
     trace::{self, Kind},
+    unhandled::Overheard,
     worker,
 };
 use blocking_threads::{Closure, Once};
@@ -19,7 +21,7 @@ pub(crate) type Pool = blocking_threads::Pool<Job>;
 
 /// What a thread does.
 pub(crate) enum Job {
-    Closure(Closure),
+    Closure(Closure<Option<Overheard>>),
     /// The core of a worker, if it is still on offer.
     Core(Arc<Shared>, usize),
 }
@@ -27,7 +29,7 @@ pub(crate) enum Job {
 /// Queues a closure. Refused (closed, or not a single thread to be had) it is dropped here,
 /// which its handle sees as cancelled.
 pub(crate) fn spawn<F, R>(
-    pool: &Arc<Pool>,
+    handle: &Handle,
     name: Option<Cow<'static, str>>,
     f: F,
     at: &'static Location<'static>,
@@ -37,12 +39,13 @@ where
     R: Send + 'static,
 {
     let (unnamed, future) = trace::trace(Kind::Blocking, name.as_deref(), at, Once::new(f));
+    let heard = Overheard::by(handle);
     let (task, join) = match name {
-        None => Closure::new(future),
-        Some(name) => Closure::named(name, at, future),
+        None => Closure::heard_by(heard, future),
+        Some(name) => Closure::named(name, at, heard, future),
     };
     unnamed.name(&join.id());
-    drop(Pool::submit(pool, Job::Closure(task)));
+    drop(Pool::submit(&handle.shared().blocking, Job::Closure(task)));
     join
 }
 

@@ -415,8 +415,9 @@ impl Builder {
         self
     }
 
-    /// Called with the payload of every panic of a task, a blocking closure or a hook, by its thread. A task's goes to its handle as well.
-    /// That of an output's drop and that of a join waker are contained without.
+    /// Called with the payload of every panic of a task, a blocking closure or a hook, by the thread that it comes up in: of a run, of the drop of what the task holds or has given,
+    /// and of the waker that waits for it. It is called in this runtime, whichever that thread is in. A panic of a run goes to the handle as well. Tasks of a
+    /// [`LocalSet`](crate::LocalSet) are of no runtime, and tell their handles alone.
     ///
     /// ```
     /// let (sender, said) = std::sync::mpsc::channel();

@@ -3,7 +3,6 @@ use crate::{
     Snapshot, block_on, blocking,
     scope::{self, In},
     shared::Shared,
-    unhandled::overhear,
 };
 use std::{borrow::Cow, fmt, future::Future, marker::PhantomData, panic::Location};
 use sync_shim::sync::Arc;
@@ -117,9 +116,9 @@ impl Handle {
         let handle = self.clone();
         let f = move || {
             let shared = handle.shared;
-            scope::within(In::Closure(&shared), || overhear(&shared.hooks, f))
+            scope::within(In::Closure(&shared), f)
         };
-        blocking::spawn(&self.shared.blocking, name, f, at)
+        blocking::spawn(self, name, f, at)
     }
 
     /// Waits on this thread for a future; see [`Runtime::block_on`](crate::Runtime::block_on).

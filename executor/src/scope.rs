@@ -189,12 +189,6 @@ pub(crate) fn local_set() -> Option<Rc<task_header::LocalSet>> {
     })
 }
 
-/// The runtime with these hooks, if this thread is in the middle of something of it.
-pub(crate) fn runtime_of(hooks: &Arc<Hooks>) -> Option<Handle> {
-    let own = |shared: &&Arc<Shared>| Arc::ptr_eq(&shared.hooks, hooks);
-    innermost(|is| is.runtime().filter(own).cloned()).map(Handle::new)
-}
-
 /// What a wait would hold up (rule 2).
 pub(crate) fn holds_up() -> HoldsUp {
     innermost(|is| is.holds_up()).unwrap_or(HoldsUp::Nothing)

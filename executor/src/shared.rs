@@ -18,9 +18,10 @@ use crate::{
     hooks::Hooks,
     metrics::Counters,
     park::{ThreadUnpark, Unpark},
+    unhandled::Overheard,
 };
 use ::core::ptr::NonNull;
-use blocking_threads::Lent;
+use blocking_threads::{Hear, Lent};
 use coop_budget::Budget;
 use queue_global::{Injector, Slot};
 use queue_spmc::ring::Stealer;
@@ -35,7 +36,7 @@ use sync_shim::{
     count,
     sync::Arc,
 };
-use task_header::{Node, Notified, Schedule, WakeKind};
+use task_header::{Node, Notified, Schedule, TaskRef, WakeKind};
 use worker_idle::{Idle, Linger, foreign::Registry};
 
 /// A task of this executor, queued.
@@ -259,6 +260,13 @@ impl Scheduler {
 }
 
 impl Schedule for Scheduler {
+    /// By what the task holds: where its handle is dropped, its runtime may be gone.
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        if let Some(by) = task.metadata::<Overheard>() {
+            by.panicked(payload);
+        }
+    }
+
     fn schedule(task: Task, why: WakeKind) {
         let scheduler = *task.scheduler();
         if let Some(task) = context::schedule(scheduler, task, why) {

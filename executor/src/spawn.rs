@@ -12,29 +12,33 @@ use crate::{
 use std::{borrow::Cow, future::Future, panic::Location, ptr};
 use task_header::JoinHandle;
 
-impl Shared {
+impl Handle {
+    /// Spawns a task; see [`Runtime::spawn`](crate::Runtime::spawn).
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        if self.settings.special_spawns || trace::enabled() {
+        let shared = self.shared();
+        if shared.settings.special_spawns || trace::enabled() {
             return self.spawn_special(future, Location::caller());
         }
-        let (task, join) = task_header::new(future, Scheduler::of(self));
-        self.submit(task);
+        let (task, join) = task_header::new(future, Scheduler::of(shared));
+        shared.submit(task);
         join
     }
 
+    /// Spawns a task that nobody waits for; see [`Runtime::spawn`](crate::Runtime::spawn).
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn spawn_detached<F>(&self, future: F)
+    pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        if self.settings.special_spawns || trace::enabled() {
+        let shared = self.shared();
+        if shared.settings.special_spawns || trace::enabled() {
             drop(self.spawn_special(future, Location::caller()));
         } else {
-            self.submit(task_header::new_detached(future, Scheduler::of(self)));
+            shared.submit(task_header::new_detached(future, Scheduler::of(shared)));
         }
     }
 
@@ -45,13 +49,14 @@ impl Shared {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (unnamed, future) = trace::trace(Kind::Task, None, at, future);
-        let (task, join) = if self.hooks.observe_panics() {
-            let future = Overheard::new(self.hooks.clone(), future);
-            task_header::new(future, Scheduler::of(self))
+        let shared = self.shared();
+        let (task, join) = if let Some(overheard) = Overheard::by(self) {
+            let builder = task_header::Builder::new().metadata(overheard);
+            builder.spawn(future, Scheduler::of(shared))
         } else {
-            task_header::new(future, Scheduler::of(self))
+            task_header::new(future, Scheduler::of(shared))
         };
-        self.announce(task, unnamed);
+        shared.announce(task, unnamed);
         join
     }
 
@@ -66,13 +71,20 @@ impl Shared {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (unnamed, future) = trace::trace(Kind::Task, Some(&name), at, future);
-        let future = Overheard::new(self.hooks.clone(), future);
+        let shared = self.shared();
         let builder = task_header::Builder::new().name(name).location(at);
-        let (task, join) = builder.spawn(future, Scheduler::of(self));
-        self.announce(task, unnamed);
+        let (task, join) = if let Some(overheard) = Overheard::by(self) {
+            let builder = builder.metadata(overheard);
+            builder.spawn(future, Scheduler::of(shared))
+        } else {
+            builder.spawn(future, Scheduler::of(shared))
+        };
+        shared.announce(task, unnamed);
         join
     }
+}
 
+impl Shared {
     fn announce(&self, task: Task, unnamed: Unnamed) {
         unnamed.name(&task.id());
         self.hooks.tell(&self.hooks.on_spawn, task.id());
@@ -107,26 +119,6 @@ where
     let (task, join) = task_header::new(future, Scheduler::of(&core.shared));
     drop(core.accept(task));
     join
-}
-
-impl Handle {
-    /// Spawns a task; see [`Runtime::spawn`](crate::Runtime::spawn).
-    #[cfg_attr(feature = "tracing", track_caller)]
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.shared().spawn(future)
-    }
-
-    /// Spawns a task that nobody waits for; see [`Runtime::spawn`](crate::Runtime::spawn).
-    #[cfg_attr(feature = "tracing", track_caller)]
-    pub fn spawn_detached<F>(&self, future: F)
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.shared().spawn_detached(future);
-    }
 }
 
 /// Spawns a task on the current runtime; see [`Runtime::spawn`](crate::Runtime::spawn). By a task

@@ -79,9 +79,7 @@ impl Builder {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        handle
-            .shared()
-            .spawn_named(self.name, future, Location::caller())
+        handle.spawn_named(self.name, future, Location::caller())
     }
 
     /// Spawns a task on the current local set, as [`spawn_local`].

@@ -1,66 +1,31 @@
-//! Futures whose panics somebody wants to hear of. Only runtimes with such a builder wrap them.
-use crate::{
-    hooks::{Hooks, UnhandledPanic},
-    scope,
-};
-use std::{
-    any::Any,
-    future::Future,
-    mem::ManuallyDrop,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    pin::Pin,
-    task::{Context, Poll},
-};
+//! Panics that somebody wants to hear of. Only in runtimes with such a builder do tasks and closures know theirs.
+use crate::{Handle, UnhandledPanic, scope};
+use blocking_threads::Hear;
+use std::any::Any;
 use sync_shim::sync::Arc;
 
-/// A future, and who hears of its panics.
-pub(crate) struct Overheard<F> {
-    hooks: Arc<Hooks>,
-    future: ManuallyDrop<F>,
+/// What a task or a closure holds, where its panics are heard of: its runtime. Also when that has ended, as an output may be dropped later.
+pub(crate) struct Overheard(Handle);
+
+impl Overheard {
+    /// If this runtime's builder has somebody who wants to hear.
+    pub(crate) fn by(handle: &Handle) -> Option<Self> {
+        let observed = handle.shared().hooks.observe_panics();
+        observed.then(|| Self(handle.clone()))
+    }
 }
 
-impl<F> Overheard<F> {
-    pub(crate) fn new(hooks: Arc<Hooks>, future: F) -> Self {
-        Self {
-            hooks,
-            future: ManuallyDrop::new(future),
+impl Hear for Overheard {
+    /// Somebody's code has panicked, in a runtime's task or closure or where its handle is dropped: that may be another runtime's thread, or nobody's.
+    fn panicked(&self, payload: &(dyn Any + Send)) {
+        let Self(handle) = self;
+        let shared = handle.shared();
+        let at_home = scope::current().is_some_and(|here| Arc::ptr_eq(here.shared(), shared));
+        let entered = (!at_home).then(|| handle.enter());
+        shared.hooks.panicked(payload);
+        drop(entered);
+        if shared.hooks.policy == UnhandledPanic::Shutdown {
+            shared.close();
         }
     }
-}
-
-impl<F: Future> Future for Overheard<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is not moved out of here, but dropped in place.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: it is pinned as this is.
-        let future = unsafe { Pin::new_unchecked(&mut *this.future) };
-        overhear(&this.hooks, || future.poll(cx))
-    }
-}
-
-impl<F> Drop for Overheard<F> {
-    fn drop(&mut self) {
-        overhear(&self.hooks, || {
-            // SAFETY: this is its only drop.
-            unsafe { ManuallyDrop::drop(&mut self.future) }
-        });
-    }
-}
-
-/// Runs user code whose panic goes on, but not unheard.
-pub(crate) fn overhear<R>(hooks: &Arc<Hooks>, f: impl FnOnce() -> R) -> R {
-    if !hooks.observe_panics() {
-        return f();
-    }
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload: Box<dyn Any + Send>| {
-        hooks.panicked(&*payload);
-        if hooks.policy == UnhandledPanic::Shutdown
-            && let Some(handle) = scope::runtime_of(hooks)
-        {
-            handle.shared().close();
-        }
-        resume_unwind(payload)
-    })
 }

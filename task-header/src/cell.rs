@@ -22,6 +22,7 @@ use crate::{
     state::State,
 };
 use core::{
+    any::Any,
     future::Future,
     marker::PhantomData,
     mem::{ManuallyDrop, needs_drop, offset_of},
@@ -147,6 +148,10 @@ pub(crate) trait Kind {
     /// # Safety
     /// The caller holds the one `Notified` of a task of this kind, which this consumes.
     unsafe fn schedule(task: TaskPtr, why: WakeKind);
+
+    /// # Safety
+    /// The caller has a reference to a task of this kind, whose code has panicked.
+    unsafe fn panicked(_task: TaskPtr, _payload: &(dyn Any + Send)) {}
 }
 
 /// What a task of unknown type can do. The first field lets wakers through.
@@ -158,6 +163,7 @@ pub(crate) struct TaskVtable {
     /// Drops the future; the output is a cancellation.
     pub(crate) cancel: unsafe fn(TaskPtr) -> Polled,
     pub(crate) schedule: unsafe fn(TaskPtr, WakeKind),
+    pub(crate) panicked: unsafe fn(TaskPtr, &(dyn Any + Send)),
     /// Where the output is, an `Output<T>`.
     pub(crate) output: unsafe fn(TaskPtr) -> *mut (),
     pub(crate) drop_output: unsafe fn(TaskPtr),
@@ -176,6 +182,7 @@ impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
         poll: stage::poll::<F, K::Scheduler>,
         cancel: stage::cancel::<F, K::Scheduler>,
         schedule: K::schedule,
+        panicked: K::panicked,
         output: stage::output::<F, K::Scheduler>,
         drop_output: stage::drop_output::<F, K::Scheduler>,
         dealloc: free::<F, K::Scheduler, J, M>,
@@ -324,18 +331,24 @@ unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
     whole.links.retire();
     whole.join_waker.retire();
     // SAFETY: `allocate` got the block with this layout.
-    let dealloc = || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
+    let dealloc = move || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
     // What is left of a plain task is a waker's place, and no waker.
     if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
-        let (scheduler, details) = (&raw mut whole.scheduler, &raw mut whole.details);
-        // One by one: two panics at once would end the process.
-        // SAFETY: a field of a live cell, dropped once; as the other.
+        // One by one: two panics at once would end the process. The waker first, of whose panic the scheduler hears.
+        // SAFETY: the cell is live until it is freed at the end of this.
+        let drop_waker = || unsafe { panics::contain_in(task, || drop(waker)) };
+        // SAFETY: a field of a live cell.
+        let scheduler = unsafe { &raw mut (*cell).scheduler };
+        // SAFETY: dropped once, and not spoken of after that.
         let drop_scheduler = || unsafe { scheduler.drop_in_place() };
-        let drop_waker = || drop(waker);
-        // SAFETY: as above.
+        // SAFETY: as the scheduler.
+        let details = unsafe { &raw mut (*cell).details };
+        // SAFETY: as the scheduler.
         let drop_details = || unsafe { details.drop_in_place() };
-        panics::contain_then(drop_scheduler, || {
-            panics::contain_then(drop_waker, || panics::contain_then(drop_details, dealloc));
+        panics::contain_then(drop_waker, || {
+            panics::contain_then(drop_scheduler, || {
+                panics::contain_then(drop_details, dealloc);
+            });
         });
     } else {
         dealloc();

@@ -155,7 +155,7 @@ impl<T> JoinHandle<T> {
         let duty = loop {
             match self.header().state.leave_join() {
                 LeaveJoin::Left(duty) => break duty,
-                LeaveJoin::DropWaker => panics::contain(|| drop(self.replace_waker(None))),
+                LeaveJoin::DropWaker => self.drop_waker(self.replace_waker(None)),
                 LeaveJoin::DropOutput => {
                     let drop_output = || {
                         // SAFETY: JOIN_INTEREST keeps the task alive.
@@ -206,13 +206,19 @@ impl<T> JoinHandle<T> {
     fn leave_waker(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
         let old = self.replace_waker(Some(waker));
         let registered = self.header().state.set_join_waker();
-        if let Some(old) = old {
-            panics::contain(|| drop(old));
-        }
+        self.drop_waker(old);
         if registered.is_err() {
-            panics::contain(|| drop(self.replace_waker(None)));
+            self.drop_waker(self.replace_waker(None));
         }
         registered
+    }
+
+    /// Contains a panic of it.
+    fn drop_waker(&self, waker: Option<Waker>) {
+        if let Some(waker) = waker {
+            // SAFETY: JOIN_INTEREST keeps the task alive.
+            unsafe { panics::contain_in(self.task(), || drop(waker)) };
+        }
     }
 
     /// Whether the slot's waker wakes the same as `waker`. `JOIN_WAKER` is set.

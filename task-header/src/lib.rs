@@ -33,6 +33,7 @@ mod raw;
 mod spawn;
 mod stage;
 mod state;
+mod task_ref;
 
 pub use builder::Builder;
 pub use cell::Header;
@@ -49,6 +50,7 @@ pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
 pub use spawn::{Closure, Id, Runnable, Schedule, WakeKind, new, new_detached, spawn};
+pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]
 mod counts;

@@ -8,7 +8,7 @@
 //!    touched by one thread alone.
 //! 4. The list is borrowed for a step at a time, in which no code of users runs; so a task may spawn, run others and cancel, from within its poll.
 use crate::{
-    JoinHandle, WakeKind,
+    JoinHandle, TaskRef, WakeKind,
     builder::Builder,
     cell::{self, Join, Kind, TaskPtr, header},
     details::Details,
@@ -17,6 +17,7 @@ use crate::{
     state::{Duty, State},
 };
 use core::{
+    any::Any,
     cell::{Cell, UnsafeCell},
     fmt,
     future::Future,
@@ -33,6 +34,11 @@ pub trait ScheduleLocal: Send + Sync + Sized + 'static {
     /// Queues a task. Runs wherever the task is woken, as a rule on another thread than the task's:
     /// then the task has to get back, and [`LocalNotified::send`] is one way.
     fn schedule(task: LocalNotified<Self>, why: WakeKind);
+
+    /// Hears of each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked): as a rule on the task's thread, but a join handle may be anywhere.
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        let _ = (task, payload);
+    }
 }
 
 /// A task of one thread that was spawned or woken and waits for its run. One word.
@@ -360,6 +366,11 @@ impl<S: ScheduleLocal> Kind for Here<S> {
         // SAFETY: passed on; tasks of this kind have this scheduler.
         let notified = unsafe { LocalNotified::from_raw(task) };
         S::schedule(notified, why);
+    }
+
+    unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 }
 

@@ -1,4 +1,5 @@
-//! What keeps a panic of user code inside its task.
+//! What keeps a panic of user code inside its task, and tells the task's scheduler of it.
+use crate::cell::{TaskPtr, vtable};
 use alloc::boxed::Box;
 use core::any::Any;
 
@@ -35,11 +36,49 @@ pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
     contain(f);
 }
 
-/// Drops a payload that nobody will see.
-pub(crate) fn discard(payload: Payload) {
+fn discard(payload: Payload) {
     if let Err(again) = catch(move || drop(payload)) {
         core::mem::forget(again);
     }
+}
+
+/// As [`contain`], for code of this task, whose scheduler hears of the panic.
+///
+/// # Safety
+/// The caller has a reference to the task, and keeps it.
+#[inline]
+pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
+    if let Err(payload) = catch(f) {
+        // SAFETY: passed on.
+        unsafe { discard_in(task, payload) };
+    }
+}
+
+/// Tells of a panic, and drops what it carried, which nobody else will see.
+///
+/// # Safety
+/// As for [`contain_in`].
+#[cold]
+pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
+    // SAFETY: passed on.
+    unsafe { tell(task, &payload) };
+    if let Err(again) = catch(move || drop(payload)) {
+        // SAFETY: passed on.
+        unsafe { tell(task, &again) };
+        core::mem::forget(again);
+    }
+}
+
+/// Tells the scheduler of a panic.
+///
+/// # Safety
+/// As for [`contain_in`].
+#[cold]
+pub(crate) unsafe fn tell(task: TaskPtr, payload: &Payload) {
+    // SAFETY: passed on.
+    let vtable = unsafe { vtable(task) };
+    // SAFETY: passed on.
+    contain(|| unsafe { (vtable.panicked)(task, &**payload) });
 }
 
 /// Ends the process.

@@ -210,12 +210,14 @@ unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
             let slot = unsafe { join_waker(task) };
             // SAFETY: complete with JOIN_WAKER set: the waker is this thread's for good, and nobody writes the slot (rule 7 of `state`).
             let waker = slot.with(|slot| unsafe { slot.read() });
+            let wake = || {
+                if let Some(waker) = ManuallyDrop::into_inner(waker) {
+                    waker.wake();
+                }
+            };
             panics::contain_then(
-                || {
-                    if let Some(waker) = ManuallyDrop::into_inner(waker) {
-                        waker.wake();
-                    }
-                },
+                // SAFETY: the run is a reference until its release.
+                || unsafe { panics::contain_in(task, wake) },
                 || {
                     let duty = header.state.release_run(place == Place::Unlinked);
                     // SAFETY: the duty is the transition's.

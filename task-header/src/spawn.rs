@@ -1,11 +1,12 @@
 //! How a task comes to be, and how it reaches its queue.
 use crate::{
-    AbortHandle, JoinHandle, Notified,
+    AbortHandle, JoinHandle, Notified, TaskRef,
     builder::Builder,
     cell::{self, Kind, TaskPtr, vtable},
 };
 use core::{
-    fmt, future::Future, marker::PhantomData, mem::needs_drop, num::NonZeroUsize, task::Waker,
+    any::Any, fmt, future::Future, marker::PhantomData, mem::needs_drop, num::NonZeroUsize,
+    task::Waker,
 };
 
 /// Where the tasks of a scheduler go when they are to run.
@@ -17,6 +18,15 @@ pub trait Schedule: Send + Sync + Sized + 'static {
     /// Queues a task. Runs wherever the task is woken, also inside another task's poll. Dropping
     /// the task instead cancels it there.
     fn schedule(task: Notified<Self>, why: WakeKind);
+
+    /// Hears of each panic of a task's code: of its future's polls and its drop, of its output's drop, of the join waker's wake and its drop. Called by the thread that has caught
+    /// it, where the task runs or where its join handle is. What the future's own panic carries goes to the join handle after that; the others', nowhere else. A
+    /// panic of this is dropped.
+    ///
+    /// The drops of a scheduler and of metadata are contained, but not heard of. Without `std` nothing is caught, and nothing heard.
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        let _ = (task, payload);
+    }
 }
 
 /// Why a task is scheduled.
@@ -171,6 +181,11 @@ impl<S: Schedule> Kind for Anywhere<S> {
         // SAFETY: passed on; tasks of this kind have this scheduler.
         let notified = unsafe { Notified::from_raw(task) };
         S::schedule(notified, why);
+    }
+
+    unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 }
 

@@ -80,7 +80,11 @@ pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
     let mut run = Run::<F, S>::new(task);
     match run.drop_future() {
         Ok(()) => run.end(Err(JoinError::cancelled(Id::of(task)))),
-        Err(payload) => run.end(Err(JoinError::panicked(Id::of(task), payload))),
+        Err(payload) => {
+            // SAFETY: the run holds a reference.
+            unsafe { panics::tell(task, &payload) };
+            run.end(Err(JoinError::panicked(Id::of(task), payload)))
+        }
     }
 }
 
@@ -121,12 +125,16 @@ impl<F: Future, S> Run<F, S> {
     /// The first panic is the outcome.
     #[cold]
     fn panicked(mut self, payload: Payload, output: Option<F::Output>) -> Polled {
+        // SAFETY: the run holds a reference.
+        unsafe { panics::tell(self.task, &payload) };
         if self.future_is_there
             && let Err(again) = self.drop_future()
         {
-            panics::discard(again);
+            // SAFETY: the run holds a reference.
+            unsafe { panics::discard_in(self.task, again) };
         }
-        panics::contain(|| drop(output));
+        // SAFETY: as above.
+        unsafe { panics::contain_in(self.task, || drop(output)) };
         let id = Id::of(self.task);
         self.end(Err(JoinError::panicked(id, payload)))
     }
@@ -139,7 +147,8 @@ impl<F: Future, S> Run<F, S> {
             Polled::Output
         } else {
             if needs_drop::<F::Output>() || output.is_err() {
-                panics::contain(|| drop(output));
+                // SAFETY: the run holds a reference.
+                unsafe { panics::contain_in(self.task, || drop(output)) };
             }
             Polled::NoOutput
         };
@@ -188,9 +197,11 @@ pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
     // SAFETY: the caller owns the output slot of a task of this type (rule 6).
     let stage = unsafe { stage::<F, S>(task) };
     stage.with_mut(|stage| {
-        panics::contain(|| {
+        let drop = || {
             // SAFETY: the slot is written; this is its only drop.
             unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
-        });
+        };
+        // SAFETY: whoever owns the slot has a reference.
+        unsafe { panics::contain_in(task, drop) };
     });
 }

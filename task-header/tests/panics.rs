@@ -2,6 +2,7 @@
 //! the cell is freed.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
+    any::Any,
     collections::VecDeque,
     future::{Future, pending, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -13,8 +14,8 @@ use std::{
     task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
 };
 use task_header::{
-    Builder, JoinError, JoinHandle, JoinSet, LocalSet, Notified, Owned, Ran, Schedule, WakeKind,
-    new, new_detached, spawn,
+    Builder, JoinError, JoinHandle, JoinSet, LocalSet, Notified, Owned, Ran, Schedule, TaskRef,
+    WakeKind, new, new_detached, spawn,
 };
 
 /// What the tasks of one test share.
@@ -23,6 +24,8 @@ struct World {
     queue: Mutex<VecDeque<Notified<Queue>>>,
     schedule_panics: AtomicBool,
     drops_panic: AtomicBool,
+    /// What the scheduler has heard of.
+    heard: Mutex<Vec<String>>,
 }
 
 /// Each task's own; what is left of them tells which cells are freed.
@@ -34,6 +37,15 @@ impl Schedule for Queue {
         assert!(!world.schedule_panics.load(SeqCst), "schedule");
         let mut queue = world.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push_back(task);
+    }
+
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| Some(String::from(*payload.downcast_ref::<&str>()?)));
+        let mut heard = task.scheduler().0.heard.lock().unwrap();
+        heard.push(text.unwrap_or_else(|| String::from("?")));
+        drop(heard);
+        panic!("nobody hears of this");
     }
 }
 
@@ -49,6 +61,11 @@ impl World {
     fn pop(&self) -> Option<Notified<Queue>> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.pop_front()
+    }
+
+    /// What was heard since the last look.
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut self.heard.lock().unwrap())
     }
 }
 
@@ -462,4 +479,93 @@ fn a_local_set_drops_its_tasks_though_some_panic() {
     for (n, task) in tasks.into_iter().enumerate() {
         ended(task, n % 2 == 0);
     }
+}
+
+#[test]
+fn the_scheduler_hears_of_each_panic_of_a_tasks_code_once() {
+    let mut test = Test::new(true);
+    let world = test.world.clone();
+    let queue = || Queue(world.clone());
+    // A poll, and then the future's drop.
+    test.tasks += 1;
+    let bomb = test.bomb();
+    let future = poll_fn(move |_| -> Poll<()> {
+        let _bomb = &bomb;
+        panic!("poll");
+    });
+    let (task, join) = new(future, queue());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert_eq!(world.heard(), ["poll", "drop"]);
+    drop(join);
+    // A future's drop after its last poll, and in place of it.
+    test.tasks += 1;
+    let bomb = test.bomb();
+    let future = poll_fn(move |_| {
+        let _bomb = &bomb;
+        Poll::Ready(())
+    });
+    assert!(matches!(new(future, queue()).0.run(), Ran::Complete));
+    assert_eq!(world.heard(), ["drop"]);
+    let (task, join, _) = test.task();
+    drop(task);
+    assert_eq!(world.heard(), ["drop"]);
+    drop(join);
+    // An output's drop: where nobody joins any more, and by the handle.
+    for joined in [false, true] {
+        test.tasks += 1;
+        let bomb = test.bomb();
+        let (task, join) = new(async move { bomb }, queue());
+        let mut join = Some(join);
+        if !joined {
+            join = None;
+        }
+        assert!(matches!(task.run(), Ran::Complete));
+        drop(join);
+        assert_eq!(world.heard(), ["drop"], "{joined}");
+    }
+    // What a panic carries, whose drop panics: the handle has it.
+    test.tasks += 1;
+    let bomb = test.bomb();
+    let future = poll_fn(move |_| -> Poll<()> {
+        let Bomb { drops, explodes } = &bomb;
+        let (drops, explodes) = (drops.clone(), *explodes);
+        drops.fetch_sub(1, SeqCst);
+        std::panic::resume_unwind(Box::new(Bomb { drops, explodes }))
+    });
+    let (task, join) = new(future, queue());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert_eq!(world.heard(), ["?", "drop"]);
+    drop(join);
+    assert_eq!(world.heard(), ["drop"]);
+    // Join wakers: woken, replaced, let go of by the handle, and left behind by a poll whose own waker could not be cloned.
+    for (at, then) in [
+        ("wake", "run"),
+        ("drop", "another"),
+        ("drop", "go"),
+        ("drop", "stay"),
+    ] {
+        let there = Arc::new(AtomicUsize::new(0));
+        let (task, mut join) = new(async {}, queue());
+        let poll = |join: &mut JoinHandle<()>, waker: &Waker| {
+            panics(|| _ = Pin::new(join).poll(&mut Context::from_waker(waker)))
+        };
+        let bad = waker(at, &there);
+        poll(&mut join, &bad);
+        panics(|| drop(bad));
+        match then {
+            "run" => {}
+            "another" => assert!(!poll(&mut join, Waker::noop())),
+            "go" => drop(join),
+            _ => {
+                assert!(poll(&mut join, &waker("clone", &there)));
+                drop(join);
+                assert!(world.heard().is_empty());
+            }
+        }
+        assert!(matches!(task.run(), Ran::Complete));
+        assert_eq!(world.heard(), [format!("waker {at}")], "{then}");
+        assert_eq!(there.load(SeqCst), 0, "{then}");
+    }
+    drop(world);
+    test.over();
 }

@@ -197,8 +197,93 @@ fn panics_in_drops_hooks_and_closures_reach_the_handler_and_the_workers_go_on() 
     runtime.spawn_detached(async { Bomb });
     assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
     drop(runtime);
-    // Two starts, the two futures, the closure. The output's drop is contained where it completes.
-    assert_eq!(heard.load(SeqCst), 5);
+    // Two starts, the two futures, the closure, the output.
+    assert_eq!(heard.load(SeqCst), 6);
+}
+
+#[test]
+fn a_panic_that_has_no_handle_to_go_to_reaches_the_handler() {
+    struct Loud;
+    impl std::task::Wake for Loud {
+        fn wake(self: Arc<Self>) {
+            panic!("in a waker");
+        }
+    }
+    let (sent, heard) = mpsc::channel();
+    let runtime = Builder::new()
+        .workers(1)
+        .blocking_threads(1)
+        .on_panic(move |payload| {
+            assert!(Handle::try_current().is_ok());
+            let text = payload.downcast_ref::<&str>().copied().unwrap_or("?");
+            let _ = sent.send((text, std::thread::current().id()));
+        })
+        .build()
+        .unwrap();
+    let limit = Duration::from_secs(20);
+    let heard = || heard.recv_timeout(limit).unwrap();
+
+    runtime.spawn_detached(async { Bomb });
+    assert_eq!(heard().0, "in a drop");
+    drop(runtime.spawn_blocking(|| Bomb));
+    assert_eq!(heard().0, "in a drop");
+    let done = runtime.spawn(async { Bomb });
+    while !done.is_finished() {
+        std::thread::yield_now();
+    }
+    drop(done);
+    assert_eq!(heard(), ("in a drop", std::thread::current().id()));
+
+    let (open, gate) = oneshot::channel::<()>();
+    let mut waited = runtime.spawn(async { gate.await.unwrap() });
+    let waker = std::task::Waker::from(Arc::new(Loud));
+    let poll = std::pin::Pin::new(&mut waited).poll(&mut std::task::Context::from_waker(&waker));
+    assert!(poll.is_pending());
+    open.send(()).unwrap();
+    assert_eq!(heard().0, "in a waker");
+
+    let (begun, begins) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    let first = runtime.spawn_blocking(move || {
+        begun.send(()).unwrap();
+        let _ = gate.recv();
+    });
+    begins.recv().unwrap();
+    let bomb = Bomb;
+    let unrun = runtime.spawn_blocking(move || drop(bomb));
+    runtime.shutdown_background();
+    assert_eq!(heard().0, "in a drop");
+    assert!(block_on(unrun).unwrap_err().is_panic());
+    drop(open);
+    block_on(first).unwrap();
+}
+
+#[test]
+fn a_panic_that_has_no_handle_to_go_to_shuts_down_its_own_runtime_alone() {
+    let strict = Builder::new()
+        .workers(1)
+        .unhandled_panic(UnhandledPanic::Shutdown);
+    let (told, heard) = mpsc::channel();
+    let (one, two) = (strict.clone(), strict);
+    let one = one.workers(3).on_panic(move |_| {
+        let _ = told.send(Handle::current().metrics().workers);
+    });
+    let (one, two) = (one.build().unwrap(), two.build().unwrap());
+    let waits = [&one, &two].map(|runtime| runtime.spawn(pending::<()>()));
+    let handle = one.handle().clone();
+    // In a task of the other.
+    block_on(two.spawn(async move {
+        let done = handle.spawn(async { Bomb });
+        while !done.is_finished() {
+            yield_now().await;
+        }
+        drop(done);
+    }))
+    .unwrap();
+    let [one, two] = waits;
+    assert!(block_on(one).unwrap_err().is_cancelled());
+    assert!(!two.is_finished());
+    assert_eq!(heard.recv(), Ok(3), "the handler was in another runtime");
 }
 
 #[test]
