@@ -18,8 +18,7 @@
 //! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
 //! that worker blocked (see [`lend`](crate::lend)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
 use crate::{
-    block_on::unpark_waker,
-    park::ThreadPark,
+    park::{self, ThreadPark},
     shared::{Own, Remote, Scheduler, Shared, Task},
     watch::{Calm, Seen},
 };
@@ -101,7 +100,7 @@ impl Core {
             budget: settings.budget,
             ring: RefCell::new(ring),
             at_hand: Cell::new(None),
-            owned: UnsafeCell::new(Owned::new(unpark_waker(unpark))),
+            owned: UnsafeCell::new(Owned::new(park::waker(unpark))),
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
             random: Cell::new(random),

@@ -1,6 +1,7 @@
 //! A way into a runtime that is cheap to clone and outlives it harmlessly.
 use crate::{
-    Snapshot, block_on, blocking,
+    Snapshot, blocking,
+    park::{self, ThreadPark},
     scope::{self, In},
     shared::Shared,
 };
@@ -126,10 +127,10 @@ impl Handle {
     /// # Panics
     /// As [`Runtime::block_on`](crate::Runtime::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let budget = self.shared.settings.budget;
         scope::assert_may_block_on();
+        let future = coop_budget::scope(self.shared.settings.budget, future);
         scope::within(In::BlockOn(&self.shared), || {
-            block_on::block_on(budget, future)
+            park::block_on(&mut ThreadPark::new(), future)
         })
     }
 

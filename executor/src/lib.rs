@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod block_in_place;
-mod block_on;
 mod blocking;
 mod builder;
 mod context;

@@ -3,7 +3,8 @@
 //! A set is polled as one future, and yet each of its tasks, and the future that is waited for, has a budget of its own a poll: the current runtime's, or
 //! else the default. What is left of the budget around the set is not theirs.
 use crate::{
-    Budget, JoinHandle, Runtime, block_on,
+    JoinHandle, Runtime,
+    park::{self, ThreadPark},
     scope::{self, In},
     trace::{self, Kind},
 };
@@ -150,7 +151,7 @@ impl LocalRuntime {
     /// As [`Runtime::block_on`].
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
-        block_on::block_on(Budget::DEFAULT, self.set.run_until(future))
+        park::block_on(&mut ThreadPark::new(), self.set.run_until(future))
     }
 }
 

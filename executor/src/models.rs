@@ -28,8 +28,8 @@ fn bounded(preemptions: usize) -> Model {
 
 /// Waits for a task on a thread of the model.
 fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
-    crate::block_on::block_on(
-        crate::Budget::DEFAULT,
+    crate::park::block_on(
+        &mut crate::park::ThreadPark::new(),
         poll_fn(move |cx: &mut Context<'_>| Pin::new(&mut task).poll(cx)),
     )
 }

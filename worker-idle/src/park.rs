@@ -13,9 +13,11 @@
 //! ```
 use core::time::Duration;
 
+mod block_on;
 #[cfg(feature = "std")]
 mod thread;
 
+pub use block_on::{block_on, waker};
 #[cfg(feature = "std")]
 pub use thread::{ThreadPark, ThreadUnpark};
 

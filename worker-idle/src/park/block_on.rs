@@ -1,0 +1,67 @@
+//! A thread that waits for a future, by its parker.
+use super::{Park, Unpark};
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    future::Future,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+struct Wakes<U>(U);
+
+impl<U: Unpark> Wake for Wakes<U> {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A waker that unparks. One allocation.
+///
+/// ```
+/// use worker_idle::park::{self, Park, ThreadPark};
+///
+/// let mut park = ThreadPark::new();
+/// let waker = park::waker(park.unparker());
+/// let other = std::thread::spawn(move || waker.wake());
+/// park.park();
+/// other.join().unwrap();
+/// ```
+pub fn waker(unpark: impl Unpark) -> Waker {
+    Waker::from(Arc::new(Wakes(unpark)))
+}
+
+/// Polls a future on this thread, which waits by `park` in between, until its output is there.
+///
+/// One allocation, and what its wakes and the parks cost. Whatever the parker drives (timers, I/O) is driven meanwhile.
+///
+/// ```
+/// use std::{future::poll_fn, task::Poll};
+/// use worker_idle::park::{ThreadPark, block_on};
+///
+/// let mut polls = 0;
+/// let counted = poll_fn(|cx| {
+///     polls += 1;
+///     let waker = cx.waker().clone();
+///     std::thread::spawn(move || waker.wake());
+///     if polls < 3 { Poll::Pending } else { Poll::Ready(polls) }
+/// });
+/// assert_eq!(block_on(&mut ThreadPark::new(), counted), 3);
+/// ```
+///
+/// # Panics
+/// When the future does, or the parker.
+pub fn block_on<F: Future>(park: &mut impl Park, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = waker(park.unparker());
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+        park.park();
+    }
+}
