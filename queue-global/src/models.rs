@@ -1,5 +1,6 @@
 //! Threads against each other. An item is a boxed number; each turns up exactly once.
 use crate::{Boxed, Closed, Injector, List};
+use std::mem::ManuallyDrop;
 use sync_shim::{
     Model,
     atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence},
@@ -463,6 +464,24 @@ fn a_push_and_a_last_look_do_not_both_miss() {
 #[test]
 fn without_fences_both_may_miss() {
     model_must_fail("saw_item || saw_sleeper", || push_and_last_look(|| ()));
+}
+
+/// A queue that goes while a thread still asks it: the model sees it, which every model of an end rests on.
+///
+/// Bites: leave out what `Stack::retire` does.
+#[test]
+fn who_asks_a_queue_that_is_gone_is_seen() {
+    model_must_fail("mut accesses", || {
+        let raw = Box::into_raw(Box::new(Queue::new()));
+        // SAFETY: it is there until the end of the model.
+        let queue: &'static Queue = unsafe { &*raw };
+        let other = thread::spawn(move || queue.is_closed());
+        // SAFETY: unsound on purpose. What the other thread reads is not behind a pointer, so it stays readable.
+        unsafe { raw.drop_in_place() };
+        other.join().unwrap();
+        // SAFETY: dropped above, and freed here.
+        drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Queue>>()) });
+    });
 }
 
 fn push_and_last_look(fence: fn()) {

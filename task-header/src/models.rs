@@ -1,6 +1,6 @@
 //! The protocol under the model checker: every scenario is a task with few ends, each on its own
 //! thread. Frees retire every atomic and cell of the task first, so that an access after the free fails the model.
-use crate::{After, Notified, Owned, Ran, Schedule, WakeKind};
+use crate::{After, Notified, Owned, Ran, Schedule, WakeKind, state::State};
 use std::{
     future::Future,
     pin::Pin,
@@ -703,6 +703,24 @@ fn a_relaxed_count_is_a_use_after_free() {
         };
         leave(&racy);
         other.join().unwrap();
+    });
+}
+
+/// A task's word that goes while a thread still reads it: the model sees it, which every model here rests on.
+///
+/// Bites: leave out what `State::retire` does.
+#[test]
+fn who_reads_a_word_that_is_gone_is_seen() {
+    model_must_fail("mut accesses", || {
+        let raw = Box::into_raw(Box::new(State::new(true)));
+        // SAFETY: it is there until the end of the model.
+        let state: &'static State = unsafe { &*raw };
+        let other = thread::spawn(move || state.is_complete());
+        // SAFETY: unsound on purpose: the other thread may read it still.
+        unsafe { &mut *raw }.retire();
+        other.join().unwrap();
+        // SAFETY: nobody else has it by now.
+        drop(unsafe { Box::from_raw(raw) });
     });
 }
 

@@ -4,6 +4,7 @@
 //! The rings of the later models claim two items at a time.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
+use std::mem::ManuallyDrop;
 use sync_shim::{
     Model, model, model_must_fail,
     sync::{Arc, Mutex},
@@ -466,6 +467,25 @@ fn moving_the_head_back_over_stolen_items_takes_them_twice() {
         got.extend(thief.join().unwrap());
         got.extend(worker.drain());
         assert_each_once(got, 3);
+    });
+}
+
+/// A ring that goes while a thief still looks at it: the model sees it, which every model of an end rests on.
+///
+/// Bites: leave out what `Core::retire` does.
+#[test]
+fn who_looks_at_a_ring_that_is_gone_is_seen() {
+    model_must_fail("mut accesses", || {
+        let raw = Box::into_raw(Box::new(Inline::<u32, 2>::new()));
+        // SAFETY: it is there until the end of the model.
+        let ring: &'static Inline<u32, 2> = unsafe { &*raw };
+        let stealer = ring.take().unwrap().stealer();
+        let thief = thread::spawn(move || stealer.len());
+        // SAFETY: unsound on purpose. What the thief reads is not behind a pointer, so it stays readable.
+        unsafe { raw.drop_in_place() };
+        thief.join().unwrap();
+        // SAFETY: dropped above, and freed here.
+        drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Inline<u32, 2>>>()) });
     });
 }
 

@@ -1,6 +1,7 @@
 //! Pushers and sleepers. A queue is a count of items; a worker that stays asleep while an item is
 //! there, and that nobody was told to wake, is a lost wake-up.
 use super::*;
+use std::mem::ManuallyDrop;
 use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
 
 struct Pool {
@@ -155,6 +156,24 @@ fn of_two_sleepers_one_watches() {
         assert!(mine != other.join().unwrap());
         pool.idle.leave_watch();
         assert!(pool.idle.try_watch(0));
+    });
+}
+
+/// An `Idle` that goes while a thread still asks it: the model sees it, which every model of an end rests on.
+///
+/// Bites: leave out what its drop does.
+#[test]
+fn who_asks_one_that_is_gone_is_seen() {
+    model_must_fail("mut accesses", || {
+        let raw = Box::into_raw(Box::new(Idle::new(1)));
+        // SAFETY: it is there until the end of the model.
+        let idle: &'static Idle = unsafe { &*raw };
+        let other = thread::spawn(move || idle.counts());
+        // SAFETY: unsound on purpose. What the other thread reads is not behind a pointer, so it stays readable.
+        unsafe { raw.drop_in_place() };
+        other.join().unwrap();
+        // SAFETY: dropped above, and freed here.
+        drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Idle>>()) });
     });
 }
 
