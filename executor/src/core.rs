@@ -23,7 +23,7 @@ use crate::{
     watch::{Calm, Seen},
 };
 use coop_budget::{Budget, Exhausted};
-use queue_spmc::ring::{self, Full, Steal, StealLimit};
+use queue_spmc::ring::{self, Full};
 use std::{
     cell::{Cell, RefCell},
     task::Waker,
@@ -32,7 +32,6 @@ use std::{
 use sync_shim::{
     atomic::{Ordering::SeqCst, fence},
     cell::UnsafeCell,
-    hint,
     sync::Arc,
 };
 use task_header::{Id, Owned, WakeKind};
@@ -51,7 +50,7 @@ pub(crate) struct Core {
     /// Whether somebody hears of spawns, or a guard leads them elsewhere.
     pub(crate) special_spawns: Cell<bool>,
     /// Borrowed for one queue operation at a time, none of which runs user code.
-    ring: RefCell<ring::Worker<Task>>,
+    pub(crate) ring: RefCell<ring::Worker<Task>>,
     /// The task that gave way to nobody (rule 1).
     at_hand: Cell<Option<Task>>,
     owned: UnsafeCell<Owned<Scheduler>>,
@@ -59,7 +58,8 @@ pub(crate) struct Core {
     pub(crate) park: Cell<Option<ThreadPark>>,
     /// Ticks until the injector's turn.
     interval: Cell<u32>,
-    random: Cell<u64>,
+    /// What says whom it looks at first (`steal`).
+    pub(crate) random: Cell<u64>,
     pub(crate) searching: Cell<bool>,
     pub(crate) watching: Cell<bool>,
     /// Whether it pays to wait a moment before a sleep.
@@ -343,7 +343,7 @@ impl Core {
     }
 
     /// A fair share of the injector: one to run, the others to the ring.
-    fn take_share(&self) -> Option<Task> {
+    pub(crate) fn take_share(&self) -> Option<Task> {
         let shared = &self.shared;
         let waiting = shared.injector.len();
         if waiting == 0 {
@@ -362,80 +362,6 @@ impl Core {
             self.put_behind();
         }
         Some(first)
-    }
-
-    /// Looks through the other workers, if few enough do.
-    fn search(&self) -> Option<Task> {
-        let shared = &self.shared;
-        let workers = shared.remotes.len();
-        if workers == 1 {
-            return None;
-        }
-        if !self.searching.get() && !shared.idle.try_search() {
-            return None;
-        }
-        self.searching.set(true);
-        self.own().counters.searches.add(1);
-        let start = self.next_random() as usize % workers;
-        let others = (0..workers)
-            .map(|i| (start + i) % workers)
-            .filter(|&i| i != self.index);
-        for other in others {
-            if let Some(task) = self.steal(&shared.remotes[other]) {
-                return Some(task);
-            }
-        }
-        self.take_share()
-    }
-
-    fn steal(&self, victim: &Remote) -> Option<Task> {
-        // A thief in mid-copy is gone after one copy; it may be preempted, so not for ever.
-        for _ in 0..4 {
-            let mut ring = self.ring.borrow_mut();
-            match victim
-                .stealer
-                .steal_into_and_pop(&mut ring, StealLimit::Half)
-            {
-                Steal::Success { first, moved } => {
-                    self.own().counters.steals.add(1);
-                    self.own().counters.stolen.add(moved as u64);
-                    return Some(first);
-                }
-                Steal::Retry => hint::spin_loop(),
-                Steal::Empty => break,
-            }
-        }
-        None
-    }
-
-    fn next_random(&self) -> u64 {
-        // Marsaglia's xorshift64.
-        let mut random = self.random.get();
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        self.random.set(random);
-        random
-    }
-
-    /// The searcher has found work: the last one to do so wakes another if there is more.
-    #[inline]
-    pub(crate) fn leave_search(&self) {
-        if self.searching.replace(false) {
-            self.leave_as_searcher();
-        }
-    }
-
-    #[cold]
-    fn leave_as_searcher(&self) {
-        let watched = self.watching.replace(false);
-        let shared = &self.shared;
-        if shared.idle.stop_searching()
-            && (shared.has_work() || watched && shared.has_filled_slot())
-        {
-            shared.notify();
-        }
-        self.tell_unpark();
     }
 
     /// Drops the futures of this worker's tasks and of all that are queued. Whether its own list is empty by now.

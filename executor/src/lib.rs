@@ -15,10 +15,9 @@ mod scope;
 mod shared;
 mod sleep;
 mod spawn;
+mod steal;
 pub mod task;
 mod unhandled;
-#[cfg(not(feature = "tracing"))]
-mod untraced;
 mod watch;
 mod worker;
 mod yield_now;
@@ -34,10 +33,7 @@ pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 pub use runtime::Runtime;
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
-#[cfg(feature = "tracing")]
 use task_trace as trace;
-#[cfg(not(feature = "tracing"))]
-use untraced as trace;
 pub use worker::{Tick, Worker};
 pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};

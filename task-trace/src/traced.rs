@@ -5,6 +5,7 @@
 //! allocation a task.
 //!
 //! A subscriber is code of users: a panic of it at a waker goes no further, as who uses a waker may be in the midst of anything.
+use crate::Kind;
 use std::{
     fmt::Display,
     future::Future,
@@ -27,18 +28,6 @@ use waker_vtable::{TargetVtable, WakeHeader, WakeTarget, WakerRef};
 #[inline]
 pub fn enabled() -> bool {
     LevelFilter::current() >= LevelFilter::TRACE
-}
-
-/// What a task is to the console.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Kind {
-    /// One that any worker may run.
-    Task,
-    /// One that stays on its thread.
-    Local,
-    /// A closure on a thread where it may block.
-    Blocking,
 }
 
 /// A task's span, before the task has an id.
