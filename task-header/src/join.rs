@@ -29,7 +29,8 @@ use core::{
 ///
 /// Dropping it detaches the task, which goes on; its output is then dropped where it completes.
 /// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and
-/// none when the same waker polls again. Drop costs one, two with a waker registered.
+/// none when the same waker polls again. Drop costs one, two with a waker registered. With the feature `coop-budget` the poll that gives the output is an
+/// operation of the budget around it, and waits for the next if that is used up.
 ///
 /// One word, so that it is moved in a register.
 ///
@@ -267,6 +268,8 @@ impl<T> Future for JoinHandle<T> {
         if !self.is_finished() && self.register(cx.waker()).is_ok() {
             return Poll::Pending;
         }
+        #[cfg(feature = "coop-budget")]
+        core::task::ready!(coop_budget::poll_proceed(cx)).made_progress();
         Poll::Ready(self.take())
     }
 }

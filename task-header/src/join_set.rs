@@ -194,8 +194,19 @@ impl<T> JoinSet<T> {
         Some(output)
     }
 
-    /// Waits for the next task to be done: `None` when the set is empty.
+    /// Waits for the next task to be done: `None` when the set is empty. With the feature `coop-budget` what it gives is charged to the budget around it.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        #[cfg(feature = "coop-budget")]
+        let progress = core::task::ready!(coop_budget::poll_proceed(cx));
+        let polled = self.poll_next(cx);
+        #[cfg(feature = "coop-budget")]
+        if let Poll::Ready(Some(_)) = polled {
+            progress.made_progress();
+        }
+        polled
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         if let Some(output) = self.try_join_next() {
             return Poll::Ready(Some(output));
         }

@@ -254,3 +254,36 @@ fn driven_workers_of_one_thread_end_one_by_one() {
         assert!(block_on(task).unwrap_err().is_cancelled())
     });
 }
+
+#[test]
+fn handles_that_are_done_are_awaited_within_the_budget() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(crate::Budget::new(10))
+        .build()
+        .unwrap();
+    let done = || async {
+        let tasks: Vec<_> = (0..100)
+            .map(|_| [spawn(async {}), spawn_blocking(|| ())])
+            .collect();
+        while !tasks.as_flattened().iter().all(|task| task.is_finished()) {
+            yield_now().await;
+        }
+        tasks.into_iter().flatten()
+    };
+    let forced = || runtime.metrics().forced_yields;
+    let one_by_one = runtime.spawn(async move {
+        for task in done().await {
+            task.await.unwrap();
+        }
+    });
+    block_on(one_by_one).unwrap();
+    let after_handles = forced();
+    assert!(after_handles >= 19, "{after_handles}");
+    let in_a_set = runtime.spawn(async move {
+        let set: task_header::JoinSet<()> = done().await.collect();
+        set.join_all().await.unwrap().len()
+    });
+    assert_eq!(block_on(in_a_set).unwrap(), 200);
+    assert!(forced() >= after_handles + 19, "{}", forced());
+}
