@@ -284,5 +284,7 @@ impl Schedule for Scheduler {
     }
 }
 
+#[cfg(all(test, not(selvedge_shuttle)))]
+mod conformance;
 #[cfg(test)]
 mod models;

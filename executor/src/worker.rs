@@ -421,5 +421,7 @@ impl<P: Park> fmt::Debug for Worker<P> {
     }
 }
 
+#[cfg(all(test, not(selvedge_shuttle)))]
+mod conformance;
 #[cfg(all(test, selvedge_loom))]
 mod models;

@@ -1,0 +1,169 @@
+//! The executor's `Schedule` by the kit of its part.
+use super::{Worker, run};
+use crate::{
+    Builder, Runtime, Tick,
+    context::OnWorker,
+    core::Core,
+    park::ThreadPark,
+    shared::{Scheduler, Task},
+};
+use std::{cell::Cell, ptr::NonNull};
+use sync_shim::conformance::{LIMIT, check, explore};
+use task_header::{
+    Notified,
+    conformance::{self as tasks, Order, Subject},
+};
+
+fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
+    let builder = Builder::new().ring_capacity(8).lifo_slot(lifo);
+    let (runtime, mut workers) = builder.build_driven([ThreadPark::new()]);
+    (runtime, workers.remove(0))
+}
+
+/// As a worker's loop, in the worker's seat.
+fn run_as_worker(core: &Core, task: Task) {
+    coop_budget::with_turns(&OnWorker, |turns| run::<false>(&core.shared, turns, task));
+    core.leave_tick();
+}
+
+/// The checks' thread drives the worker, but is none itself when it wakes: all comes over the injector.
+struct Outside {
+    runtime: Runtime,
+    worker: Worker<ThreadPark>,
+}
+
+impl Subject for Outside {
+    type Scheduler = Scheduler;
+    const ORDER: Order = Order::Fifo;
+
+    fn new() -> Self {
+        let (runtime, worker) = driven(true);
+        Self { runtime, worker }
+    }
+
+    fn scheduler(&self) -> Scheduler {
+        Scheduler::of(self.runtime.handle().shared())
+    }
+
+    fn next(&mut self) -> Option<Notified<Scheduler>> {
+        let core = &self.worker.core;
+        core.seated(|| core.next())
+    }
+
+    fn run(&mut self, task: Notified<Scheduler>) {
+        let core = &self.worker.core;
+        core.seated(|| run_as_worker(core, task));
+    }
+
+    fn end(mut self) {
+        drop(self.runtime);
+        while self.worker.tick() != Tick::Ended {}
+    }
+}
+
+std::thread_local! {
+    /// In whose seat the checks' thread is, and its runtime.
+    static SEAT: Cell<Option<(Runtime, NonNull<Core>)>> = const { Cell::new(None) };
+}
+
+/// The checks' thread is the worker all along: its wakes go to the slot, if there is one, and to the ring.
+struct Inside<const LIFO: bool> {
+    runtime: Runtime,
+    core: NonNull<Core>,
+}
+
+impl<const LIFO: bool> Inside<LIFO> {
+    fn check(check: fn()) {
+        let (runtime, mut worker) = driven(LIFO);
+        SEAT.set(Some((runtime, NonNull::from(&*worker.core))));
+        worker.core.seated(check);
+        assert_eq!(worker.tick(), Tick::Ended);
+    }
+
+    fn core(&self) -> &Core {
+        // SAFETY: it outlives the check, in which this is.
+        unsafe { self.core.as_ref() }
+    }
+}
+
+impl<const LIFO: bool> Subject for Inside<LIFO> {
+    type Scheduler = Scheduler;
+    const ORDER: Order = if LIFO { Order::Any } else { Order::Fifo };
+
+    fn new() -> Self {
+        let (runtime, core) = SEAT.take().expect("a check has one subject");
+        Self { runtime, core }
+    }
+
+    fn scheduler(&self) -> Scheduler {
+        Scheduler::of(&self.core().shared)
+    }
+
+    fn next(&mut self) -> Option<Notified<Scheduler>> {
+        self.core().next()
+    }
+
+    fn run(&mut self, task: Notified<Scheduler>) {
+        run_as_worker(self.core(), task);
+    }
+
+    fn end(self) {
+        self.core().shared.close();
+        assert!(self.core().end(), "nothing is in others' hands");
+        drop(self.runtime);
+    }
+}
+
+fn from_inside<const LIFO: bool>() {
+    let seated = |name, run: fn()| check(name, move || Inside::<LIFO>::check(run));
+    let checks = [
+        seated(
+            "a_task_is_queued_once_for_its_wakes",
+            tasks::a_task_is_queued_once_for_its_wakes::<Inside<LIFO>>,
+        ),
+        seated(
+            "tasks_run_in_the_promised_order",
+            tasks::tasks_run_in_the_promised_order::<Inside<LIFO>>,
+        ),
+        seated(
+            "a_wake_in_a_poll_is_not_lost",
+            tasks::a_wake_in_a_poll_is_not_lost::<Inside<LIFO>>,
+        ),
+        seated(
+            "an_abort_and_the_last_waker_end_a_task",
+            tasks::an_abort_and_the_last_waker_end_a_task::<Inside<LIFO>>,
+        ),
+        seated(
+            "what_is_queued_at_the_end_is_dropped",
+            tasks::what_is_queued_at_the_end_is_dropped::<Inside<LIFO>>,
+        ),
+        seated(
+            "a_wake_after_the_end_leaks_nothing",
+            tasks::a_wake_after_the_end_leaks_nothing::<Inside<LIFO>>,
+        ),
+        seated(
+            "a_wake_from_another_thread_is_not_lost",
+            tasks::a_wake_from_another_thread_is_not_lost::<Inside<LIFO>>,
+        ),
+    ];
+    explore(LIMIT, 3, checks);
+}
+
+mod models {
+    use super::{Outside, from_inside, tasks};
+
+    #[test]
+    fn a_scheduler_passes_that_is_woken_from_outside() {
+        tasks::schedule::<Outside>();
+    }
+
+    #[test]
+    fn a_scheduler_passes_that_is_woken_by_its_worker() {
+        from_inside::<true>();
+    }
+
+    #[test]
+    fn a_scheduler_without_a_slot_passes_that_is_woken_by_its_worker() {
+        from_inside::<false>();
+    }
+}
