@@ -172,28 +172,31 @@ struct CodeMutants {
     viable: u64,
     caught: u64,
     timeout: u64,
+    by_models: u64,
+    changes_nothing: u64,
     missed: u64,
-    explained: u64,
 }
 
 fn of_code(page: &mut String, folder: &Path) -> Result<()> {
     let Some(files) = read::<Vec<CodeMutants>>(folder, "cargo-mutants")? else {
         return Ok(());
     };
-    *page += "\n## Mutants of the code\n\nBy cargo-mutants, by hand: what [CONTRIBUTING](../CONTRIBUTING.md) says. The survivors and their reasons are in \
-              [cargo-mutants.json](verification/cargo-mutants.json).\n\n| file | viable | caught | by the limit | missed | of those, explained |\n|---|---:|---:|---:|---:|---:|\n";
+    *page += "\n## Mutants of the code\n\nBy cargo-mutants, by hand: what [CONTRIBUTING](../CONTRIBUTING.md) says. What no model judged and no test caught is in \
+              [cargo-mutants.json](verification/cargo-mutants.json), each with a reason; some change nothing that a test could see.\n\n\
+              | file | viable | caught | by the limit | by the models | changes nothing | missed |\n|---|---:|---:|---:|---:|---:|---:|\n";
     for file in files {
         let CodeMutants {
             file,
             viable,
             caught,
             timeout,
+            by_models,
+            changes_nothing,
             missed,
-            explained,
         } = file;
         writeln!(
             page,
-            "| {file} | {viable} | {caught} | {timeout} | {missed} | {explained} |"
+            "| {file} | {viable} | {caught} | {timeout} | {by_models} | {changes_nothing} | {missed} |"
         )?;
     }
     Ok(())
@@ -210,17 +213,46 @@ fn schedules(page: &mut String, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A dependency's version.
+/// The version of a dependency of the shim's.
 fn locked(root: &Path, name: &str) -> Result<String> {
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let lock: toml::Table = toml::from_str(&lock).context("reading Cargo.lock")?;
-    let packages = lock.get("package").and_then(|all| all.as_array());
-    let found = packages
-        .into_iter()
-        .flatten()
-        .find(|package| package.get("name").and_then(|found| found.as_str()) == Some(name));
-    let version = found.and_then(|package| package.get("version")?.as_str());
-    Ok(version
-        .with_context(|| format!("no {name} in Cargo.lock"))?
-        .into())
+    version(&lock, name).with_context(|| format!("no {name} in Cargo.lock"))
+}
+
+fn version(lock: &toml::Table, name: &str) -> Option<String> {
+    let packages = lock.get("package")?.as_array()?;
+    let find = |name: &str| {
+        let is =
+            |package: &&toml::Value| package.get("name").and_then(|n| n.as_str()) == Some(name);
+        packages.iter().find(is)
+    };
+    let mut needed = find("sync-shim")?.get("dependencies")?.as_array()?.iter();
+    // With its version only where there are several.
+    let needed = needed.find_map(|needed| {
+        let mut words = needed.as_str()?.split(' ');
+        (words.next() == Some(name)).then(|| words.next().map(str::to_owned))
+    })?;
+    needed.or_else(|| Some(find(name)?.get("version")?.as_str()?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn of_several_versions_it_is_the_shim_s_that_is_told() {
+        let lock = r#"
+            package = [
+                { name = "loom", version = "0.5.6" },
+                { name = "loom", version = "0.7.2" },
+                { name = "shuttle", version = "0.9.9" },
+                { name = "sync-shim", version = "0.1.0", dependencies = ["loom 0.7.2", "shuttle"] },
+            ]
+        "#;
+        let lock = toml::from_str(lock).unwrap();
+        assert_eq!(version(&lock, "loom").as_deref(), Some("0.7.2"));
+        assert_eq!(version(&lock, "shuttle").as_deref(), Some("0.9.9"));
+        assert_eq!(version(&lock, "st3"), None);
+    }
 }
