@@ -85,8 +85,8 @@ const ABLATIONS: &[Ablation] = &[
         edits: &[
             (
                 "executor/src/spawn.rs",
-                "let (task, join) = task_header::new(future, Scheduler::of(self));",
-                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(self));",
+                "let (task, join) = task_header::new(future, Scheduler::of(shared));",
+                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(shared));",
             ),
             (
                 "executor/src/spawn.rs",
