@@ -131,7 +131,7 @@ impl Core {
             }
         };
         drop(watch);
-        self.calm.take();
+        self.forget_watch();
         task
     }
 

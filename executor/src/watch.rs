@@ -11,7 +11,8 @@
 //! 4. Once all others have slept for a while, the watcher gives up, but looks once more after that. So whoever relied on it before (rule 2 has no fence,
 //!    a slot is filled too often for that) is seen by then. From there on an idle runtime has no wake-up at all.
 //!
-//! 5. A worker that others drive returns to them at each look. Its next sleep takes the watch up where it was, and once that has been given up begins none as long as all sleep.
+//! 5. A worker that others drive returns to them at each look. Its next sleep takes the watch up where it was, with what it has seen, unless
+//!    something has ended the last one; and once it has been given up begins none as long as all sleep.
 //!
 //! No task is lost if all this fails: it waits for its worker's poll.
 use crate::{core::Core, shared::Task};
@@ -55,6 +56,16 @@ impl Default for Calm {
     }
 }
 
+impl Core {
+    /// The next watch is a new one, not this one's continuation.
+    pub(crate) fn forget_watch(&self) {
+        self.calm.take();
+        let mut seen = self.seen.take();
+        seen.clear();
+        self.seen.set(seen);
+    }
+}
+
 /// The watcher's watch.
 pub(crate) struct Watch<'a> {
     core: &'a Core,
@@ -77,7 +88,6 @@ impl<'a> Watch<'a> {
             return None;
         }
         let mut seen = core.seen.take();
-        seen.clear();
         seen.resize(shared.remotes.len(), None);
         Some(Self {
             core,

@@ -176,24 +176,42 @@ fn without_the_slot_five_spawns_run_in_order() {
     assert_eq!(runtime.metrics().lifo_hits, 0);
 }
 
-/// The child is in the slot of a worker whose task waits for it without letting go.
+/// Whether a child in the slot of its parent's worker runs while the parent waits for it without letting go.
+async fn child_runs_meanwhile() -> bool {
+    let ran = Arc::new(AtomicBool::new(false));
+    let set = ran.clone();
+    let child = spawn(async move { set.store(true, SeqCst) });
+    let begun = std::time::Instant::now();
+    while !ran.load(SeqCst) && begun.elapsed().as_secs() < 20 {
+        std::hint::spin_loop();
+    }
+    let in_time = ran.load(SeqCst);
+    child.await.unwrap();
+    in_time
+}
+
 #[test]
 fn a_task_in_the_slot_of_a_worker_whose_poll_is_long_is_stolen_at_last() {
     let runtime = workers(2);
-    let parent = runtime.spawn(async {
-        let ran = Arc::new(AtomicBool::new(false));
-        let set = ran.clone();
-        let child = spawn(async move { set.store(true, SeqCst) });
-        let begun = std::time::Instant::now();
-        while !ran.load(SeqCst) && begun.elapsed().as_secs() < 20 {
-            std::hint::spin_loop();
-        }
-        let in_time = ran.load(SeqCst);
-        child.await.unwrap();
-        in_time
-    });
+    let parent = runtime.spawn(child_runs_meanwhile());
     assert!(block_on(parent).unwrap(), "it waited for its parent's poll");
     assert_eq!(runtime.metrics().slots_stolen, 1);
+}
+
+#[test]
+fn a_task_in_the_slot_of_a_driven_worker_is_stolen_at_last_by_another() {
+    let (runtime, workers) = Builder::new().build_driven([ThreadPark::new(), ThreadPark::new()]);
+    let workers: Vec<_> = workers
+        .into_iter()
+        .map(|worker| std::thread::spawn(move || worker.run()))
+        .collect();
+    let parent = runtime.spawn(child_runs_meanwhile());
+    assert!(block_on(parent).unwrap(), "it waited for its parent's poll");
+    assert_eq!(runtime.metrics().slots_stolen, 1);
+    drop(runtime);
+    for worker in workers {
+        worker.join().unwrap();
+    }
 }
 
 #[test]
