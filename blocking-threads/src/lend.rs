@@ -1,50 +1,110 @@
 //! How what a thread has gets to another while it blocks, and back.
 //!
-//! One word, null or what is lent. Whoever has it offers it; whoever turns the word into another, by one exchange, has it, all of
-//! it: the offer releases it, the exchange acquires. The lender may be the one. While it is on offer nobody touches it.
+//! One word: null or what is lent, and beside it, in the lowest bit, whether somebody was asked to come for it.
+//!
+//! 1. Whoever has it offers it; whoever turns the word into another, by one exchange, has it, all of it: the offer releases it, the exchange acquires. The lender
+//!    may be the one. While it is on offer nobody touches it.
+//! 2. The bit is set by the first offer, whose lender asks a thread to come, and cleared by the thread that comes, in the exchange that takes what is there. So a lender
+//!    that has taken it back, and offers it once more before that thread has come, asks for no second: it is found by the first.
 use std::{fmt, marker::PhantomData, ptr};
 use sync_shim::atomic::{
     AtomicPtr,
-    Ordering::{AcqRel, Acquire},
+    Ordering::{AcqRel, Acquire, Relaxed},
     Retire,
 };
+
+const ASKED: usize = 1;
 
 /// A place where a `T` is handed over: to another thread while this one blocks, or back to it if nobody took it.
 ///
 /// ```
 /// let lent = blocking_threads::Lent::new();
-/// assert!(lent.offer(Box::new("a worker's queues")).is_none());
+/// assert!(lent.offer(Box::new("a worker's queues")).ask); // So a thread is asked to `come`.
 /// // Here it blocks. Then:
 /// assert!(lent.take().is_some(), "nobody has taken it over");
+/// assert!(!lent.offer(Box::new("and again")).ask, "the thread is still on its way");
+/// assert_eq!(*lent.come().unwrap(), "and again");
+/// ```
+///
+/// A `T` is aligned to two bytes at least:
+///
+/// ```compile_fail,E0080
+/// blocking_threads::Lent::<u8>::new();
 /// ```
 pub struct Lent<T: Send> {
     on_offer: AtomicPtr<T>,
     boxes: PhantomData<fn() -> Box<T>>,
 }
 
+/// What an offer has found.
+#[must_use = "nobody comes unasked"]
+pub struct Offered<T> {
+    /// What was on offer before, if anything was.
+    pub before: Option<Box<T>>,
+    /// Whether somebody is to be asked to [`come`](Lent::come), as nobody is on the way.
+    pub ask: bool,
+}
+
 impl<T: Send> Lent<T> {
-    /// With nothing on offer.
+    const FREE_BIT: () = assert!(align_of::<T>() > ASKED, "there is no bit beside a byte");
+
+    /// With nothing on offer, and nobody asked.
     pub fn new() -> Self {
+        let () = Self::FREE_BIT;
         Self {
             on_offer: AtomicPtr::new(ptr::null_mut()),
             boxes: PhantomData,
         }
     }
 
-    /// Offers `value`, and gives what was on offer before, if anything was. One read-modify-write.
-    pub fn offer(&self, value: Box<T>) -> Option<Box<T>> {
-        // Ordering: AcqRel pairs with `take`, and with another offer.
-        let before = self.on_offer.swap(Box::into_raw(value), AcqRel);
-        // SAFETY: made by `offer` from a box, and taken by this exchange alone.
-        (!before.is_null()).then(|| unsafe { Box::from_raw(before) })
+    /// Offers `value`. One read-modify-write.
+    pub fn offer(&self, value: Box<T>) -> Offered<T> {
+        let offered = Box::into_raw(value).map_addr(|address| address | ASKED);
+        // Ordering: AcqRel pairs with `take` and `come`, and with another offer.
+        let before = self.on_offer.swap(offered, AcqRel);
+        Offered {
+            before: Self::owned(before),
+            ask: before.addr() & ASKED == 0,
+        }
     }
 
-    /// Takes what is on offer, if anything is. One read-modify-write.
+    /// Takes what is on offer, if anything is; who was asked still comes. One read-modify-write, or a load if nothing is there.
     pub fn take(&self) -> Option<Box<T>> {
+        // Ordering: Acquire pairs with `offer`. Without one nothing is taken, and Relaxed does.
+        let before = self.on_offer.fetch_update(Acquire, Relaxed, |now| {
+            let asked = now.addr() & ASKED;
+            (now.addr() != asked).then(|| ptr::without_provenance_mut(asked))
+        });
+        before.ok().and_then(Self::owned)
+    }
+
+    /// Takes what is on offer, by who was asked: the next to offer asks again. One read-modify-write.
+    pub fn come(&self) -> Option<Box<T>> {
         // Ordering: Acquire pairs with `offer`.
-        let value = self.on_offer.swap(ptr::null_mut(), Acquire);
-        // SAFETY: as in `offer`.
+        Self::owned(self.on_offer.swap(ptr::null_mut(), Acquire))
+    }
+
+    /// Nobody could be asked: the next to offer asks again. What is on offer stays.
+    pub fn unask(&self) {
+        // Ordering: Relaxed, nothing is read or shown by it, and what an offer has released it passes on.
+        let cleared = self.on_offer.fetch_update(Relaxed, Relaxed, |now| {
+            Some(now.map_addr(|address| address & !ASKED))
+        });
+        debug_assert!(cleared.is_ok(), "it always has something to put there");
+    }
+
+    fn owned(value: *mut T) -> Option<Box<T>> {
+        let value = value.map_addr(|address| address & !ASKED);
+        // SAFETY: made by `offer` from a box, and taken by one exchange alone.
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
+    }
+}
+
+impl<T> fmt::Debug for Offered<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Offered")
+            .field("ask", &self.ask)
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,7 +123,7 @@ impl<T: Send> fmt::Debug for Lent<T> {
 impl<T: Send> Drop for Lent<T> {
     fn drop(&mut self) {
         self.on_offer.retire();
-        drop(self.take());
+        drop(self.come());
     }
 }
 

@@ -9,7 +9,7 @@ mod settings;
 
 #[cfg(feature = "task-header")]
 pub use closure::{Closure, Hear, Once};
-pub use lend::Lent;
+pub use lend::{Lent, Offered};
 pub use pool::{Counts, Job, Pool, Refused};
 pub use settings::{Linger, Settings, Spawn};
 

@@ -118,7 +118,7 @@ fn meet(met: &(Mutex<u32>, Condvar)) {
     }
 }
 
-/// Bites: notify when one idle thread is spoken for already (`idle > 0` for `idle >= queue.len()`), with jobs that wait for each other.
+/// Bites: notify when one idle thread is spoken for already (`ready > 0` for `ready >= wanted`), with jobs that wait for each other.
 #[test]
 fn two_jobs_that_need_each_other_have_two_threads() {
     Model::new().bound(2).check(|| {
@@ -134,4 +134,42 @@ fn two_jobs_that_need_each_other_have_two_threads() {
         }
         assert_eq!(scene.end(), 0);
     });
+}
+
+/// Who waits in a job beyond the cap for one under it, which may come from a thread that falls idle, or while the cap is full.
+///
+/// Bites: count the jobs beyond the cap as busy; leave the job to the ready thread that is on its way to the one beyond the cap.
+#[test]
+fn a_job_beyond_the_cap_that_waits_for_one_under_it_goes_on() {
+    Model::new().bound(2).check(|| {
+        let scene = Scene::new(1);
+        scene.submit().unwrap();
+        let pool = scene.pool.clone();
+        let done = Arc::new((Mutex::new(false), Condvar::new()));
+        let set = done.clone();
+        let job: Job = Box::new(move || {
+            let waited = Arc::new((Mutex::new(false), Condvar::new()));
+            let inner = waited.clone();
+            Pool::submit(&pool, Box::new(move || open(&inner))).unwrap();
+            wait(&waited);
+            open(&set);
+        });
+        Pool::submit_now(&scene.pool, job, "now").unwrap();
+        wait(&done);
+        assert_eq!(scene.end(), 0);
+    });
+}
+
+type Gate = (Mutex<bool>, Condvar);
+
+fn open(gate: &Gate) {
+    *gate.0.lock() = true;
+    gate.1.notify_all();
+}
+
+fn wait(gate: &Gate) {
+    let mut is_open = gate.0.lock();
+    while !*is_open {
+        is_open = gate.1.wait(is_open);
+    }
 }

@@ -1,20 +1,23 @@
-//! The queue, the counts and the threads.
+//! The queues, the counts and the threads.
 //!
-//! One lock guards the queue and the counts.
+//! One lock guards the queues and the counts.
 //!
-//! 1. A job is queued and an idle thread notified, or a thread started if there are fewer idle ones than queued jobs and the cap allows; else
-//!    it waits for a thread that is done.
-//! 2. A thread without a job may first [linger](crate::Settings::linger), one at a time. It looks at the queue under the lock afterwards, so that a job that
+//! 1. A job for which there is room, under the cap or beyond it, has a ready thread: when it is queued one of those that wait is notified if there
+//!    are enough for all such jobs, or else a thread is started. Ready is who waits, and who has yet to look.
+//! 2. A ready thread may first [linger](crate::Settings::linger), one at a time. It looks at the queues under the lock afterwards, so that a job that
 //!    it will find needs no notification.
-//! 3. Who waits counts as idle until it has the lock again, and looks at the queue then, also when its time is up. So a
+//! 3. Who waits counts as ready until it has the lock again, and looks at the queues then, also when its time is up. So a
 //!    notification that it has slept through is made good, and a job is never left to threads that have gone.
-//! 4. A thread that has waited for the keep-alive, and finds nothing, ends.
-//! 5. Closing takes out what has not begun, but for what is to run all the same. The threads end once the queue is empty.
-//! 6. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
-//!    there is none goes back to who brought it.
-use crate::Settings;
+//! 4. The cap is one of jobs in hand, not of threads: one that waits for another in a job beyond the cap takes up no room. A thread that
+//!    is done with a job looks at the queues itself, so the room that it leaves is filled.
+//! 5. A thread that has waited for the keep-alive, and finds nothing, ends.
+//! 6. Closing takes out what has not begun, but for what is beyond the cap. The threads end once the queues are empty.
+//! 7. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
+//!    there is none goes back to who brought it, and a thread finds its own handle.
+//! 8. A thread that ends leaves its handle to the next, which joins it. So who joins the last has joined all.
+use crate::{Settings, settings::Linger};
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fmt, io,
     panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
@@ -28,11 +31,6 @@ use sync_shim::{
 pub trait Job: Send + 'static {
     /// Does it.
     fn run(self);
-
-    /// Whether it is to be done even if the pool is closed before it has begun. Asked under the pool's lock.
-    fn outlasts_close(&self) -> bool {
-        false
-    }
 }
 
 impl<F: FnOnce() + Send + 'static> Job for F {
@@ -48,7 +46,7 @@ pub struct Refused<J>(pub J);
 /// Threads for jobs that block.
 pub struct Pool<J> {
     state: Mutex<State<J>>,
-    /// Idle threads wait here for a job.
+    /// Ready threads wait here for a job.
     work: Condvar,
     /// Who ends the pool waits here for the last thread.
     ended: Condvar,
@@ -56,45 +54,58 @@ pub struct Pool<J> {
 }
 
 struct State<J> {
+    /// Jobs under the cap.
     queue: VecDeque<J>,
-    /// Those that look for jobs, now or later.
-    threads: usize,
-    /// Those, and the ones that are about to end.
-    alive: usize,
-    /// Those that wait.
-    idle: usize,
-    /// 1 while a thread lingers.
+    /// Jobs beyond it.
+    urgent: VecDeque<J>,
+    /// Threads that have a job of `queue`.
+    busy: usize,
+    /// Threads that wait for a job, or have yet to look.
+    ready: usize,
+    /// 1 while one of these lingers.
     lingering: usize,
+    /// All of them, until they have nothing more to do than to end.
+    alive: usize,
     closed: bool,
+    /// The threads that were started for what is queued.
+    handles: BTreeMap<u64, thread::JoinHandle<()>>,
+    /// Threads started so far.
+    number: u64,
+    /// Rule 8.
+    last: Option<thread::JoinHandle<()>>,
 }
 
 /// How many there are at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Threads, less those that are kept for long jobs.
+    /// Threads, less those that have a job beyond the cap.
     pub threads: usize,
     /// Threads without a job.
     pub idle: usize,
-    /// Jobs without a thread.
+    /// Jobs under the cap without a thread.
     pub queue: usize,
 }
 
 impl<J> State<J> {
-    /// A job was queued: whether the threads without one suffice.
-    fn find_thread(&self, work: &Condvar) -> bool {
-        if self.lingering >= self.queue.len() {
-            return true;
-        }
-        let suffice = self.idle + self.lingering >= self.queue.len();
-        if suffice {
-            work.notify_one();
-        }
-        suffice
+    /// Jobs that a ready thread would take now.
+    fn wanted(&self, cap: usize) -> usize {
+        let room = cap.saturating_sub(self.busy);
+        self.urgent.len() + self.queue.len().min(room)
     }
 
-    fn enter(&mut self) {
-        self.threads += 1;
-        self.alive += 1;
+    fn has_news(&self, cap: usize) -> bool {
+        self.wanted(cap) > 0 || self.closed
+    }
+
+    /// The next job, and whether it is under the cap.
+    fn next(&mut self, cap: usize) -> Option<(J, bool)> {
+        if let Some(job) = self.urgent.pop_front() {
+            return Some((job, false));
+        }
+        if self.busy >= cap {
+            return None;
+        }
+        self.queue.pop_front().map(|job| (job, true))
     }
 }
 
@@ -103,11 +114,15 @@ impl<J: Job> Pool<J> {
     pub fn new(settings: Settings) -> Self {
         let state = State {
             queue: VecDeque::new(),
-            threads: 0,
-            alive: 0,
-            idle: 0,
+            urgent: VecDeque::new(),
+            busy: 0,
+            ready: 0,
             lingering: 0,
+            alive: 0,
             closed: false,
+            handles: BTreeMap::new(),
+            number: 0,
+            last: None,
         };
         Self {
             state: Mutex::new(state),
@@ -122,96 +137,112 @@ impl<J: Job> Pool<J> {
         &self.settings
     }
 
-    /// Queues a job behind the others, for a thread that is idle, new, or done one day.
+    /// Queues a job behind the others, for a thread that is idle, new, or done one day. As many of these run at a time as the cap says.
     ///
     /// # Errors
-    /// When the pool is closed, or there is no thread and none can be started. The job comes back.
+    /// When the pool is closed, or no thread would come to it and none can be started. The job comes back.
     pub fn submit(this: &Arc<Self>, job: J) -> Result<(), Refused<J>> {
         let mut state = this.state.lock();
         if state.closed {
             return Err(Refused(job));
         }
         state.queue.push_back(job);
-        let Settings { cap, long, .. } = this.settings;
-        if !state.find_thread(&this.work) && state.threads < cap.saturating_add(long) {
-            match Self::thread(this, &this.settings.name, None) {
-                Ok(_) => state.enter(),
-                // The others will come to it.
-                Err(_) if state.threads > long => {}
-                Err(_) => {
-                    return state
-                        .queue
-                        .pop_back()
-                        .map_or(Ok(()), |job| Err(Refused(job)));
-                }
-            }
+        match Self::call(this, &mut state, &this.settings.name) {
+            // The others will come to it.
+            Err(_) if state.busy + state.ready > 0 => Ok(()),
+            Err(_) => state
+                .queue
+                .pop_back()
+                .map_or(Ok(()), |job| Err(Refused(job))),
+            Ok(()) => Ok(()),
         }
-        Ok(())
     }
 
-    /// Queues a job ahead of the others, and starts a thread of that name if none is idle: whatever the cap, and also when the pool is closed. For
+    /// Queues a job ahead of the others, and starts a thread of that name if none is idle: beyond the cap, and also when the pool is closed. For
     /// what takes the place of a thread that waits.
     ///
     /// # Errors
     /// When no thread is idle and none can be started. The job comes back.
     pub fn submit_now(this: &Arc<Self>, job: J, name: &str) -> Result<(), Refused<J>> {
         let mut state = this.state.lock();
-        state.queue.push_front(job);
-        if state.find_thread(&this.work) {
-            return Ok(());
+        state.urgent.push_back(job);
+        match Self::call(this, &mut state, name) {
+            Ok(()) => Ok(()),
+            Err(_) => state
+                .urgent
+                .pop_back()
+                .map_or(Ok(()), |job| Err(Refused(job))),
         }
-        match Self::thread(this, name, None) {
-            Ok(_) => state.enter(),
-            Err(_) => {
-                return state
-                    .queue
-                    .pop_front()
-                    .map_or(Ok(()), |job| Err(Refused(job)));
-            }
-        }
-        Ok(())
     }
 
-    /// Starts a thread of that name, whatever the cap, which begins with this job.
+    /// Starts a thread of that name, beyond the cap, which begins with this job. It is the caller's to [join](Self::join).
     ///
     /// # Errors
     /// When it can't be started. The job is dropped.
     pub fn start(this: &Arc<Self>, job: J, name: &str) -> io::Result<thread::JoinHandle<()>> {
-        this.state.lock().enter();
-        let started = Self::thread(this, name, Some(job));
+        this.state.lock().alive += 1;
+        let pool = this.clone();
+        let started = this.thread(name, move || {
+            contain(|| (pool.settings.on_start)());
+            contain(|| job.run());
+            pool.state.lock().ready += 1;
+            pool.work(None);
+        });
         if started.is_err() {
             let mut state = this.state.lock();
-            state.threads -= 1;
             this.end(&mut state);
         }
         started
     }
 
-    fn thread(
-        this: &Arc<Self>,
-        name: &str,
-        first: Option<J>,
-    ) -> io::Result<thread::JoinHandle<()>> {
-        let mut builder = thread::Builder::new().name(name.into());
-        if let Some(bytes) = this.settings.stack_size {
-            builder = builder.stack_size(bytes);
+    /// Rule 1, after a job was queued.
+    fn call(this: &Arc<Self>, state: &mut State<J>, name: &str) -> io::Result<()> {
+        let wanted = state.wanted(this.settings.cap);
+        if state.ready >= wanted {
+            if wanted > state.lingering {
+                this.work.notify_one();
+            }
+            return Ok(());
         }
-        let pool = this.clone();
-        (this.settings.spawn)(builder, Box::new(move || pool.run(first)))
+        let (pool, number) = (this.clone(), state.number);
+        let handle = this.thread(name, move || {
+            contain(|| (pool.settings.on_start)());
+            pool.work(Some(number));
+        })?;
+        state.handles.insert(number, handle);
+        state.number += 1;
+        state.ready += 1;
+        state.alive += 1;
+        Ok(())
     }
 
-    fn run(&self, first: Option<J>) {
-        contain(|| (self.settings.on_start)());
-        if let Some(job) = first {
-            contain(|| job.run());
+    fn thread(
+        &self,
+        name: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<thread::JoinHandle<()>> {
+        let mut builder = thread::Builder::new().name(name.into());
+        if let Some(bytes) = self.settings.stack_size {
+            builder = builder.stack_size(bytes);
         }
-        let mut linger = (self.settings.linger)();
+        (self.settings.spawn)(builder, Box::new(run))
+    }
+
+    /// What a thread does that is counted as ready.
+    fn work(&self, number: Option<u64>) {
+        let cap = self.settings.cap;
+        let mut linger: Box<Linger> = Box::new(|_| ());
+        contain(|| linger = (self.settings.linger)());
         let mut state = self.state.lock();
         loop {
-            if let Some(job) = state.queue.pop_front() {
+            if let Some((job, counted)) = state.next(cap) {
+                state.ready -= 1;
+                state.busy += usize::from(counted);
                 drop(state);
                 contain(|| job.run());
                 state = self.state.lock();
+                state.busy -= usize::from(counted);
+                state.ready += 1;
                 continue;
             }
             if state.closed {
@@ -220,30 +251,29 @@ impl<J: Job> Pool<J> {
             if state.lingering == 0 {
                 state.lingering = 1;
                 drop(state);
-                contain(|| linger(&mut || self.has_news()));
+                contain(|| linger(&mut || self.state.lock().has_news(cap)));
                 state = self.state.lock();
                 state.lingering = 0;
-                if !state.queue.is_empty() || state.closed {
+                if state.has_news(cap) {
                     continue;
                 }
             }
-            state.idle += 1;
             let (now, timed_out) = self.work.wait_timeout(state, self.settings.keep_alive);
             state = now;
-            state.idle -= 1;
-            if timed_out && state.queue.is_empty() {
+            if timed_out && state.wanted(cap) == 0 {
                 break;
             }
         }
-        state.threads -= 1;
+        state.ready -= 1;
         drop(state);
         contain(|| (self.settings.on_stop)());
-        self.end(&mut self.state.lock());
-    }
-
-    fn has_news(&self) -> bool {
-        let state = self.state.lock();
-        !state.queue.is_empty() || state.closed
+        let mut state = self.state.lock();
+        let before = number
+            .and_then(|number| state.handles.remove(&number))
+            .and_then(|own| state.last.replace(own));
+        self.end(&mut state);
+        drop(state);
+        join(before);
     }
 
     fn end(&self, state: &mut State<J>) {
@@ -253,20 +283,18 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Refuses jobs from now on, and gives those that have not begun, but for the ones that [outlast](Job::outlasts_close) this. The threads end
+    /// Refuses jobs from now on, and gives those that have not begun, but for the ones that came by [`submit_now`](Self::submit_now). The threads end
     /// after what they have in hand.
     pub fn close(&self) -> Vec<J> {
         let mut state = self.state.lock();
         state.closed = true;
-        let (kept, left) = std::mem::take(&mut state.queue)
-            .into_iter()
-            .partition(J::outlasts_close);
-        state.queue = kept;
+        let left = std::mem::take(&mut state.queue);
         self.work.notify_all();
-        Vec::from(left)
+        left.into()
     }
 
-    /// Waits for all threads to end, which they do once the pool is closed: whether they did in time. One of its own threads waits in vain.
+    /// Waits until all threads have come to their end, which they do once the pool is closed: whether they did in time. What is left to them is the drops of
+    /// their thread-locals. One of its own threads waits in vain.
     pub fn wait(&self, limit: Option<Duration>) -> bool {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = self.state.lock();
@@ -284,14 +312,29 @@ impl<J: Job> Pool<J> {
         true
     }
 
+    /// As [`wait`](Self::wait), without a limit, and for the drops of thread-locals too. Those must not wait for who calls this. Threads of [`start`](Self::start) have a
+    /// handle of their own for that.
+    pub fn join(&self) {
+        self.wait(None);
+        let last = self.state.lock().last.take();
+        join(last);
+    }
+
     /// How many there are.
     pub fn counts(&self) -> Counts {
         let state = self.state.lock();
         Counts {
-            threads: state.threads.saturating_sub(self.settings.long),
-            idle: state.idle + state.lingering,
+            threads: state.busy + state.ready,
+            idle: state.ready,
             queue: state.queue.len(),
         }
+    }
+}
+
+fn join(thread: Option<thread::JoinHandle<()>>) {
+    if let Some(thread) = thread {
+        // Its jobs' panics were contained; what its thread-locals do is printed.
+        let _ = thread.join();
     }
 }
 

@@ -25,10 +25,8 @@ pub struct Settings {
     pub name: String,
     /// Bytes of each thread's stack. `None`: what [`std::thread`] gives.
     pub stack_size: Option<usize>,
-    /// The most threads, less those in `long`. 512 by default.
+    /// The most jobs at a time, of those that came by [`Pool::submit`](crate::Pool::submit). 512 by default.
     pub cap: usize,
-    /// Threads that are not counted against the cap: as many run jobs that take as long as the pool.
-    pub long: usize,
     /// How long a thread waits for its next job before it ends. 10 s by default.
     pub keep_alive: Duration,
     /// Called by each thread when it starts.
@@ -48,7 +46,6 @@ impl Default for Settings {
             name: "blocking".into(),
             stack_size: None,
             cap: 512,
-            long: 0,
             keep_alive: Duration::from_secs(10),
             on_start: Arc::new(|| ()),
             on_stop: Arc::new(|| ()),
@@ -64,7 +61,6 @@ impl fmt::Debug for Settings {
             .field("name", &self.name)
             .field("stack_size", &self.stack_size)
             .field("cap", &self.cap)
-            .field("long", &self.long)
             .field("keep_alive", &self.keep_alive)
             .finish_non_exhaustive()
     }

@@ -117,7 +117,7 @@ fn without_a_thread_the_job_comes_back_and_with_one_it_waits_for_it() {
 }
 
 #[test]
-fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_outlasts_it() {
+fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_is_beyond_the_cap() {
     struct Named(
         &'static str,
         mpsc::Sender<&'static str>,
@@ -130,9 +130,6 @@ fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_outlasts_it() {
             }
             self.1.send(self.0).unwrap();
         }
-        fn outlasts_close(&self) -> bool {
-            self.0 == "kept"
-        }
     }
     let settings = Settings {
         cap: 1,
@@ -143,8 +140,7 @@ fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_outlasts_it() {
     let (gate, held) = mpsc::channel();
     Pool::submit(&pool, Named("first", ran.clone(), Some(held))).unwrap();
     Pool::submit(&pool, Named("left", ran.clone(), None)).unwrap();
-    Pool::submit(&pool, Named("kept", ran.clone(), None)).unwrap();
-    until(|| pool.counts().queue == 2);
+    until(|| pool.counts().queue == 1);
     let left = pool.close();
     assert_eq!(left.iter().map(|job| job.0).collect::<Vec<_>>(), ["left"]);
     let refused = Pool::submit(&pool, Named("late", ran.clone(), None)).unwrap_err();
@@ -159,32 +155,92 @@ fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_outlasts_it() {
     drop((ran, left, refused));
     let mut order: Vec<_> = order.iter().collect();
     order.sort_unstable();
-    assert_eq!(order, ["first", "kept", "now"]);
+    assert_eq!(order, ["first", "now"]);
 }
 
 #[test]
-fn threads_for_long_jobs_are_not_counted_against_the_cap() {
-    let pool = pool(|settings| {
-        settings.cap = 1;
-        settings.long = 1;
-    });
+fn jobs_beyond_the_cap_leave_it_to_the_others() {
+    let pool = pool(|settings| settings.cap = 1);
     let (gate, held) = mpsc::channel::<()>();
-    let worker = Pool::start(&pool, Box::new(move || held.recv().unwrap_or(())), "worker").unwrap();
-    let names = Arc::new(Mutex::new(Vec::new()));
+    let held = Arc::new(Mutex::new(held));
+    let long = || -> Boxed {
+        let held = held.clone();
+        Box::new(move || held.lock().unwrap().recv().unwrap_or(()))
+    };
+    let worker = Pool::start(&pool, long(), "worker").unwrap();
+    for _ in 0..3 {
+        Pool::submit_now(&pool, long(), "another").unwrap();
+    }
+    // Each has begun, so that the names are those of their own.
+    until(|| pool.counts().idle == 0);
     let (done, wait) = mpsc::channel();
-    let seen = names.clone();
-    let job: Boxed = Box::new(move || {
-        seen.lock()
-            .unwrap()
-            .push(thread::current().name().map(String::from));
-        done.send(()).unwrap();
-    });
-    Pool::submit(&pool, job).unwrap();
-    wait.recv().unwrap();
-    assert_eq!(*names.lock().unwrap(), [Some("blocking".to_owned())]);
+    for _ in 0..2 {
+        let done = done.clone();
+        let job = move || {
+            done.send(thread::current().name().map(String::from))
+                .unwrap()
+        };
+        Pool::submit(&pool, Box::new(job)).unwrap();
+        assert_eq!(wait.recv().unwrap().as_deref(), Some("blocking"));
+    }
+    until(|| pool.counts().idle == 1);
     assert_eq!(pool.counts().threads, 1);
     pool.close();
     drop(gate);
     worker.join().unwrap();
     assert!(pool.wait(Some(Duration::from_secs(20))));
+}
+
+#[test]
+fn a_thread_that_comes_back_from_beyond_the_cap_keeps_to_it() {
+    let pool = pool(|settings| settings.cap = 1);
+    let (gate, held) = mpsc::channel::<()>();
+    Pool::submit_now(&pool, Box::new(move || held.recv().unwrap_or(())), "long").unwrap();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (ran, done) = mpsc::channel();
+    for _ in 0..20 {
+        let (now, most, ran) = (now.clone(), most.clone(), ran.clone());
+        let job = move || {
+            most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+            thread::sleep(Duration::from_millis(1));
+            now.fetch_sub(1, SeqCst);
+            ran.send(()).unwrap();
+        };
+        Pool::submit(&pool, Box::new(job)).unwrap();
+    }
+    drop((gate, ran));
+    assert_eq!(done.iter().count(), 20);
+    assert_eq!(most.load(SeqCst), 1);
+    until(|| pool.counts().idle == 2);
+    pool.close();
+    assert!(pool.wait(Some(Duration::from_secs(20))));
+}
+
+#[test]
+fn a_joined_pool_has_dropped_its_threads_locals() {
+    struct Slow(Arc<AtomicUsize>);
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(50));
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    thread_local! {
+        static SLOW: std::cell::OnceCell<Slow> = const { std::cell::OnceCell::new() };
+    }
+    let pool = pool(|_| ());
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let both = Arc::new(std::sync::Barrier::new(2));
+    for _ in 0..2 {
+        let (dropped, both) = (dropped.clone(), both.clone());
+        let job = move || {
+            SLOW.with(|slow| slow.get_or_init(|| Slow(dropped)).0.load(SeqCst));
+            both.wait();
+        };
+        Pool::submit(&pool, Box::new(job)).unwrap();
+    }
+    until(|| pool.counts().queue == 0);
+    pool.close();
+    pool.join();
+    assert_eq!(dropped.load(SeqCst), 2);
 }

@@ -1,6 +1,6 @@
 //! A task that blocks where it is, while another thread goes on as its worker.
 //!
-//! 1. The core is offered to whoever takes it, and a thread of the pool is asked to: beyond the pool's cap if need be, since one that blocks takes its place.
+//! 1. The core is offered to whoever takes it, and a thread of the pool is asked to, unless one is on its way already: beyond the pool's cap.
 //! 2. When the closure is done, the thread takes the core back if it is still on offer, and goes on as before.
 //! 3. Else it ends the poll without a core: wakes and spawns go to the injector, and so does the task if it is to run again. One that
 //!    waits and is in no list yet is queued once more, so that a worker lists it; one that is done and is in a list goes over that list's release stack.
@@ -17,9 +17,9 @@ use sync_shim::sync::Arc;
 /// Runs a closure that blocks, in the middle of a task, and lets another thread be the worker meanwhile.
 ///
 /// The task itself waits: what runs beside it in the same task (by `join!`, say) is held up. Prefer
-/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away costs some eight read-modify-writes, a lock and
-/// the wake of a thread; a closure that is done before that thread is up to it keeps the worker. Such closures one right after the other start threads
-/// beyond [`blocking_threads`](crate::Builder::blocking_threads), which end when they have been idle for the keep-alive.
+/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away costs some seven read-modify-writes, and a lock and
+/// the wake of a thread if none is on its way already; a closure that is done before that thread is up to it keeps the worker. The threads that take workers over
+/// are beyond [`blocking_threads`](crate::Builder::blocking_threads): one for each task that blocks in place, and one that is on its way for each worker.
 ///
 /// Where nothing is to be given away it just runs the closure: outside of a runtime, in `block_on`, in a closure that may block anyway. In a hook, in a
 /// future that is dropped because its runtime ends, and in a worker that is driven by hand, only the LIFO slot is opened for the others.
@@ -48,9 +48,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         Some(Off::Whole(core)) => {
             let (shared, index) = (core.shared.clone(), core.index);
             let gave_way = core.gives_way();
-            let before = shared.remotes[index].lent.offer(core);
-            debug_assert!(before.is_none(), "a worker has one core");
-            blocking::take_over(&shared, index);
+            blocking::offer(&shared, core);
             let _given = Given {
                 shared,
                 index,

@@ -1,10 +1,10 @@
 //! What the threads of a runtime do: its workers, and closures that block.
 //!
 //! A thread of the [pool](blocking_threads::Pool) runs what is queued: closures, and the cores of workers, which keep it until the runtime ends or a task gives the
-//! core away. The cap leaves out as many threads as there are cores. A core that was given away doesn't ask for the cap: the thread that gave it takes
-//! up room for nothing else. Closing drops the closures that have not begun; cores stay queued, as their tasks are to be dropped.
+//! core away. Cores are beyond the cap, which is one of closures. Closing drops the closures that have not begun; cores stay queued, as their tasks are to be dropped.
 use crate::{
     Handle,
+    core::Core,
     shared::Shared,
     trace::{self, Kind},
     unhandled::Overheard,
@@ -49,7 +49,7 @@ where
     join
 }
 
-/// Starts the thread of a worker, whose core is on offer.
+/// Starts the thread of a worker, which comes for its core.
 pub(crate) fn start_worker(
     shared: &Arc<Shared>,
     index: usize,
@@ -58,14 +58,18 @@ pub(crate) fn start_worker(
     Pool::start(&shared.blocking, job, &name(shared, index))
 }
 
-/// Asks a thread to take over a core that is on offer. If none can be started, the core stays there, and goes back to who offered it.
-pub(crate) fn take_over(shared: &Arc<Shared>, index: usize) {
-    let job = Job::Core(shared.clone(), index);
-    drop(Pool::submit_now(
-        &shared.blocking,
-        job,
-        &name(shared, index),
-    ));
+/// Offers a core to the threads of the pool. If none can be started it stays on offer, and goes back to who offered it.
+pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
+    let index = core.index;
+    let lent = &shared.remotes[index].lent;
+    let offered = lent.offer(core);
+    debug_assert!(offered.before.is_none(), "a worker has one core");
+    if offered.ask {
+        let job = Job::Core(shared.clone(), index);
+        if Pool::submit_now(&shared.blocking, job, &name(shared, index)).is_err() {
+            lent.unask();
+        }
+    }
 }
 
 /// How a thread waits a moment for the next closure, if that pays.
@@ -86,16 +90,12 @@ impl blocking_threads::Job for Job {
         match self {
             Self::Closure(closure) => closure.run(),
             Self::Core(shared, index) => {
-                let core = shared.remotes[index].lent.take();
+                let core = shared.remotes[index].lent.come();
                 drop(shared);
                 if let Some(core) = core {
                     worker::drive(core);
                 }
             }
         }
-    }
-
-    fn outlasts_close(&self) -> bool {
-        matches!(self, Self::Core(..))
     }
 }

@@ -180,7 +180,7 @@ impl Builder {
         self
     }
 
-    /// The most threads for blocking closures at a time. 512 by default.
+    /// The most blocking closures at a time, each in a thread. 512 by default.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).blocking_threads(1).build()?;
@@ -475,16 +475,16 @@ impl Builder {
     /// # Errors
     /// When `SELVEDGE_WORKERS` is no positive number, or a thread can't be started; none is left
     /// behind then.
-    pub fn build(mut self) -> io::Result<Runtime> {
+    pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,
             None => default_workers()?,
         };
-        self.threads.long = workers;
         let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
         for (core, park) in cores {
             core.park.set(Some(park));
-            drop(shared.remotes[core.index].lent.offer(core)); // It was empty.
+            // It was empty, and `start_worker` asks for it.
+            drop(shared.remotes[core.index].lent.offer(core));
         }
         let mut runtime = Runtime::new_of(shared.clone());
         for index in 0..workers {

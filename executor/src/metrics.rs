@@ -142,7 +142,7 @@ macro_rules! counters {
             pub remote_schedules: u64,
             /// Tasks in the injector. Those that were pushed since a worker last looked may count as one.
             pub injector_depth: u64,
-            /// Threads that are not workers: they run closures that block, or wait for such.
+            /// Threads for closures that block: they run one, or wait for one.
             pub blocking_threads: u64,
             /// Of these, those that wait.
             pub blocking_idle: u64,

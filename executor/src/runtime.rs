@@ -220,6 +220,7 @@ impl Runtime {
                 // A worker's own panic has been printed; there is nobody to give it to.
                 let _ = thread.join();
             }
+            shared.blocking.join();
         }
         ended
     }

@@ -1,6 +1,12 @@
 //! A lender and those who take over: one of them has the core, and sees all that was done to it.
 use super::*;
-use sync_shim::{cell::UnsafeCell, model, sync::Arc, thread};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::AcqRel},
+    cell::UnsafeCell,
+    model,
+    sync::Arc,
+    thread,
+};
 
 fn work(core: Option<Box<UnsafeCell<u32>>>) -> u32 {
     core.map_or(0, |core| {
@@ -13,20 +19,25 @@ fn work(core: Option<Box<UnsafeCell<u32>>>) -> u32 {
     })
 }
 
+/// The only one: whether somebody is to be asked.
+fn offered<T: Send>(offered: Offered<T>) -> bool {
+    assert!(offered.before.is_none());
+    offered.ask
+}
+
 /// Bites: take with a load and a store.
 #[test]
 fn a_core_is_taken_over_or_taken_back() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        let others = [(); 2].map(|()| {
+        let other = {
             let lent = lent.clone();
-            thread::spawn(move || work(lent.take()))
-        });
+            thread::spawn(move || work(lent.come()))
+        };
         let core = Box::new(UnsafeCell::new(0));
-        assert!(lent.offer(core).is_none());
+        assert!(offered(lent.offer(core)));
         let back = work(lent.take());
-        let over: u32 = others.map(|other| other.join().unwrap()).iter().sum();
-        assert_eq!(over + back, 1);
+        assert_eq!(other.join().unwrap() + back, 1);
     });
 }
 
@@ -37,16 +48,16 @@ fn a_core_is_taken_over_or_taken_back() {
 fn a_core_that_comes_back_shows_what_was_done_to_it() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        assert!(lent.offer(Box::new(UnsafeCell::new(0))).is_none());
+        assert!(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
         let other = {
             let lent = lent.clone();
             thread::spawn(move || {
-                let Some(core) = lent.take() else { return 0 };
+                let Some(core) = lent.come() else { return 0 };
                 core.with_mut(|runs| {
                     // SAFETY: as in `work`.
                     unsafe { *runs += 1 }
                 });
-                assert!(lent.offer(core).is_none());
+                let _ = offered(lent.offer(core));
                 1
             })
         };
@@ -73,12 +84,46 @@ fn what_another_offer_was_is_whole() {
                     // SAFETY: as in `work`.
                     unsafe { *runs += 1 }
                 });
-                work(lent.offer(core))
+                work(lent.offer(core).before)
             })
         };
-        let mine = work(lent.offer(Box::new(UnsafeCell::new(0))));
+        let mine = work(lent.offer(Box::new(UnsafeCell::new(0))).before);
         let theirs = other.join().unwrap();
         let last = work(lent.take());
         assert_eq!(mine + theirs + last, 3, "{mine} {theirs} {last}");
+    });
+}
+
+/// The core is offered, taken back, and offered again, while one comes who was asked at the first time. What was asked for last is found, and nobody is asked twice
+/// at a time.
+///
+/// Bites: clear the bit in `come` only if something was there; clear it in `take`, too.
+#[test]
+fn a_core_that_is_offered_twice_is_found() {
+    model(|| {
+        let lent = Arc::new(Lent::new());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let ask = |first: bool| {
+            // Ordering: AcqRel, as a queue's lock.
+            let before = asked.fetch_add(usize::from(first), AcqRel);
+            assert!(before == 0 || !first, "asked twice at a time");
+        };
+        let come = |lent: &Lent<_>, asked: &AtomicUsize| {
+            // Ordering: as above.
+            (asked.swap(0, AcqRel) > 0).then(|| work(lent.come()))
+        };
+        let other = {
+            let (lent, asked) = (lent.clone(), asked.clone());
+            thread::spawn(move || come(&lent, &asked).unwrap_or(0))
+        };
+        ask(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
+        let back = lent.take();
+        let again = back.is_some();
+        if let Some(core) = back {
+            ask(offered(lent.offer(core)));
+        }
+        let found = other.join().unwrap();
+        let late = come(&lent, &asked).unwrap_or(0);
+        assert_eq!(found + late, 1, "offered again: {again}");
     });
 }

@@ -238,3 +238,48 @@ fn closures_beyond_the_cap_wait_and_idle_threads_end() {
     }
     assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 1)).unwrap(), 1);
 }
+
+#[test]
+fn a_closure_has_its_thread_while_a_task_blocks_for_it() {
+    let (sent, done) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = Builder::new()
+            .workers(1)
+            .blocking_threads(1)
+            .build()
+            .unwrap();
+        let task = runtime.spawn(async {
+            block_in_place(|| Handle::current().block_on(spawn_blocking(|| 7)).unwrap())
+        });
+        sent.send(runtime.block_on(task).unwrap()).unwrap();
+    });
+    assert_eq!(done.recv_timeout(Duration::from_secs(20)), Ok(7));
+}
+
+#[test]
+fn a_thread_that_is_on_its_way_to_a_worker_is_not_called_twice() {
+    let runtime = Builder::new()
+        .workers(2)
+        .blocking_threads(4)
+        .build()
+        .unwrap();
+    let tasks: Vec<_> = (0..2)
+        .map(|_| {
+            runtime.spawn(async {
+                let mut most = 0;
+                for i in 0..5_000 {
+                    block_in_place(|| std::hint::black_box(i));
+                    if i % 100 == 0 {
+                        most = most.max(Handle::current().metrics().blocking_threads);
+                        yield_now().await;
+                    }
+                }
+                most
+            })
+        })
+        .collect();
+    for task in tasks {
+        let most = block_on(task).unwrap();
+        assert!(most <= 4, "{most} threads for two workers");
+    }
+}

@@ -413,3 +413,25 @@ fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
         drop(runtime);
     }
 }
+
+#[test]
+fn a_dropped_runtime_has_dropped_its_threads_locals() {
+    struct Slow(Arc<AtomicUsize>);
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            std::thread::sleep(Duration::from_millis(50));
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    thread_local! {
+        static SLOW: std::cell::OnceCell<Slow> = const { std::cell::OnceCell::new() };
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let runtime = workers(1);
+    let (ours, theirs) = (dropped.clone(), dropped.clone());
+    let hold = |count| SLOW.with(|slow| drop(slow.set(Slow(count))));
+    block_on(runtime.spawn(async move { hold(ours) })).unwrap();
+    block_on(runtime.spawn_blocking(move || hold(theirs))).unwrap();
+    drop(runtime);
+    assert_eq!(dropped.load(SeqCst), 2);
+}
