@@ -176,7 +176,17 @@ fn two_workers_share_what_one_spawns() {
 /// Bites: drop a task that is left without a core.
 #[test]
 fn a_core_is_given_away_against_its_return() {
-    bounded(2).check(|| {
+    a_core_is_given_away(1);
+}
+
+/// As above, with a preemption more: some minutes.
+#[test]
+fn full_a_core_is_given_away_against_its_return() {
+    a_core_is_given_away(2);
+}
+
+fn a_core_is_given_away(preemptions: usize) {
+    bounded(preemptions).check(|| {
         let runtime = pool(1);
         let task = runtime.spawn(async {
             let other = crate::spawn(async { 6 });
