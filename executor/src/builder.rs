@@ -547,9 +547,9 @@ impl Builder {
         let (start, stop) = (hooks.clone(), hooks.clone());
         threads.on_start = std::sync::Arc::new(move || {
             scope::belong_to(&start);
-            start.start();
+            start.call(&start.on_start);
         });
-        threads.on_stop = std::sync::Arc::new(move || stop.stop());
+        threads.on_stop = std::sync::Arc::new(move || stop.call(&stop.on_stop));
         let first = settings.linger;
         threads.linger = std::sync::Arc::new(move || linger(first));
         let pool = Arc::new(Pool::new(threads));

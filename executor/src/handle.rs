@@ -94,7 +94,16 @@ impl Handle {
         }
     }
 
-    /// Runs `f` on a thread for blocking work; see [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
+    /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
+    /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
+    /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
+    /// assert_eq!(runtime.block_on(read).unwrap()?, []);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
@@ -122,10 +131,15 @@ impl Handle {
         blocking::spawn(self, name, f, at)
     }
 
-    /// Waits on this thread for a future; see [`Runtime::block_on`](crate::Runtime::block_on).
+    /// Waits on this thread for a future, which may spawn tasks on this runtime.
+    ///
+    /// On any thread that may wait: one that is in a runtime by a guard of [`enter`](Self::enter) only, one that runs a closure of
+    /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
+    /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
     ///
     /// # Panics
-    /// As [`Runtime::block_on`](crate::Runtime::block_on).
+    /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
+    /// while a local set is polled.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         let future = coop_budget::scope(self.shared.settings.budget, future);

@@ -60,23 +60,7 @@ impl Hooks {
         self.on_panic.is_some() || self.policy != UnhandledPanic::Ignore
     }
 
-    pub(crate) fn start(&self) {
-        self.call(&self.on_start);
-    }
-
-    pub(crate) fn stop(&self) {
-        self.call(&self.on_stop);
-    }
-
-    pub(crate) fn park(&self) {
-        self.call(&self.on_park);
-    }
-
-    pub(crate) fn unpark(&self) {
-        self.call(&self.on_unpark);
-    }
-
-    fn call(&self, hook: &Hook) {
+    pub(crate) fn call(&self, hook: &Hook) {
         if let Some(hook) = hook {
             self.contain(|| hook());
         }

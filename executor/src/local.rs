@@ -69,7 +69,7 @@ impl LocalSet {
     /// Waits on this thread for a future, in a runtime, and runs the tasks meanwhile.
     ///
     /// # Panics
-    /// As [`Runtime::block_on`].
+    /// As [`Handle::block_on`](crate::Handle::block_on).
     pub fn block_on<F: Future>(&self, runtime: &Runtime, future: F) -> F::Output {
         runtime.block_on(self.run_until(future))
     }
@@ -148,7 +148,7 @@ impl LocalRuntime {
     /// Runs the tasks until `future` is done, and gives what came of it. What is left stays for the next time.
     ///
     /// # Panics
-    /// As [`Runtime::block_on`].
+    /// As [`Handle::block_on`](crate::Handle::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         park::block_on(&mut ThreadPark::new(), self.set.run_until(future))

@@ -1,99 +1,25 @@
 //! What a runtime counts. A worker writes its own counters, with plain stores to lines of its own.
 use crate::shared::Shared;
 use std::{fmt, time::Duration};
-use sync_shim::atomic::{AtomicU64, Ordering::Relaxed};
+use sync_shim::atomic::Ordering::Relaxed;
+use thread_counts::{Counter, Times};
 
-/// A number that one thread writes and any may read.
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    /// By the one writer. No read-modify-write.
-    #[inline]
-    pub(crate) fn add(&self, n: u64) {
-        // Ordering: Relaxed, a count by its only writer.
-        let now = self.get();
-        // Ordering: as above.
-        self.0.store(now + n, Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        // Ordering: Relaxed, a snapshot.
-        self.0.load(Relaxed)
-    }
-}
-
-/// How many polls took how long: a bucket for each power of two of nanoseconds.
-///
-/// ```
-/// let runtime = selvedge::Builder::new().workers(1).measure_polls(true).build()?;
-/// for _ in 0..2 {
-///     runtime.block_on(runtime.spawn(async {})).unwrap();
-/// }
-/// let polls = runtime.metrics().poll_times;
-/// assert!(polls.count() >= 1); // The last poll may be just about to be counted.
-/// assert!(polls.quantile(1.0).unwrap() > std::time::Duration::ZERO);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct PollTimes {
-    /// Bucket `i` counts the polls of less than 2ⁱ ns that are in no bucket before. Empty unless asked for.
-    pub buckets: Vec<u64>,
-}
-
-/// The last bucket is everything from 2³⁸ ns, four and a half minutes, on.
-const BUCKETS: usize = 40;
-
-fn bucket(took: Duration) -> usize {
-    let bits = 64 - (took.as_nanos() as u64).leading_zeros();
-    (bits as usize).min(BUCKETS - 1)
-}
-
-impl PollTimes {
-    /// Polls in all buckets.
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
-    }
-
-    /// A time that this part of the polls, from 0 to 1, did not reach: the end of a bucket, so at most twice the truth. `None` without polls.
-    pub fn quantile(&self, part: f64) -> Option<Duration> {
-        let count = self.count();
-        let wanted = ((count as f64 * part).ceil() as u64).clamp(1, count.max(1));
-        let mut before = 0;
-        let at = self.buckets.iter().position(|polls| {
-            before += polls;
-            before >= wanted
-        })?;
-        Some(Duration::from_nanos(1 << at))
-    }
-
-    fn add(&mut self, counters: &[Counter]) {
-        self.buckets
-            .resize(counters.len().max(self.buckets.len()), 0);
-        for (bucket, counter) in self.buckets.iter_mut().zip(counters) {
-            *bucket += counter.get();
-        }
-    }
-}
+/// How many polls took how long. See [`Builder::measure_polls`](crate::Builder::measure_polls).
+pub use thread_counts::Histogram as PollTimes;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// A worker's counters.
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
-            poll_times: Box<[Counter]>,
+            poll_times: Option<Times>,
         }
 
         impl Counters {
             pub(crate) fn new(poll_times: bool) -> Self {
-                let buckets = if poll_times { BUCKETS } else { 0 };
                 Self {
                     $($name: Counter::new(),)*
-                    poll_times: (0..buckets).map(|_| Counter::new()).collect(),
+                    poll_times: poll_times.then(Times::new),
                 }
             }
         }
@@ -164,7 +90,7 @@ macro_rules! counters {
                         ring_depth: remote.stealer.len() as u64,
                     };
                     $(sum.$name += own.$name;)*
-                    sum.poll_times.add(&counters.poll_times);
+                    counters.poll_times.iter().for_each(|times| sum.poll_times.add(times));
                     sum.per_worker.push(own);
                 }
                 sum.add_shared(shared);
@@ -234,8 +160,8 @@ counters! {
 
 impl Counters {
     pub(crate) fn poll_took(&self, time: Duration) {
-        if let Some(counter) = self.poll_times.get(bucket(time)) {
-            counter.add(1);
+        if let Some(times) = &self.poll_times {
+            times.record(time);
         }
     }
 }

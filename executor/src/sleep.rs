@@ -70,7 +70,7 @@ impl Core {
         self.seated(|| {
             self.leave_search();
             self.drain();
-            hooks.park();
+            hooks.call(&hooks.on_park);
             self.owes_unpark.set(hooks.on_unpark.is_some());
             let nothing = self.is_empty();
             if !nothing {
@@ -83,7 +83,8 @@ impl Core {
     /// The hook for a wake, once for each sleep. Not while searching.
     pub(crate) fn tell_unpark(&self) {
         if self.owes_unpark.take() {
-            self.hold(|core| core.shared.hooks.unpark());
+            let hooks = &self.shared.hooks;
+            self.hold(|_| hooks.call(&hooks.on_unpark));
         }
     }
 

@@ -13,7 +13,10 @@ use std::{borrow::Cow, future::Future, panic::Location, ptr};
 use task_header::JoinHandle;
 
 impl Handle {
-    /// Spawns a task; see [`Runtime::spawn`](crate::Runtime::spawn).
+    /// Spawns a task, which runs whether its handle is awaited or not.
+    ///
+    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the handle
+    /// detaches the task. From a thread that is no worker of the runtime it costs one allocation, a lock, the count of such spawns, and the notification.
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -28,7 +31,15 @@ impl Handle {
         join
     }
 
-    /// Spawns a task that nobody waits for; see [`Runtime::spawn`](crate::Runtime::spawn).
+    /// Spawns a task that nobody waits for.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// runtime.spawn_detached(async move { sender.send(7).unwrap() });
+    /// assert_eq!(receiver.recv().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
@@ -121,7 +132,7 @@ where
     join
 }
 
-/// Spawns a task on the current runtime; see [`Runtime::spawn`](crate::Runtime::spawn). By a task
+/// Spawns a task on the current runtime; see [`Handle::spawn`]. By a task
 /// it costs one allocation and no read-modify-write; if it displaces another
 /// from the LIFO slot, one and a `SeqCst` fence.
 ///
@@ -177,7 +188,7 @@ where
 }
 
 /// Runs `f` on the current runtime's threads for blocking work; see
-/// [`Runtime::spawn_blocking`](crate::Runtime::spawn_blocking).
+/// [`Handle::spawn_blocking`].
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

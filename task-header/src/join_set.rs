@@ -11,7 +11,7 @@
 //! 2. Who pushes on an empty `ready` wakes. The set takes all of `ready` at a time, and says `Pending` only after it has registered and then
 //!    found `ready` empty. So none is missed.
 //! 3. A slot that turns up without a complete member in it, is one of a handle that was let go: it is passed over.
-use crate::{JoinError, JoinHandle};
+use crate::{Id, JoinError, JoinHandle};
 use alloc::{collections::VecDeque, vec::Vec};
 use core::{
     fmt,
@@ -64,9 +64,15 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// assert_eq!(set.try_join_next().unwrap().unwrap(), 1);
 /// assert_eq!(set.len(), 2);
 ///
+/// let second = tasks.remove(1);
+/// let id = second.id();
+/// second.run();
+/// assert_eq!(set.try_join_next_with_id().unwrap().unwrap(), (id, 2));
+///
 /// set.abort_all();
 /// tasks.into_iter().for_each(|task| drop(task.run()));
 /// let mut cx = Context::from_waker(Waker::noop());
+/// assert!(matches!(set.poll_join_next_with_id(&mut cx), Poll::Ready(Some(Err(_)))));
 /// while let Poll::Ready(Some(joined)) = set.poll_join_next(&mut cx) {
 ///     assert!(joined.unwrap_err().is_cancelled());
 /// }
@@ -80,6 +86,13 @@ pub struct JoinSet<T> {
     /// Slots that were taken from `ready`, and those that were complete when they came.
     batch: VecDeque<usize>,
     done: Arc<Done>,
+}
+
+/// What came of a task, and its id.
+type Joined<T> = (Id, Result<T, JoinError>);
+
+fn with_id<T>((id, joined): Joined<T>) -> Result<(Id, T), JoinError> {
+    joined.map(|output| (id, output))
 }
 
 enum Slot<T> {
@@ -169,10 +182,19 @@ impl<T> JoinSet<T> {
 
     /// What came of a task that is done, if one is.
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        self.try_next().map(|(_, joined)| joined)
+    }
+
+    /// As [`try_join_next`](Self::try_join_next), with the task's id.
+    pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
+        self.try_next().map(with_id)
+    }
+
+    fn try_next(&mut self) -> Option<Joined<T>> {
         loop {
             while let Some(slot) = self.batch.pop_front() {
-                if let Some(output) = self.finish(slot) {
-                    return Some(output);
+                if let Some(joined) = self.finish(slot) {
+                    return Some(joined);
                 }
             }
             swap(&mut *self.done.ready.lock(), &mut self.batch);
@@ -183,22 +205,36 @@ impl<T> JoinSet<T> {
     }
 
     /// Rule 3.
-    fn finish(&mut self, slot: usize) -> Option<Result<T, JoinError>> {
+    fn finish(&mut self, slot: usize) -> Option<Joined<T>> {
         let Slot::Member(handle) = &mut self.slots[slot] else {
             return None;
         };
+        let id = handle.id();
         let output = handle.try_take()?;
         let next = replace(&mut self.free, slot);
         self.slots[slot] = Slot::Free { next };
         self.len -= 1;
-        Some(output)
+        Some((id, output))
     }
 
     /// Waits for the next task to be done: `None` when the set is empty. With the feature `coop-budget` what it gives is charged to the budget around it.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        self.poll_next(cx)
+            .map(|joined| joined.map(|(_, joined)| joined))
+    }
+
+    /// As [`poll_join_next`](Self::poll_join_next), with the task's id.
+    pub fn poll_join_next_with_id(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Id, T), JoinError>>> {
+        self.poll_next(cx).map(|joined| joined.map(with_id))
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<T>>> {
         #[cfg(feature = "coop-budget")]
         let progress = core::task::ready!(coop_budget::poll_proceed(cx));
-        let polled = self.poll_next(cx);
+        let polled = self.poll_done(cx);
         #[cfg(feature = "coop-budget")]
         if let Poll::Ready(Some(_)) = polled {
             progress.made_progress();
@@ -206,16 +242,16 @@ impl<T> JoinSet<T> {
         polled
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
-        if let Some(output) = self.try_join_next() {
-            return Poll::Ready(Some(output));
+    fn poll_done(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<T>>> {
+        if let Some(joined) = self.try_next() {
+            return Poll::Ready(Some(joined));
         }
         if self.is_empty() {
             return Poll::Ready(None);
         }
         self.done.waker.register(cx.waker());
-        match self.try_join_next() {
-            Some(output) => Poll::Ready(Some(output)),
+        match self.try_next() {
+            Some(joined) => Poll::Ready(Some(joined)),
             None => Poll::Pending,
         }
     }
@@ -223,6 +259,28 @@ impl<T> JoinSet<T> {
     /// Waits for the next task to be done: `None` when the set is empty. Nothing is lost if this future is dropped.
     pub fn join_next(&mut self) -> impl Future<Output = Option<Result<T, JoinError>>> {
         poll_fn(|cx| self.poll_join_next(cx))
+    }
+
+    /// As [`join_next`](Self::join_next), with the task's id.
+    ///
+    /// ```
+    /// use task_header::{JoinSet, LocalSet};
+    /// # use std::{future::Future, pin::pin, task::{Context, Waker}};
+    ///
+    /// let local = LocalSet::new();
+    /// let task = local.spawn(async { 7 });
+    /// let id = task.id();
+    /// let mut set = JoinSet::new();
+    /// set.insert(task);
+    /// let all = local.run_until(async { assert_eq!(set.join_next_with_id().await.unwrap().unwrap(), (id, 7)) });
+    /// # let mut all = pin!(all);
+    /// # let mut cx = Context::from_waker(Waker::noop());
+    /// # while all.as_mut().poll(&mut cx).is_pending() {}
+    /// ```
+    pub fn join_next_with_id(
+        &mut self,
+    ) -> impl Future<Output = Option<Result<(Id, T), JoinError>>> {
+        poll_fn(|cx| self.poll_join_next_with_id(cx))
     }
 
     /// Waits for all tasks, in the order in which they get done. What came before an error is dropped, and the rest aborted.

@@ -12,6 +12,7 @@ macro_rules! say {
 
 mod bench;
 mod instructions;
+mod lines;
 mod loom;
 mod orderings;
 mod public;

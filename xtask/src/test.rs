@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    loom, public,
+    lines, loom, public,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -61,6 +61,11 @@ const STEPS: &[Step] = &[
         name: "public",
         what: "an example for each public item of the executor",
         run: public::run,
+    },
+    Step {
+        name: "lines",
+        what: "how much code the executor is",
+        run: lines::run,
     },
     Step {
         name: "test",
@@ -191,6 +196,7 @@ fn no_std() -> Result<bool> {
         "task-header",
         "coop-budget",
         "worker-idle",
+        "thread-counts",
     ];
     for part in parts {
         if !succeeds(cargo().args(["build", "--no-default-features", "--package", part]))? {

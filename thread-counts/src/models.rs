@@ -1,0 +1,49 @@
+//! A writer and a reader; and why there is to be one writer.
+use crate::Counter;
+use sync_shim::{
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
+    model, model_must_fail,
+    sync::Arc,
+    thread,
+};
+
+/// Bites: store `n` in place of the sum.
+#[test]
+fn what_was_counted_before_a_release_is_read_after_it_and_nothing_goes_back() {
+    model(|| {
+        let shared = Arc::new((Counter::new(), AtomicBool::new(false)));
+        let writer = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.0.add(2);
+                shared.1.store(true, Release);
+                shared.0.add(1);
+            })
+        };
+        let first = shared.0.get();
+        let second = shared.0.get();
+        assert!([0, 2, 3].contains(&first) && second >= first);
+        if shared.1.load(Acquire) {
+            assert!(shared.0.get() >= 2);
+        }
+        writer.join().unwrap();
+        assert_eq!(shared.0.get(), 3);
+    });
+}
+
+#[test]
+fn of_two_writers_one_counts_in_vain() {
+    model_must_fail("a count is lost", || {
+        let counter = Arc::new(Counter::new());
+        let other = {
+            let counter = counter.clone();
+            thread::spawn(move || counter.add(1))
+        };
+        counter.add(1);
+        other.join().unwrap();
+        assert_eq!(counter.get(), 2, "a count is lost");
+    });
+}
