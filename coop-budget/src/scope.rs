@@ -217,28 +217,25 @@ fn enter_as<R>(
     slice: Slice<'_>,
     f: impl FnOnce() -> R,
 ) -> R {
-    struct Leave<'a>(&'a Current, &'a Frame<'a>);
-
-    impl Drop for Leave<'_> {
-        #[inline]
-        fn drop(&mut self) {
-            let Self(current, frame) = self;
-            let rest = current.budget.replace(frame.outer_budget.get());
-            if frame.is_sub
-                && let Some(rest) = rest.remaining()
-            {
-                refund(&current.budget, rest);
-            }
-            current.number.set(frame.outer_number);
-            current.frame.set(frame.outer_frame);
-            current.slice.set(frame.outer_slice);
-        }
-    }
-
     CURRENT.with(|current| {
+        let frame = Frame::around(current, is_sub, hook, budget);
+        let _scope = Scope::enter(current, &frame, slice);
+        f()
+    })
+}
+
+impl<'a> Frame<'a> {
+    /// Keeps what is around a scope, which has `budget` from here on.
+    #[inline]
+    fn around(
+        current: &Current,
+        is_sub: bool,
+        hook: Option<&'a dyn OnExhausted>,
+        budget: Budget,
+    ) -> Self {
         let number = current.last.get() + 1;
         current.last.set(number);
-        let frame = Frame {
+        Self {
             outer_budget: Cell::new(current.budget.replace(budget)),
             outer_number: current.number.replace(number),
             outer_frame: current.frame.get(),
@@ -246,16 +243,40 @@ fn enter_as<R>(
             is_sub,
             hook,
             refused: Cell::new(false),
-        };
-        current.frame.set(ptr::from_ref(&frame).cast());
+        }
+    }
+}
+
+/// The scope in progress. What was around it comes back when this is dropped.
+struct Scope<'a>(&'a Current, &'a Frame<'a>);
+
+impl<'a> Scope<'a> {
+    #[inline]
+    fn enter(current: &'a Current, frame: &'a Frame<'a>, slice: Slice<'_>) -> Self {
+        current.frame.set(ptr::from_ref(frame).cast());
         match slice {
             Slice::Same => {}
             Slice::None => current.slice.set(ptr::null()),
             Slice::New(slice) => current.slice.set(slice),
         }
-        let _leave = Leave(current, &frame);
-        f()
-    })
+        Self(current, frame)
+    }
+}
+
+impl Drop for Scope<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Self(current, frame) = self;
+        let rest = current.budget.replace(frame.outer_budget.get());
+        if frame.is_sub
+            && let Some(rest) = rest.remaining()
+        {
+            refund(&current.budget, rest);
+        }
+        current.number.set(frame.outer_number);
+        current.frame.set(frame.outer_frame);
+        current.slice.set(frame.outer_slice);
+    }
 }
 
 /// Runs `f`, which polls one task after the other, each in a turn with a budget of its own: what [`with_budget_and`] does for one, with less to do between
@@ -304,27 +325,36 @@ impl Turns<'_> {
     /// Costs some stores to a thread-local.
     #[inline]
     pub fn run<R>(&self, budget: Budget, f: impl FnOnce() -> R) -> R {
-        struct Over<'a>(&'a Current);
-        impl Drop for Over<'_> {
-            #[inline]
-            fn drop(&mut self) {
-                self.0.budget.set(Budget::UNLIMITED);
-                self.0.number.set(0);
-            }
-        }
-
         let Self { current, frame } = *self;
         let between = current.number.get() == 0 && ptr::addr_eq(current.frame.get(), frame);
-        if !between {
-            return enter(budget, frame.hook, Slice::Same, f);
-        }
-        let number = current.last.get() + 1;
-        current.last.set(number);
-        current.number.set(number);
-        current.budget.set(budget);
-        frame.refused.set(false);
-        let _over = Over(current);
+        // `f` is called in one place, so that it becomes part of the loop around.
+        let within;
+        let _over = if between {
+            let number = current.last.get() + 1;
+            current.last.set(number);
+            current.number.set(number);
+            current.budget.set(budget);
+            frame.refused.set(false);
+            Over(current, None)
+        } else {
+            within = Frame::around(current, false, frame.hook, budget);
+            Over(current, Some(Scope::enter(current, &within, Slice::Same)))
+        };
         f()
+    }
+}
+
+/// Ends a turn: one that was a scope of its own by that scope's end.
+struct Over<'a>(&'a Current, Option<Scope<'a>>);
+
+impl Drop for Over<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let Self(current, within) = self;
+        if within.is_none() {
+            current.budget.set(Budget::UNLIMITED);
+            current.number.set(0);
+        }
     }
 }
 

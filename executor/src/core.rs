@@ -23,12 +23,8 @@ use crate::{
     watch::{Calm, Seen},
 };
 use coop_budget::{Budget, Exhausted};
-use queue_spmc::ring::{self, Full};
-use std::{
-    cell::{Cell, RefCell},
-    task::Waker,
-    time::Instant,
-};
+use queue_spmc::ring::{self, Full, Steal, StealLimit, Stealer};
+use std::{cell::Cell, task::Waker, time::Instant};
 use sync_shim::{
     atomic::{Ordering::SeqCst, fence},
     cell::UnsafeCell,
@@ -49,8 +45,8 @@ pub(crate) struct Core {
     pub(crate) budget: Budget,
     /// Whether somebody hears of spawns, or a guard leads them elsewhere.
     pub(crate) special_spawns: Cell<bool>,
-    /// Borrowed for one queue operation at a time, none of which runs user code.
-    pub(crate) ring: RefCell<ring::Worker<Task>>,
+    /// See [`ring`](Self::ring).
+    queue: UnsafeCell<ring::Worker<Task>>,
     /// The task that gave way to nobody (rule 1).
     at_hand: Cell<Option<Task>>,
     owned: UnsafeCell<Owned<Scheduler>>,
@@ -98,7 +94,7 @@ impl Core {
             special_spawns: Cell::new(settings.special_spawns),
             observed: settings.observed,
             budget: settings.budget,
-            ring: RefCell::new(ring),
+            queue: UnsafeCell::new(ring),
             at_hand: Cell::new(None),
             owned: UnsafeCell::new(Owned::new(park::waker(unpark))),
             park: Cell::new(None),
@@ -121,6 +117,13 @@ impl Core {
     #[inline]
     pub(crate) fn own(&self) -> &Own {
         &self.remote.own
+    }
+
+    /// One operation on the ring. None runs user code, nor gets here again: that of `f` is all that `f` does.
+    #[inline(always)]
+    fn ring<R>(&self, f: impl FnOnce(&mut ring::Worker<Task>) -> R) -> R {
+        // SAFETY: the core is this thread's, and each `f` in this file is one operation.
+        self.queue.with_mut(|ring| f(unsafe { &mut *ring }))
     }
 
     /// The tasks that this worker keeps.
@@ -167,37 +170,44 @@ impl Core {
     /// A task that is to run after the others. The caller notifies.
     #[inline]
     pub(crate) fn push_back(&self, task: Task) {
-        let mut ring = self.ring.borrow_mut();
-        if let Err(Full(task)) = ring.push(task) {
-            self.overflow(&mut ring, task);
+        if let Err(Full(task)) = self.ring(|ring| ring.push(task)) {
+            self.overflow(task);
         }
     }
 
     #[cold]
-    fn overflow(&self, ring: &mut ring::Worker<Task>, task: Task) {
+    #[inline(never)]
+    fn overflow(&self, task: Task) {
         self.own().counters.overflows.add(1);
-        ring.push_or_overflow(task, &self.shared.injector);
+        self.ring(|ring| ring.push_or_overflow(task, &self.shared.injector));
     }
 
     /// A task that yielded, or was woken in its poll, goes behind the others. The poll is over, and the worker takes up the slot's task or looks for its
     /// next one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn requeue(&self, task: Task) {
         if !self.own().slot.is_empty() {
-            self.push_back(task);
-            self.shared.notify(); // Rule 4.
-        } else if self.ring.borrow().is_surely_empty() {
+            self.push_behind_slot(task);
+        } else if self.ring(|ring| ring.is_surely_empty()) {
             self.at_hand.set(Some(task)); // There was nothing: the task that is polled was next.
         } else {
             self.push_back(task); // Rule 3.
         }
     }
 
+    /// Rule 4.
+    #[cold]
+    #[inline(never)]
+    fn push_behind_slot(&self, task: Task) {
+        self.push_back(task);
+        self.shared.notify();
+    }
+
     /// Rule 1: another task is next.
     #[cold]
     fn put_behind(&self) {
         self.open_hand();
-        if !self.ring.borrow().is_surely_empty() {
+        if !self.ring(|ring| ring.is_surely_empty()) {
             self.shared.notify();
         }
     }
@@ -211,7 +221,7 @@ impl Core {
 
     /// Between two turns of somebody else's loop, which may take its time: a sleeper is told, unless there is just the one task.
     pub(crate) fn leave_tick(&self) {
-        let alone = self.ring.borrow().is_surely_empty();
+        let alone = self.ring(|ring| ring.is_surely_empty());
         self.open_hand();
         if !alone {
             self.shared.notify();
@@ -241,12 +251,17 @@ impl Core {
     /// Whether slot and ring are empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.own().slot.is_empty() && self.ring.borrow().is_empty()
+        self.own().slot.is_empty() && self.ring(|ring| ring.is_empty())
     }
 
     #[inline]
     pub(crate) fn pop(&self) -> Option<Task> {
-        self.ring.borrow_mut().pop()
+        self.ring(ring::Worker::pop)
+    }
+
+    /// Half of another's ring to this one, and one of them to run.
+    pub(crate) fn steal_half(&self, victim: &Stealer<Task>) -> Steal<Task> {
+        self.ring(|ring| victim.steal_into_and_pop(ring, StealLimit::Half))
     }
 
     #[inline]
@@ -310,8 +325,8 @@ impl Core {
         } else {
             self.interval.set(left);
         }
-        if self.forced.take()
-            && let Some(task) = self.take_share()
+        if self.forced.get()
+            && let Some(task) = self.after_forced_yield()
         {
             return Some(task);
         }
@@ -325,6 +340,13 @@ impl Core {
             .or_else(|| self.pop())
             .or_else(|| self.take_share())
             .or_else(|| self.search())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn after_forced_yield(&self) -> Option<Task> {
+        self.forced.set(false);
+        self.take_share()
     }
 
     fn at_interval(&self) -> Option<Task> {
@@ -350,7 +372,7 @@ impl Core {
             return None;
         }
         let share = waiting / shared.remotes.len() + 1;
-        let room = self.ring.borrow().spare_capacity();
+        let room = self.ring(|ring| ring.spare_capacity());
         let mut batch = shared.injector.pop_n(share.min(room / 2 + 1));
         let first = batch.pop_front()?;
         self.own().counters.injected.add(1 + batch.len() as u64);

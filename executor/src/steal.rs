@@ -23,7 +23,7 @@ use crate::{
     core::Core,
     shared::{Remote, Task},
 };
-use queue_spmc::ring::{Steal, StealLimit};
+use queue_spmc::ring::Steal;
 use sync_shim::hint;
 
 /// How often a thief tries a ring that another copies out of.
@@ -57,11 +57,7 @@ impl Core {
     /// Rules 3 and 4.
     fn steal(&self, victim: &Remote) -> Option<Task> {
         for _ in 0..TRIES {
-            let mut ring = self.ring.borrow_mut();
-            match victim
-                .stealer
-                .steal_into_and_pop(&mut ring, StealLimit::Half)
-            {
+            match self.steal_half(&victim.stealer) {
                 Steal::Success { first, moved } => {
                     self.own().counters.steals.add(1);
                     self.own().counters.stolen.add(moved as u64);
@@ -87,13 +83,15 @@ impl Core {
     /// Rule 7: the searcher has found work.
     #[inline]
     pub(crate) fn leave_search(&self) {
-        if self.searching.replace(false) {
+        if self.searching.get() {
             self.leave_as_searcher();
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn leave_as_searcher(&self) {
+        self.searching.set(false);
         let watched = self.watching.replace(false);
         let shared = &self.shared;
         if shared.idle.stop_searching()

@@ -54,7 +54,8 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
             }
             core.hold(Core::wait_in_thread);
         } else if let Some(task) = core.next().or_else(|| core.hold(Core::sleep_in_thread)) {
-            run::<true>(shared, turns, task);
+            let how = core.begin_run();
+            run::<true>(shared, turns, how, task);
         }
     }
 }
@@ -100,9 +101,12 @@ impl Core {
     }
 
     #[inline]
-    fn begin_run(&self) -> (Budget, bool) {
+    fn begin_run(&self) -> How {
         self.leave_search();
-        (self.budget, self.observed)
+        How {
+            budget: self.budget,
+            observed: self.observed,
+        }
     }
 
     #[inline]
@@ -111,22 +115,39 @@ impl Core {
         self.own().counters.lifo_hits.add(1);
         Some(task)
     }
+
+    #[cold]
+    #[inline(never)]
+    fn put_slot_behind(&self) {
+        if let Some(last) = self.own().slot.take() {
+            self.requeue(last);
+        }
+    }
+}
+
+/// How tasks are run.
+#[derive(Clone, Copy)]
+struct How {
+    budget: Budget,
+    observed: bool,
 }
 
 /// Runs a task, and what it puts into the slot. A copy for each kind of worker, so that it is part of the loop.
 ///
 /// The thread is a worker when it is called.
 #[inline]
-fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, task: Task) {
-    let begun = with_core(Core::begin_run);
-    let (budget, observed) = begun.unwrap_or((Budget::DEFAULT, true));
-    turns.run(budget, || {
+fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task: Task) {
+    turns.run(how.budget, || {
         let (mut task, mut left) = (task, LIFO_CAP);
         loop {
-            if observed {
+            if how.observed {
                 observed_poll(shared, task);
             } else {
                 poll(shared, task);
+            }
+            let put = with_core(|core| !core.own().slot.is_empty());
+            if put != Some(true) {
+                return;
             }
             if left == 0 || !coop_budget::has_remaining() {
                 break;
@@ -137,11 +158,7 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, task: Task) {
                 None => return,
             }
         }
-        with_core(|core| {
-            if let Some(last) = core.own().slot.take() {
-                core.requeue(last);
-            }
-        });
+        with_core(Core::put_slot_behind);
     });
 }
 
@@ -193,7 +210,7 @@ fn count_end(shared: &Shared) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn requeue(shared: &Shared, task: Task) {
     // SAFETY: for this call, which runs no user code.
     match unsafe { context::core() } {
@@ -278,7 +295,8 @@ impl Core {
             self.leave_search();
             return Tick::Idle;
         };
-        coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, task));
+        let how = self.begin_run();
+        coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, how, task));
         self.leave_tick();
         Tick::Ran
     }

@@ -81,41 +81,37 @@ struct Core {
     wanted: CachePadded<AtomicU32>,
 }
 
-/// Both positions of `head`.
+/// Both positions of `head`, as they are there: an owner's copy in one word is compared and expected as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
-    steal: u32,
-    real: u32,
-}
+struct Head(u64);
 
 impl Head {
+    const fn new(steal: u32, real: u32) -> Self {
+        Self((steal as u64) << 32 | real as u64)
+    }
+
     const fn both(at: u32) -> Self {
-        Self {
-            steal: at,
-            real: at,
-        }
+        Self::new(at, at)
     }
 
-    const fn pack(self) -> u64 {
-        (self.steal as u64) << 32 | self.real as u64
+    const fn steal(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
-    const fn unpack(word: u64) -> Self {
-        Self {
-            steal: (word >> 32) as u32,
-            real: word as u32,
-        }
+    const fn real(self) -> u32 {
+        self.0 as u32
     }
 
     const fn is_copying(self) -> bool {
-        self.steal != self.real
+        self.steal() != self.real()
     }
 
     /// With `real` moved by the owner.
     const fn moved(self, real: u32) -> Self {
-        Self {
-            steal: if self.is_copying() { self.steal } else { real },
-            real,
+        if self.is_copying() {
+            Self::new(self.steal(), real)
+        } else {
+            Self::both(real)
         }
     }
 }
@@ -125,7 +121,7 @@ impl Core {
     fn load_head(&self) -> Head {
         // Ordering: Acquire pairs with the release of `head` by a thief (its copies end before the owner writes the
         // slots again) and by whoever moved `real` (a `tail` read after this is not older than `real`).
-        Head::unpack(self.head.load(Acquire))
+        Head(self.head.load(Acquire))
     }
 
     #[inline]
@@ -133,12 +129,9 @@ impl Core {
         // Ordering: Release ends this thread's copies before the owner's next look, and carries
         // the `tail` that the claim rests on. What is replaced was read with Acquire before. What is found instead takes the place of a look: Acquire
         // as in `load_head`, as an owner that gives items back then writes the slots of earlier copies.
-        match self
-            .head
-            .compare_exchange(from.pack(), to.pack(), Release, Acquire)
-        {
+        match self.head.compare_exchange(from.0, to.0, Release, Acquire) {
             Ok(_) => Ok(()),
-            Err(now) => Err(Head::unpack(now)),
+            Err(now) => Err(Head(now)),
         }
     }
 
@@ -147,7 +140,7 @@ impl Core {
     fn len(&self) -> u32 {
         let head = self.load_head();
         // Ordering: Relaxed, only counted: the look at `head` keeps it from being older than `real`.
-        self.tail.load(Relaxed).wrapping_sub(head.real)
+        self.tail.load(Relaxed).wrapping_sub(head.real())
     }
 
     #[inline(always)]
@@ -167,10 +160,10 @@ impl Core {
     fn rest(&mut self) -> (u32, u32) {
         self.retire();
         // Ordering: Relaxed, the last handle is alone.
-        let head = Head::unpack(self.head.load(Relaxed));
+        let head = Head(self.head.load(Relaxed));
         // Ordering: as above.
         let tail = self.tail.load(Relaxed);
-        (head.real, tail.wrapping_sub(head.real))
+        (head.real(), tail.wrapping_sub(head.real()))
     }
 
     fn retire(&mut self) {

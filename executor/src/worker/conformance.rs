@@ -22,7 +22,9 @@ fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
 
 /// As a worker's loop, in the worker's seat.
 fn run_as_worker(core: &Core, task: Task) {
-    coop_budget::with_turns(&OnWorker, |turns| run::<false>(&core.shared, turns, task));
+    coop_budget::with_turns(&OnWorker, |turns| {
+        run::<false>(&core.shared, turns, core.begin_run(), task)
+    });
     core.leave_tick();
 }
 

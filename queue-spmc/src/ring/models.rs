@@ -501,11 +501,15 @@ fn a_copy_before_the_claim_is_a_data_race() {
             let core = stealer.ring.core();
             let head = core.load_head();
             let tail = core.tail.load(Acquire);
-            if head.real != tail {
+            if head.real() != tail {
                 // SAFETY: unsound on purpose; the items are numbers.
-                let item =
-                    unsafe { read(stealer.ring.slots(), index(stealer.ring.slots(), head.real)) };
-                let after = head.moved(head.real.wrapping_add(1));
+                let item = unsafe {
+                    read(
+                        stealer.ring.slots(),
+                        index(stealer.ring.slots(), head.real()),
+                    )
+                };
+                let after = head.moved(head.real().wrapping_add(1));
                 if core.exchange_head(head, after).is_ok() {
                     return Some(item);
                 }

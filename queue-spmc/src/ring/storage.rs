@@ -29,7 +29,7 @@ macro_rules! new_core {
     ($($constness:ident)?) => {
         pub(super) $($constness)? fn new(at: u32) -> Self {
             Self {
-                head: CachePadded::new(AtomicU64::new(Head::both(at).pack())),
+                head: CachePadded::new(AtomicU64::new(Head::both(at).0)),
                 tail: CachePadded::new(AtomicU32::new(at)),
                 wanted: CachePadded::new(AtomicU32::new(0)),
             }

@@ -294,15 +294,15 @@ fn a_ring_in_a_static_is_taken_once() {
 /// A thief claims so many items and is then stopped, in mid-copy.
 fn stop_a_thief(worker: &Worker<u32>, items: u32) {
     let head = worker.ring.core().load_head();
-    let real = head.real.wrapping_add(items);
-    let claimed = Head { real, ..head };
+    let real = head.real().wrapping_add(items);
+    let claimed = Head::new(head.steal(), real);
     worker.ring.core().exchange_head(head, claimed).unwrap();
 }
 
 /// And goes on to its end.
 fn end_of_the_copy(worker: &Worker<u32>) {
     let head = worker.ring.core().load_head();
-    let ended = Head::both(head.real);
+    let ended = Head::both(head.real());
     worker.ring.core().exchange_head(head, ended).unwrap();
 }
 

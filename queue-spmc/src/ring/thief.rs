@@ -103,7 +103,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         let (core, slots) = (self.ring.core(), self.ring.slots());
         let head = core.load_head();
         // Ordering: Acquire pairs with `publish`: the slots up to here are written.
-        let len = core.tail.load(Acquire).wrapping_sub(head.real);
+        let len = core.tail.load(Acquire).wrapping_sub(head.real());
         if len == 0 {
             core.set_wanted(1);
             return Claim::Nothing;
@@ -116,11 +116,8 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         if n == 0 {
             return Claim::Nothing;
         }
-        let from = head.real;
-        let claimed = Head {
-            steal: head.steal,
-            real: from.wrapping_add(n),
-        };
+        let from = head.real();
+        let claimed = Head::new(head.steal(), from.wrapping_add(n));
         if core.exchange_head(head, claimed).is_err() {
             return Claim::Busy;
         }
@@ -169,7 +166,7 @@ impl<T> Drop for Claimed<'_, T> {
     fn drop(&mut self) {
         // Rule 3.
         let mut head = self.core.load_head();
-        while let Err(now) = self.core.exchange_head(head, Head::both(head.real)) {
+        while let Err(now) = self.core.exchange_head(head, Head::both(head.real())) {
             head = now;
         }
     }

@@ -131,7 +131,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Items in the ring. Thieves may take some at any time.
     #[inline]
     pub fn len(&self) -> usize {
-        (self.claimed_len() + self.tail.wrapping_sub(self.core().load_head().real)) as usize
+        (self.claimed_len() + self.tail.wrapping_sub(self.core().load_head().real())) as usize
     }
 
     /// Whether the ring is empty. True stays true until the next push.
@@ -144,7 +144,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// operation.
     #[inline]
     pub fn is_surely_empty(&self) -> bool {
-        self.own == self.end && self.tail == self.head.real
+        self.own == self.end && self.tail == self.head.real()
     }
 
     /// Items that can be pushed before the ring is full: at least so many, as thieves only make room.
@@ -187,7 +187,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     fn push_at_limit(&mut self, item: T) -> Result<(), Full<T>> {
         self.publish_early();
         self.head = self.core().load_head();
-        let is_empty = self.head.real == self.tail && self.own == self.end;
+        let is_empty = self.head.real() == self.tail && self.own == self.end;
         let room = self.room(self.head);
         if room == 0 {
             return Err(Full(item));
@@ -250,10 +250,10 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                 overflow.push(item);
                 return;
             }
-            let others = self.tail.wrapping_sub(head.real);
+            let others = self.tail.wrapping_sub(head.real());
             let half = self.ring.slots().len() as u32 / 2;
             let taken = half.saturating_sub(self.claimed_len()).min(others);
-            let real = head.real.wrapping_add(taken);
+            let real = head.real().wrapping_add(taken);
             if taken == 0 || self.move_head(head, real).is_ok() {
                 let (own, from) = (self.claimed_len(), self.next());
                 self.own = self.end;
@@ -261,7 +261,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                 // SAFETY: claimed, and given up by the line above; it takes `&mut self` to write slots.
                 let own = unsafe { Taken::new(slots, from, own) };
                 // SAFETY: taken by the exchange; as above.
-                let others = unsafe { Taken::new(slots, head.real, taken) };
+                let others = unsafe { Taken::new(slots, head.real(), taken) };
                 overflow.push_batch(Batch(own.chain(others).chain(once(item))));
                 return;
             }
@@ -277,7 +277,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         if self.own == self.end {
-            if self.tail.wrapping_sub(self.head.real) <= self.few {
+            if self.tail.wrapping_sub(self.head.real()) <= self.few {
                 return self.pop_one();
             }
             return self.claim_and_pop();
@@ -307,10 +307,10 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     fn pop_one(&mut self) -> Option<T> {
         let mut head = self.expected_head();
         loop {
-            if head.real == self.tail {
+            if head.real() == self.tail {
                 return None;
             }
-            let real = head.real.wrapping_add(1);
+            let real = head.real().wrapping_add(1);
             match self.move_head(head, real) {
                 Ok(()) => {
                     if real == self.tail && self.claim > 1 {
@@ -318,7 +318,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                         self.limit = real;
                     }
                     // SAFETY: the exchange took it.
-                    return Some(unsafe { read(self.ring.slots(), head.real & self.mask) });
+                    return Some(unsafe { read(self.ring.slots(), head.real() & self.mask) });
                 }
                 Err(now) => head = now,
             }
@@ -396,7 +396,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     #[inline]
     fn room(&self, head: Head) -> u32 {
         let since = |position| self.tail.wrapping_sub(position);
-        let mut used = since(head.steal);
+        let mut used = since(head.steal());
         if self.own != self.end {
             used = used.max(since(self.next())) + u32::from(self.early);
         }
@@ -425,13 +425,13 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     fn claim_by(&mut self, how_many: impl Fn(&mut Self, u32) -> u32) -> bool {
         let mut head = self.expected_head();
         loop {
-            let len = self.tail.wrapping_sub(head.real);
+            let len = self.tail.wrapping_sub(head.real());
             if len == 0 {
                 return false;
             }
-            let own = head.real & self.mask;
+            let own = head.real() & self.mask;
             let n = how_many(self, len).min(self.mask + 1 - own);
-            let claimed = head.real.wrapping_add(n);
+            let claimed = head.real().wrapping_add(n);
             match self.move_head(head, claimed) {
                 Ok(()) => {
                     (self.own, self.end, self.claimed) = (own, own + n, claimed);
@@ -470,7 +470,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
             return;
         }
         let mut head = self.core().load_head();
-        while head.real == self.claimed {
+        while head.real() == self.claimed {
             match self.move_head(head, self.next()) {
                 Ok(()) => {
                     self.own = self.end;
@@ -480,12 +480,12 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                 Err(now) => head = now,
             }
         }
-        if head.real != self.tail {
+        if head.real() != self.tail {
             self.forget();
             return;
         }
         let after = self.tail.wrapping_add(self.claimed_len());
-        if after.wrapping_sub(head.steal) > self.slots() {
+        if after.wrapping_sub(head.steal()) > self.slots() {
             // A thief holds the slots still: at the next operation.
             return;
         }
@@ -542,7 +542,7 @@ impl<T, S: Storage<T>> Drop for Worker<T, S> {
         // SAFETY: claimed, and the owner goes.
         let own = unsafe { Taken::new(slots, self.next(), self.claimed_len()) };
         // SAFETY: taken by the exchange, and the owner goes.
-        let others = unsafe { Taken::new(slots, head.real, self.tail.wrapping_sub(head.real)) };
+        let others = unsafe { Taken::new(slots, head.real(), self.tail.wrapping_sub(head.real())) };
         drop((own, others));
     }
 }
