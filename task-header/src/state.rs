@@ -22,7 +22,8 @@
 //!    was set, the running thread sees `NOTIFIED` at the latest in the read-modify-write that ends its run, and
 //!    submits. So no wake is lost and none submits twice.
 //! 3. A wake is a read-modify-write even if `NOTIFIED` is set already: its release half makes the
-//!    waker's writes visible to the start of the run, which acquires.
+//!    waker's writes visible to the start of the run, which acquires. It acquires itself what the last run did: who submits
+//!    writes the queue link, which the last holder of a `Notified` wrote before.
 //! 4. `NOTIFIED` set after `COMPLETE` means nothing; it is no reference (rule 1).
 //! 5. A task that is left with no reference before `COMPLETE` can never be woken again. Whoever
 //!    took the last one owns it alone and submits it once more, cancelled, so that the future is
@@ -282,8 +283,8 @@ impl State {
     /// A wake that keeps the waker. One read-modify-write.
     #[inline]
     pub(crate) fn wake_by_ref(&self) -> Duty {
-        // Ordering: Release pairs with `start` (rule 3). Nothing is read on the strength of it.
-        Self::submit_if_idle(self.0.fetch_or(NOTIFIED, Release))
+        // Ordering: Release pairs with `start` (rule 3); Acquire with `pend`: who submits has the queue link, which the holder of the last `Notified` wrote.
+        Self::submit_if_idle(self.0.fetch_or(NOTIFIED, AcqRel))
     }
 
     /// A wake that gives its reference to the `Notified`, or drops it. One read-modify-write.
@@ -293,7 +294,7 @@ impl State {
         loop {
             let end = (s | NOTIFIED) - REF_ONE;
             // Ordering: Release pairs with `start` (rule 3) and with the last reference's release;
-            // Acquire with the releases of the others, if this one is the last.
+            // Acquire with the releases of the others, if this one is the last, and with `pend`, if it submits.
             match self.0.compare_exchange_weak(s, end, AcqRel, Relaxed) {
                 Ok(_) if !referenced(end) => return Duty::Dealloc,
                 Ok(_) => return Self::submit_if_idle(s),
@@ -304,8 +305,8 @@ impl State {
 
     /// Asks for the future to be dropped at the next start. One read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
-        // Ordering: Release pairs with `start`, as a wake's.
-        Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, Release))
+        // Ordering: as a wake's.
+        Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))
     }
 
     /// Rule 2.

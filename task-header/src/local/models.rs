@@ -89,3 +89,43 @@ fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
         aborting.join().unwrap();
     });
 }
+
+/// Who wakes a second time gets the queue link from the run between, however that got its `Notified`.
+///
+/// Bites: `wake_by_ref` with Release.
+#[test]
+fn a_second_wake_from_elsewhere_has_the_queue_link_after_the_run_between() {
+    model(|| {
+        let list = list();
+        let (_held, waker, _join) = waits(&list);
+        let waking = thread::spawn(move || {
+            waker.wake_by_ref();
+            waker.wake_by_ref();
+        });
+        if let Some(task) = list.receive() {
+            let _ = list.run(task);
+        }
+        waking.join().unwrap();
+        drop(list);
+    });
+}
+
+/// And so does who aborts.
+///
+/// Bites: `abort` with Release.
+#[test]
+fn an_abort_from_elsewhere_has_the_queue_link_after_the_run_before() {
+    model(|| {
+        let list = list();
+        let (_held, waker, join) = waits(&list);
+        let waking = thread::spawn(move || {
+            waker.wake_by_ref();
+            join.abort();
+        });
+        if let Some(task) = list.receive() {
+            let _ = list.run(task);
+        }
+        waking.join().unwrap();
+        drop(list);
+    });
+}
