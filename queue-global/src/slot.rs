@@ -104,9 +104,12 @@ impl<T: Linked> Slot<T> {
             return None;
         }
         // Ordering: Acquire pairs with `put`: the task is run on the strength of it.
-        self.node
+        let node = self
+            .node
             .compare_exchange(node.as_ptr(), ptr::null_mut(), Acquire, Relaxed)
             .ok()?;
+        // What was there, by the pointer of who put it in: the look's may be of a node that is gone and was at the same address.
+        let node = NonNull::new(node)?;
         // SAFETY: rule 2.
         Some(unsafe { T::from_ptr(node) })
     }

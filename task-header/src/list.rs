@@ -10,6 +10,8 @@
 //!    is found by the owner's next look, which comes after; a push that follows sees the tag, takes it away and wakes. The owner sets it
 //!    again as it empties the stack, so that it is there whenever the stack is empty. The waker is cloned before the push: after it the owner may be gone.
 //!    A push whose clone panicked can't wake and leaves the tag to the next one.
+//! 6. A link may name a task that was freed after the pusher's look, and another was put in its place and pushed: the exchange then expects the right address
+//!    by an old pointer. So nobody's pointer goes with a link: a push exposes its task's provenance, and the owner makes pointers from addresses.
 use crate::{
     cell::{self, Links as Neighbours, TaskPtr, header},
     panics,
@@ -81,6 +83,7 @@ impl Releases {
             // SAFETY: the task is never queued again, or this holds its `Notified`: its link is this thread's.
             header.queue_next.with_mut(|link| unsafe { *link = next });
             let tag = usize::from(wanted && !wake);
+            task.as_ptr().expose_provenance();
             let new = task.as_ptr().map_addr(|a| a | tag);
             // Ordering: Release publishes the link, and what this thread did to the task, to `take`.
             match stack.compare_exchange_weak(head, new, Release, Relaxed) {
@@ -262,7 +265,10 @@ pub(crate) unsafe fn next_taken(task: TaskPtr) -> Option<TaskPtr> {
     // SAFETY: LISTED keeps the task alive.
     let header = unsafe { header(task) };
     // SAFETY: the links of what was taken are the caller's.
-    header.queue_next.with_mut(|link| unsafe { (*link).take() })
+    let next = header
+        .queue_next
+        .with_mut(|link| unsafe { (*link).take() })?;
+    NonNull::new(ptr::with_exposed_provenance_mut(next.addr().get()))
 }
 
 /// # Safety
