@@ -6,6 +6,7 @@
 //!    waits and is in no list yet is queued once more, so that a worker lists it; one that is done and is in a list goes over that list's release stack.
 //!    The budget is the thread's, and so stays with the poll.
 //! 4. After that the thread is one of the pool's.
+//! 5. A core on offer runs nothing. Which task is in its poll, and whether that gives way, is kept by the thread that blocks: the core that it takes back may have been another's meanwhile, whose task blocks, too.
 use crate::{
     blocking,
     context::{self, Off},
@@ -13,6 +14,7 @@ use crate::{
     shared::Shared,
 };
 use sync_shim::sync::Arc;
+use task_header::Id;
 
 /// Runs a closure that blocks, in the middle of a task, and lets another thread be the worker meanwhile.
 ///
@@ -47,12 +49,12 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     match context::take_off() {
         Some(Off::Whole(core)) => {
             let (shared, index) = (core.shared.clone(), core.index);
-            let gave_way = core.gives_way();
+            let running = core.running.take();
             blocking::offer(&shared, core);
             let _given = Given {
                 shared,
                 index,
-                gave_way,
+                running,
             };
             scope::within(In::BlockInPlace, f)
         }
@@ -65,17 +67,18 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
 struct Given {
     shared: Arc<Shared>,
     index: usize,
-    /// Whether the task had asked to go behind the others before.
-    gave_way: bool,
+    /// The task that blocks, unless it had asked to go behind the others. The core that comes back may be one that another task has offered since.
+    running: Option<Id>,
 }
 
 impl Drop for Given {
     fn drop(&mut self) {
         // Else rule 3.
         if let Some(core) = self.shared.remotes[self.index].lent.take() {
+            core.running.set(self.running);
             context::give_back(core);
         } else {
-            context::lose(self.gave_way);
+            context::lose(self.running.is_none());
         }
     }
 }

@@ -67,7 +67,7 @@ pub(crate) struct Core {
     /// What the watcher has seen in the others' slots.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// The task that is polled, unless it has asked to go behind the others.
-    running: Cell<Option<Id>>,
+    pub(crate) running: Cell<Option<Id>>,
     /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
     forced: Cell<bool>,
     /// Whether a task is polled that may give the core away.
@@ -189,7 +189,9 @@ impl Core {
         if !self.own().slot.is_empty() {
             self.push_behind_slot(task);
         } else if self.ring(|ring| ring.is_surely_empty()) {
-            self.at_hand.set(Some(task)); // There was nothing: the task that is polled was next.
+            // There was nothing: the task that is polled was next.
+            let before = self.at_hand.replace(Some(task));
+            debug_assert!(before.is_none(), "rule 1");
         } else {
             self.push_back(task); // Rule 3.
         }
@@ -281,11 +283,6 @@ impl Core {
         own
     }
 
-    /// Whether the task in its poll has asked to go behind the others.
-    pub(crate) fn gives_way(&self) -> bool {
-        self.running.get().is_none()
-    }
-
     /// The poll is over. Whether its task has asked to go behind the others.
     #[inline]
     pub(crate) fn end_poll(&self) -> bool {
@@ -350,7 +347,6 @@ impl Core {
     }
 
     fn at_interval(&self) -> Option<Task> {
-        self.open_hand();
         self.interval.set(self.shared.settings.global_interval);
         self.clock_out();
         self.clock_in();

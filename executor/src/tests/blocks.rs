@@ -190,6 +190,76 @@ fn a_task_that_yields_in_the_poll_in_which_it_loses_its_worker_goes_on() {
 }
 
 #[test]
+fn a_task_that_gave_way_and_takes_back_a_core_that_another_has_offered_is_polled_again() {
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    // The third thread, which would take the second task's core, is late.
+    let (started, over) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let late = over.clone();
+    let runtime = Builder::new()
+        .workers(1)
+        .on_thread_start(move || {
+            let begun = std::time::Instant::now();
+            let third = started.fetch_add(1, SeqCst) >= 2;
+            while third && late.load(SeqCst) == 0 && begun.elapsed() < LIMIT {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+        .build()
+        .unwrap();
+    let (blocks, other_blocks) = mpsc::channel();
+    let (done, is_done) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    runtime.spawn_detached(async move {
+        spawn_detached(async move {
+            block_in_place(|| {
+                blocks.send(()).unwrap();
+                let _ = released.recv_timeout(LIMIT);
+            });
+        });
+        let (mut yielding, mut polls) = (Box::pin(yield_now()), 0);
+        poll_fn(move |cx| {
+            polls += 1;
+            let polled = yielding.as_mut().poll(cx);
+            if polls == 1 {
+                block_in_place(|| other_blocks.recv().unwrap());
+            }
+            polled
+        })
+        .await;
+        release.send(()).unwrap();
+        done.send(()).unwrap();
+    });
+    let polled_again = is_done.recv_timeout(LIMIT);
+    over.store(1, SeqCst);
+    polled_again.expect("it is polled again");
+}
+
+#[test]
+fn a_task_that_blocked_and_kept_its_core_waits_for_its_wake() {
+    let runtime = workers(1);
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let (wake, mut woken) = oneshot::channel::<()>();
+    let task = runtime.spawn(poll_fn(move |cx| {
+        if counted.fetch_add(1, SeqCst) == 0 {
+            block_in_place(|| ());
+        }
+        std::pin::Pin::new(&mut woken).poll(cx)
+    }));
+    while polls.load(SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    // Behind it, and behind whatever it would be requeued for.
+    for _ in 0..3 {
+        block_on(runtime.spawn(yield_now())).unwrap();
+    }
+    wake.send(()).unwrap();
+    block_on(task).unwrap().unwrap();
+    assert_eq!(polls.load(SeqCst), 2);
+}
+
+#[test]
 fn the_budget_stays_with_the_poll() {
     let runtime = Builder::new()
         .workers(1)
