@@ -182,9 +182,10 @@ fn kept_and_new(folder: &Path, again: impl Fn(&str) -> bool) -> Result<(Models, 
 fn take(folder: &Path, file: &Path) -> Result<()> {
     let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     if let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&text) {
-        let taken: BTreeSet<_> = rows.iter().map(Row::name).collect();
+        // What else was known of their functions may be gone.
+        let taken: BTreeSet<_> = rows.iter().map(|row| row.function().to_owned()).collect();
         let mut all: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
-        all.retain(|row| !taken.contains(&row.name()));
+        all.retain(|row| !taken.contains(row.function()));
         all.extend(rows);
         return write_json(folder, "mutants", &all);
     }
