@@ -11,7 +11,7 @@ use std::{
     ops::Range,
     panic::resume_unwind,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{
             AtomicBool, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -335,8 +335,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
 fn of_a_mixed_load_every_future_is_dropped_once_and_run_unless_it_was_ended() {
     let items = number("SELVEDGE_ITEMS", 300_000);
     let mut dice = Dice(number("SELVEDGE_SEED", 1));
-    let books: &'static Books = Box::leak(Box::default());
-    let over: &'static AtomicBool = Box::leak(Box::default());
+    static KEPT: OnceLock<(Books, AtomicBool)> = OnceLock::new();
+    let (books, over) = KEPT.get_or_init(Default::default);
     let watch = thread::spawn(move || watch(books, over));
     let mut from = 0;
     while from < items {
