@@ -102,8 +102,8 @@ impl Registry {
     /// Runs `push`, which pushes a task of the scheduler and notifies: announced. The caller holds
     /// that task. No read-modify-write, but for the first time that a thread turns to a scheduler.
     ///
-    /// A thread keeps the record of the scheduler that it turned to last. One that turns from one to another each time pays each time: an allocation, a lock that the
-    /// scheduler's other threads take so as well, and a look at the records of all those.
+    /// A thread keeps the record of the scheduler that it turned to last. One that turns from one to another each time pays each time: an allocation, the lock of the
+    /// scheduler's records, and a look at each of those.
     ///
     /// # Safety
     /// `registry` is good when this is called. By pointer, as what `push` holds is to be: when it is done the scheduler may be
