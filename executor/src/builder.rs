@@ -69,9 +69,12 @@ impl Builder {
     /// as the machine has processors for this process.
     ///
     /// # Panics
-    /// When `workers` is 0.
+    /// When `workers` is 0, or above 65,535.
     pub fn workers(mut self, workers: usize) -> Self {
-        assert!(workers > 0, "a runtime needs a worker");
+        assert!(
+            (1..=MOST_WORKERS).contains(&workers),
+            "a runtime has from 1 to {MOST_WORKERS} workers, not {workers}"
+        );
         self.workers = Some(workers);
         self
     }
@@ -342,7 +345,14 @@ impl Builder {
     /// let hook = move || drop(sender.send(std::thread::current().id()));
     /// let runtime = selvedge::Builder::new().workers(1).on_thread_unpark(hook).build()?;
     /// let task = runtime.spawn(async { std::thread::current().id() });
-    /// assert_eq!(runtime.block_on(task).unwrap(), woken.recv().unwrap());
+    /// let worker = runtime.block_on(task).unwrap(); // It may have found that one before it slept.
+    /// let slept = loop {
+    ///     runtime.spawn_detached(async {});
+    ///     if let Ok(thread) = woken.recv_timeout(std::time::Duration::from_millis(10)) {
+    ///         break thread;
+    ///     }
+    /// };
+    /// assert_eq!(slept, worker);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn on_thread_unpark(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
@@ -473,7 +483,7 @@ impl Builder {
     /// Starts the runtime.
     ///
     /// # Errors
-    /// When `SELVEDGE_WORKERS` is no positive number, or a thread can't be started; none is left
+    /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or a thread can't be started; none is left
     /// behind then.
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
@@ -564,6 +574,9 @@ impl Builder {
     }
 }
 
+/// More than any machine has processors.
+const MOST_WORKERS: usize = u16::MAX as usize;
+
 fn default_workers() -> io::Result<usize> {
     match std::env::var("SELVEDGE_WORKERS") {
         Err(std::env::VarError::NotPresent) => {
@@ -572,11 +585,11 @@ fn default_workers() -> io::Result<usize> {
         said => said
             .ok()
             .and_then(|said| said.trim().parse().ok())
-            .filter(|&n| n > 0)
+            .filter(|n| (1..=MOST_WORKERS).contains(n))
             .ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    "SELVEDGE_WORKERS is to be a whole number from 1 on",
+                    format!("SELVEDGE_WORKERS is to be a whole number from 1 to {MOST_WORKERS}"),
                 )
             }),
     }

@@ -190,7 +190,11 @@ impl Shared {
         self.notify();
         if self.is_closing() {
             while let Some(task) = self.injector.pop() {
+                let id = task.id();
                 drop(task);
+                // Ordering: Relaxed, a count.
+                self.ended_outside.fetch_add(1, Relaxed);
+                self.hooks.tell(&self.hooks.on_end, id);
             }
         }
     }

@@ -415,6 +415,43 @@ fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
 }
 
 #[test]
+fn a_task_that_outstays_its_worker_is_counted_and_heard_of() {
+    let ends = Arc::new(AtomicUsize::new(0));
+    let count = ends.clone();
+    let runtime = Builder::new()
+        .workers(1)
+        .on_task_end(move |_| {
+            count.fetch_add(1, SeqCst);
+        })
+        .build()
+        .unwrap();
+    let handle = runtime.handle().clone();
+    let (begun, begins) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    runtime.spawn_detached(async move {
+        crate::block_in_place(|| {
+            begun.send(()).unwrap();
+            gate.recv().unwrap();
+        });
+        yield_now().await;
+    });
+    begins.recv().unwrap();
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        open.send(()).unwrap();
+    });
+    drop(runtime);
+    later.join().unwrap();
+    assert_eq!((handle.metrics().live, ends.load(SeqCst)), (0, 1));
+}
+
+#[test]
+#[should_panic(expected = "from 1 to 65535 workers")]
+fn more_workers_than_any_machine_has_processors_panic_where_they_are_asked_for() {
+    let _ = Builder::new().workers(65_536);
+}
+
+#[test]
 fn a_dropped_runtime_has_dropped_its_threads_locals() {
     struct Slow(Arc<AtomicUsize>);
     impl Drop for Slow {
