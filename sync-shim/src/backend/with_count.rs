@@ -149,6 +149,23 @@ pub mod atomic {
                     self.inner.compare_exchange_weak(from, to, success, failure)
                 }
 
+                /// std's, each exchange counted.
+                ///
+                /// # Errors
+                /// Gives the value that was there when `f` gave none.
+                pub fn fetch_update(
+                    &self,
+                    set: Ordering,
+                    fetch: Ordering,
+                    mut f: impl FnMut($value) -> Option<$value>,
+                ) -> Result<$value, $value> {
+                    self.inner.fetch_update(set, fetch, |now| {
+                        let to = f(now)?;
+                        self.rmw();
+                        Some(to)
+                    })
+                }
+
                 /// std's.
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.inner.get_mut()
