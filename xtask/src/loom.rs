@@ -151,11 +151,19 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .unwrap_or(if options.full { 1_800 } else { 60 });
     let begun = Instant::now();
     let limit = Duration::from_secs(limit);
-    let outcomes = run_all(models, options.jobs, limit, |_| Ok(()))?;
-    if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&outcomes)?;
-        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
-    }
+    let so_far = Mutex::new(Vec::new());
+    let write = |outcomes: &[Outcome]| match &options.json {
+        None => Ok(()),
+        Some(file) => std::fs::write(file, serde_json::to_string_pretty(outcomes)?)
+            .with_context(|| format!("writing {}", file.display())),
+    };
+    // As they come, for a run that is cut off.
+    let outcomes = run_all(models, options.jobs, limit, |outcome| {
+        let mut so_far = so_far.lock().expect("no job panics");
+        so_far.push(outcome.clone());
+        write(&so_far)
+    })?;
+    write(&outcomes)?;
     let sum = |bounded: bool| -> u64 {
         outcomes
             .iter()
