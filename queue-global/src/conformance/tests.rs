@@ -16,12 +16,15 @@ const LINK_IS_SHARED: u8 = 5;
 const DROP_LEAKS: u8 = 6;
 const DROP_DROPS_TWICE: u8 = 7;
 const CONTENT_STAYS_WITH_THE_THREAD: u8 = 8;
+const WEARS_OUT: u8 = 9;
 
 /// A node with a fault.
 #[repr(align(16))]
 struct Node<const FAULT: u8> {
     next: Cell<Option<NonNull<Self>>>,
     token: Option<Token>,
+    /// How often it was taken apart.
+    apart: u8,
 }
 
 struct Handle<const FAULT: u8>(Box<Node<FAULT>>);
@@ -62,6 +65,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         let mut node = Box::new(Node {
             next: Cell::new(handle.0.next.get()),
             token: None,
+            apart: 0,
         });
         if FAULT != NODE_MOVES {
             mem::swap(&mut node, &mut handle.0);
@@ -69,7 +73,9 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         let at = NonNull::from(Box::leak(node));
         // SAFETY: just leaked.
         let node = unsafe { &mut *at.as_ptr() };
+        node.apart += 1;
         match FAULT {
+            WEARS_OUT if node.apart == 3 => bury(token),
             CONTENT_IS_ANOTHERS => ASIDE.with_borrow_mut(|aside| {
                 let height = aside.len();
                 aside.extend(token.map(|token| (height, token)));
@@ -128,6 +134,7 @@ impl<const FAULT: u8> Subject for Nodes<FAULT> {
         Handle(Box::new(Node {
             next: Cell::new(first),
             token: Some(token),
+            apart: 0,
         }))
     }
 
@@ -169,6 +176,11 @@ fn each_fault_is_found_and_named() {
             "Some(0x1) was written, None is read",
         ),
         (said::<LINK_IS_SHARED>(), links, "two nodes have one link"),
+        (
+            said::<WEARS_OUT>(),
+            "lists_and_queues_keep_every_node: ",
+            "a token of another check",
+        ),
         (said::<DROP_LEAKS>(), "what_is_left_is_dropped: ", "leaked"),
         (
             said::<DROP_DROPS_TWICE>(),

@@ -17,6 +17,7 @@ const ITEM_COMES_TWICE: u8 = 3;
 const DROP_LEAKS: u8 = 4;
 const DROP_DROPS_TWICE: u8 = 5;
 const RIGHT: u8 = 6;
+const ROOM_FOR_TWO_WHEN_EMPTY: u8 = 7;
 
 /// A locked queue with a fault.
 struct Faulty<const FAULT: u8>(Mutex<VecDeque<Token>>);
@@ -46,8 +47,11 @@ impl<const FAULT: u8> Overflow<Token> for Faulty<FAULT> {
 
     fn push_batch(&self, batch: impl ExactSizeIterator<Item = Token>) {
         self.with(|queue| {
-            let keep =
-                batch.len() - usize::from(FAULT == LAST_OF_A_BATCH_IS_LOST && batch.len() > 0);
+            let keep = match FAULT {
+                LAST_OF_A_BATCH_IS_LOST => batch.len().saturating_sub(1),
+                ROOM_FOR_TWO_WHEN_EMPTY if queue.is_empty() => batch.len().min(2),
+                _ => batch.len(),
+            };
             let mut batch: VecDeque<_> = batch.take(keep).collect();
             if FAULT == BATCH_IS_TURNED_ROUND {
                 batch.make_contiguous().reverse();
@@ -127,6 +131,10 @@ fn each_fault_is_found_and_named() {
         (
             said::<ITEM_COMES_TWICE>(),
             "each_item_comes_out_once: doubled: token 1 came out twice",
+        ),
+        (
+            said::<ROOM_FOR_TWO_WHEN_EMPTY>(),
+            "a_full_ring_spills_whole: lost: token 4 of 9 was dropped",
         ),
         (
             said::<DROP_LEAKS>(),

@@ -1,9 +1,90 @@
-//! The kit under the model.
-use super::park;
-use crate::park::ThreadPark;
+//! The kit under the model, on a parker that passes and on two that only a model betrays.
+use super::{park, unparks_from_other_threads_end_a_park};
+use crate::park::{Park, ThreadPark, Unpark};
+use core::time::Duration;
+use sync_shim::{
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    model_must_fail,
+    sync::Arc,
+    thread,
+};
 
 /// Bites: an unpark with Relaxed; a `PARKED` that is stored over a token.
 #[test]
 fn a_threads_own_parker_passes() {
     park(ThreadPark::new);
+}
+
+/// A token that is looked for again and again. `WHOLE`: it is taken by an exchange, else by a look and a store. `SHOWS`: it publishes what came before it.
+struct Spins<const WHOLE: bool, const SHOWS: bool>(Arc<AtomicBool>);
+
+#[derive(Clone)]
+struct Token<const SHOWS: bool>(Arc<AtomicBool>);
+
+impl<const WHOLE: bool, const SHOWS: bool> Spins<WHOLE, SHOWS> {
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    fn take(&self) -> bool {
+        if WHOLE {
+            return self.0.swap(false, Acquire);
+        }
+        let token = self.0.load(Acquire);
+        if token {
+            self.0.store(false, Relaxed);
+        }
+        token
+    }
+}
+
+impl<const WHOLE: bool, const SHOWS: bool> Park for Spins<WHOLE, SHOWS> {
+    type Unpark = Token<SHOWS>;
+
+    fn park(&mut self) {
+        while !self.take() {
+            thread::yield_now();
+        }
+    }
+
+    fn park_timeout(&mut self, _: Duration) {
+        self.park();
+    }
+
+    fn unparker(&self) -> Token<SHOWS> {
+        Token(self.0.clone())
+    }
+}
+
+impl<const SHOWS: bool> Unpark for Token<SHOWS> {
+    fn unpark(&self) {
+        let order = if SHOWS { Release } else { Relaxed };
+        self.0.swap(true, order);
+    }
+}
+
+#[test]
+fn a_token_that_shows_what_came_before_it_passes() {
+    sync_shim::Model::new().bound(3).check(|| {
+        unparks_from_other_threads_end_a_park(Spins::<true, true>::new);
+    });
+}
+
+/// The parker misses a word for ever.
+#[test]
+fn a_token_that_shows_nothing_fails() {
+    model_must_fail("", || {
+        unparks_from_other_threads_end_a_park(Spins::<true, false>::new);
+    });
+}
+
+/// A token that comes between the look and the store is wiped out.
+#[test]
+fn a_token_that_is_taken_in_two_turns_fails() {
+    model_must_fail("", || {
+        unparks_from_other_threads_end_a_park(Spins::<false, true>::new);
+    });
 }

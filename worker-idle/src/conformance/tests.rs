@@ -2,23 +2,28 @@
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::park_within;
 use crate::park::{Park, ThreadPark, Unpark};
-use alloc::{string::String, sync::Arc};
+use alloc::{
+    string::String,
+    sync::{Arc, Weak},
+};
 use core::time::Duration;
 use std::{
     panic::catch_unwind,
     sync::{Condvar, Mutex},
+    thread::{self, ThreadId},
 };
 
 const RIGHT: u8 = 0;
 const FORGETS_A_TOKEN_THAT_COMES_FIRST: u8 = 1;
 const KNOWS_NO_TIME: u8 = 2;
 const PANICS_WITHOUT_A_PARKER: u8 = 3;
+const HEARS_ITS_OWN_THREAD_ONLY: u8 = 4;
 
 /// A parker with a fault.
 struct Faulty<const FAULT: u8>(Arc<(Mutex<bool>, Condvar)>);
 
 #[derive(Clone)]
-struct Waker<const FAULT: u8>(std::sync::Weak<(Mutex<bool>, Condvar)>);
+struct Waker<const FAULT: u8>(Weak<(Mutex<bool>, Condvar)>, ThreadId);
 
 impl<const FAULT: u8> Faulty<FAULT> {
     fn new() -> Self {
@@ -58,7 +63,7 @@ impl<const FAULT: u8> Park for Faulty<FAULT> {
     }
 
     fn unparker(&self) -> Waker<FAULT> {
-        Waker(Arc::downgrade(&self.0))
+        Waker(Arc::downgrade(&self.0), thread::current().id())
     }
 }
 
@@ -68,6 +73,9 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
             assert!(FAULT != PANICS_WITHOUT_A_PARKER, "no parker");
             return;
         };
+        if FAULT == HEARS_ITS_OWN_THREAD_ONLY && thread::current().id() != self.1 {
+            return;
+        }
         *inner.0.lock().unwrap() = true;
         inner.1.notify_one();
     }
@@ -94,6 +102,7 @@ fn each_fault_is_found_and_named() {
         said::<FORGETS_A_TOKEN_THAT_COMES_FIRST>(),
         said::<KNOWS_NO_TIME>(),
         said::<PANICS_WITHOUT_A_PARKER>(),
+        said::<HEARS_ITS_OWN_THREAD_ONLY>(),
     ];
     assert!(
         said[0].starts_with("an_unpark_before_a_park_ends_it: hung"),
@@ -104,4 +113,8 @@ fn each_fault_is_found_and_named() {
         "{said:?}"
     );
     assert!(said[2].starts_with("no parker"), "{said:?}");
+    assert!(
+        said[3].starts_with("unparks_from_other_threads_end_a_park: hung"),
+        "{said:?}"
+    );
 }

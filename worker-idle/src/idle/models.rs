@@ -232,3 +232,5 @@ fn two_sleepers_against_two_pushes() {
         assert_eq!(pool.bits(), pool.idle.counts().1);
     });
 }
+
+mod workers;

@@ -1,0 +1,141 @@
+//! Whole workers, from their search to their sleep or to an item that keeps them, beside a thread that pushes. The last of them sleeps from the start.
+//!
+//! An item keeps its worker for good, as a long task does. When the threads are done, those who were woken in their sleep go on, one after the other. Only when
+//! all are kept may an item be left then.
+use super::Pool;
+use crate::Linger;
+use alloc::vec::Vec;
+use sync_shim::{Model, atomic::Ordering::Relaxed, model, thread};
+
+/// How a worker comes to its sleep.
+#[derive(Clone, Copy)]
+enum Sleeps {
+    AtOnce,
+    AfterAWait,
+}
+
+impl Pool {
+    /// True when an item keeps the worker, false when it sleeps.
+    fn work(&self, me: usize, sleeps: Sleeps) -> bool {
+        self.work_on(me, sleeps, false)
+    }
+
+    fn work_on(&self, me: usize, sleeps: Sleeps, mut searching: bool) -> bool {
+        let mut linger = Linger::eager();
+        loop {
+            searching = searching || self.idle.try_search();
+            if self.take() {
+                if searching && self.idle.stop_searching() && self.items.load(Relaxed) > 0 {
+                    self.idle.notify();
+                }
+                return true;
+            }
+            if let Sleeps::AfterAWait = sleeps
+                && self.linger(&mut linger, &mut searching)
+            {
+                continue;
+            }
+            self.idle.sleep(me, searching);
+            if self.items.load(Relaxed) == 0 {
+                return false;
+            }
+            self.idle.wake_self(me);
+            searching = true;
+        }
+    }
+
+    /// Waits a moment, as the only searcher. Whether there is something after all.
+    fn linger(&self, linger: &mut Linger, searching: &mut bool) -> bool {
+        if !linger.is_due() || !*searching && !self.idle.try_search() {
+            return false;
+        }
+        *searching = true;
+        self.idle.counts().0 == 1 && linger.wait(|| self.items.load(Relaxed) > 0)
+    }
+
+    /// When all threads are done: who was woken works.
+    fn go_on(&self, kept: &mut [bool]) {
+        for (me, kept) in kept.iter_mut().enumerate() {
+            if !*kept && self.idle.was_notified(me) {
+                *kept = self.work_on(me, Sleeps::AtOnce, true);
+            }
+        }
+    }
+
+    fn check(&self, kept: &[bool]) {
+        let left = self.items.load(Relaxed);
+        let busy = kept.iter().filter(|kept| **kept).count();
+        assert!(
+            left == 0 || busy == kept.len(),
+            "{left} items left, {kept:?}"
+        );
+        assert_eq!(self.idle.counts(), (0, kept.len() - busy));
+        assert_eq!(self.bits(), kept.len() - busy);
+    }
+}
+
+/// So many workers and a sleeper, against so many pushes.
+fn workers<const AWAKE: usize>(pushes: usize, sleeps: Sleeps) {
+    let pool = Pool::new(AWAKE + 1);
+    pool.idle.sleep(AWAKE, false);
+    let others: [_; AWAKE] = core::array::from_fn(|me| {
+        let pool = pool.clone();
+        thread::spawn(move || pool.work(me, sleeps))
+    });
+    for _ in 0..pushes {
+        pool.push();
+    }
+    let mut kept = Vec::from(others.map(|other| other.join().unwrap()));
+    kept.push(false);
+    // One that is woken may wake one before it.
+    for _ in 0..=AWAKE {
+        pool.go_on(&mut kept);
+    }
+    pool.check(&kept);
+}
+
+/// Bites: no fence in `notify`; none in `sleep`; a sleep without the last look.
+#[test]
+fn two_workers_look_after_an_item() {
+    model(|| workers::<1>(1, Sleeps::AtOnce));
+}
+
+/// Bites: a search that is left without the look; no fence in `stop_searching`.
+#[test]
+fn two_workers_look_after_two_items() {
+    Model::new()
+        .bound(4)
+        .check(|| workers::<1>(2, Sleeps::AtOnce));
+}
+
+/// With more preemptions.
+///
+/// Bites: as above.
+#[test]
+fn full_two_workers_look_after_two_items() {
+    Model::new()
+        .bound(5)
+        .check(|| workers::<1>(2, Sleeps::AtOnce));
+}
+
+/// Bites: no fence in `notify`; none in `sleep`; a sleep without the last look.
+#[test]
+fn a_worker_that_waits_before_it_sleeps_looks_after_an_item() {
+    model(|| workers::<1>(1, Sleeps::AfterAWait));
+}
+
+/// Bites: a search that is left without the look; no fence in `stop_searching`.
+#[test]
+fn a_worker_that_waits_before_it_sleeps_looks_after_two_items() {
+    Model::new()
+        .bound(3)
+        .check(|| workers::<1>(2, Sleeps::AfterAWait));
+}
+
+/// Bites: no fence in `sleep`.
+#[test]
+fn three_workers_look_after_an_item() {
+    Model::new()
+        .bound(2)
+        .check(|| workers::<2>(1, Sleeps::AtOnce));
+}
