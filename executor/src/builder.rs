@@ -429,6 +429,8 @@ impl Builder {
     /// and of the waker that waits for it. It is called in this runtime, whichever that thread is in. A panic of a run goes to the handle as well. Tasks of a
     /// [`LocalSet`](crate::LocalSet) are of no runtime, and tell their handles alone.
     ///
+    /// With it, or with a policy for panics, each task counts on the runtime's memory: two read-modify-writes more on a line that all share, and a waker that outlives the runtime keeps that.
+    ///
     /// ```
     /// let (sender, said) = std::sync::mpsc::channel();
     /// let hook = move |payload: &(dyn std::any::Any + Send)| {

@@ -5,7 +5,13 @@ use crate::{
     scope::{self, In},
     shared::Shared,
 };
-use std::{borrow::Cow, fmt, future::Future, marker::PhantomData, panic::Location};
+use std::{
+    borrow::Cow,
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    panic::{Location, RefUnwindSafe, UnwindSafe},
+};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
@@ -32,6 +38,12 @@ use task_header::JoinHandle;
 pub struct Handle {
     shared: Arc<Shared>,
 }
+
+// What threads share is kept by atomics and by locks that no panic poisons, and user code runs outside of them.
+impl UnwindSafe for Handle {}
+impl RefUnwindSafe for Handle {}
+impl UnwindSafe for crate::Runtime {}
+impl RefUnwindSafe for crate::Runtime {}
 
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {

@@ -27,8 +27,8 @@ use sync_shim::{sync::Arc, thread};
 /// Dropping it refuses further spawns, drops the future of every task that is left, on a worker,
 /// and waits for the threads; closures of [`spawn_blocking`](Handle::spawn_blocking) that have begun
 /// are waited for, the others dropped. It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
-/// future (dropped by a task of whatever runtime or local set, or inside `block_on`), and in its own threads. A blocking closure of another runtime does wait: two
-/// runtimes, each dropped by such a closure of the other, wait for ever.
+/// future (dropped by a task of whatever runtime or local set, or inside `block_on`), and in its own threads. What blocks in a thread of another runtime does wait (a blocking closure, [`block_in_place`](crate::block_in_place()), a hook for
+/// threads that start or stop): two runtimes, each dropped in such a place of the other, wait for ever.
 ///
 /// A child of `fork` has a runtime without threads: what it spawns there never runs, and its drop does nothing.
 ///

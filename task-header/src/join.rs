@@ -19,6 +19,7 @@ use core::{
     future::Future,
     marker::PhantomData,
     mem::{ManuallyDrop, replace},
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
     ptr,
     ptr::NonNull,
@@ -58,6 +59,10 @@ pub struct JoinHandle<T> {
     word: NonNull<Header>,
     output: PhantomData<T>,
 }
+
+// A panic that is caught around a use of it leaves it as it was: what a poll changes is done by one exchange.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 /// Below the alignment of a header.
 const TAKEN: usize = 1;
@@ -318,6 +323,10 @@ unsafe impl Send for AbortHandle {}
 
 // SAFETY: as above.
 unsafe impl Sync for AbortHandle {}
+
+// As a join handle.
+impl UnwindSafe for AbortHandle {}
+impl RefUnwindSafe for AbortHandle {}
 
 impl AbortHandle {
     /// # Safety

@@ -1,5 +1,6 @@
 //! Sizes and auto traits, pinned.
 use crate::{AbortHandle, JoinError, JoinHandle, Notified, Owned, Schedule, WakeKind};
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
 struct Ptr(#[allow(dead_code)] *const ());
@@ -20,6 +21,9 @@ assert_not_impl_any!(JoinHandle<Vec<u8>>: Clone);
 assert_not_impl_any!(JoinHandle<std::rc::Rc<u8>>: Send, Sync);
 assert_impl_all!(AbortHandle: Send, Sync, Clone);
 assert_impl_all!(JoinError: Send, Sync);
+// Whatever the output is: as for whoever comes from other runtimes.
+assert_impl_all!(JoinHandle<core::cell::Cell<u8>>: UnwindSafe, RefUnwindSafe);
+assert_impl_all!(AbortHandle: UnwindSafe, RefUnwindSafe);
 
 #[cfg(all(
     target_pointer_width = "64",
