@@ -136,26 +136,27 @@ fn two_jobs_that_need_each_other_have_two_threads() {
     });
 }
 
-/// Who waits in a job beyond the cap for one under it, which may come from a thread that falls idle, or while the cap is full.
+/// Who waits in a job beyond the cap for two under it: one that was there before, and one that it submits, while a thread falls idle or the cap is full.
 ///
-/// Bites: count the jobs beyond the cap as busy; leave the job to the ready thread that is on its way to the one beyond the cap.
+/// Bites: count the jobs beyond the cap as busy; leave them to a ready thread that is on its way to one under it (`max` for the sum in `wanted`).
 #[test]
-fn a_job_beyond_the_cap_that_waits_for_one_under_it_goes_on() {
+fn a_job_beyond_the_cap_that_waits_for_those_under_it_goes_on() {
     Model::new().bound(2).check(|| {
         let scene = Scene::new(1);
-        scene.submit().unwrap();
+        let gates = [(); 3].map(|()| Arc::new((Mutex::new(false), Condvar::new())));
+        let [before, inner, done] = gates.clone();
+        Pool::submit(&scene.pool, Box::new(move || open(&before))).unwrap();
+        let [before, ..] = gates.clone();
         let pool = scene.pool.clone();
-        let done = Arc::new((Mutex::new(false), Condvar::new()));
-        let set = done.clone();
         let job: Job = Box::new(move || {
-            let waited = Arc::new((Mutex::new(false), Condvar::new()));
-            let inner = waited.clone();
-            Pool::submit(&pool, Box::new(move || open(&inner))).unwrap();
-            wait(&waited);
-            open(&set);
+            wait(&before);
+            let set = inner.clone();
+            Pool::submit(&pool, Box::new(move || open(&set))).unwrap();
+            wait(&inner);
+            open(&done);
         });
         Pool::submit_now(&scene.pool, job, "now").unwrap();
-        wait(&done);
+        wait(&gates[2]);
         assert_eq!(scene.end(), 0);
     });
 }
