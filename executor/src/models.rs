@@ -200,7 +200,7 @@ fn a_core_is_given_away(preemptions: usize) {
 
 /// A task without its core, which waits for the first time, against the end: it is cancelled, by whoever finds it.
 ///
-/// Within this bound it doesn't notice when `Shared::take_in` leaves out its notification, or its look at the close: no mutation of it was seen to bite.
+/// Bites: `Shared::take_in` without its notification. Without its look at the close: see `a_task_that_is_taken_in_against_the_end_is_dropped`.
 #[test]
 fn a_task_without_its_core_against_the_end_is_cancelled() {
     bounded(2).check(|| {

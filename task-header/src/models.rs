@@ -218,7 +218,7 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
 
 /// A run that goes on with another thread, against a wake: the next polls see what the first one wrote, and one of them what came before the wake.
 ///
-/// Bites: a going-on that takes NOTIFIED away with Relaxed; one that leaves NOTIFIED, or takes it away and doesn't poll.
+/// Bites: a going-on that takes NOTIFIED away with Relaxed.
 #[test]
 fn a_run_goes_on_with_another_thread_against_a_wake() {
     Model::new().bound(3).check(|| {

@@ -5,8 +5,9 @@ use crate::{
     park::{Park, ThreadPark, Unpark},
 };
 use std::{
-    future::poll_fn,
-    task::{Poll, Waker},
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use sync_shim::{
@@ -208,4 +209,85 @@ fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
         drop(runtime);
         while searcher.tick() != Tick::Ended || sleeper.tick() != Tick::Ended {}
     });
+}
+
+/// A worker polls a task that puts another into its slot, and takes that out again; a second worker watches the slot meanwhile, and robs it if it finds the same
+/// twice. One of them runs the task.
+#[test]
+fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
+    (Model::new().bound(2).branches(20_000)).check(|| {
+        let parks = [(); 2].map(|()| Scene {
+            unparks: Arc::new(AtomicUsize::new(0)),
+            play: None,
+        });
+        let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
+        let [mut owner, mut thief] = <[_; 2]>::try_from(workers).unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let count = ran.clone();
+        runtime.spawn_detached(async move {
+            crate::spawn_detached(async move {
+                count.fetch_add(1, Relaxed);
+            });
+        });
+        let other = thread::spawn(move || {
+            // Two looks, and what they have found.
+            for _ in 0..2 {
+                thief.park();
+            }
+            let _ = thief.tick();
+            thief
+        });
+        let _ = owner.tick();
+        let mut thief = other.join().unwrap();
+        while owner.tick() == Tick::Ran || thief.tick() == Tick::Ran {}
+        assert_eq!(ran.load(Relaxed), 1);
+        drop(runtime);
+        while owner.tick() != Tick::Ended || thief.tick() != Tick::Ended {}
+    });
+}
+
+/// A task is aborted by its handle while the worker runs it to its end: the handle has the output, or hears that it was cancelled, and the task is gone.
+#[test]
+fn an_abort_and_a_join_against_a_completion_have_one_answer() {
+    (Model::new().bound(3).branches(20_000)).check(|| {
+        let (runtime, mut worker) = driven();
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let counted = Counted(dropped.clone());
+        let mut task = runtime.spawn(async move {
+            let _counted = counted;
+            7
+        });
+        let other = thread::spawn(move || {
+            let woken = Arc::new(AtomicUsize::new(0));
+            let waker = Waker::from(std::sync::Arc::new(Woken(woken.clone())));
+            let first = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+            task.abort();
+            (task, first, woken)
+        });
+        while worker.tick() == Tick::Ran {}
+        let (mut task, first, woken) = other.join().unwrap();
+        while worker.tick() == Tick::Ran {}
+        assert_eq!(dropped.load(Relaxed), 1);
+        let answer = match first {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => {
+                assert_eq!(woken.load(Relaxed), 1);
+                match Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(answer) => answer,
+                    Poll::Pending => panic!("it has ended"),
+                }
+            }
+        };
+        assert!(answer.map_or_else(|error| error.is_cancelled(), |output| output == 7));
+        drop(runtime);
+        assert_eq!(worker.tick(), Tick::Ended);
+    });
+}
+
+struct Woken(Arc<AtomicUsize>);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
 }

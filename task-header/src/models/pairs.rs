@@ -12,6 +12,8 @@
 //! - a join that was told to wait is woken, and finds what came of the task;
 //! - the cell is freed once, and nobody touches it after that: a free first touches all of it.
 //!
+//! Bites: a run that goes on and takes NOTIFIED away with Relaxed; one that polls as if nobody had woken it. Not: one that passes over an abort, as its next poll is ready here.
+//!
 //! Queue and books are kept in std's locks and atomics, which the model does not branch on: what one thread does between two steps of the task's own is one step. Nor does it take
 //! them for synchronisation, so that the task's word alone has to order what is done to the task.
 use crate::{After, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
