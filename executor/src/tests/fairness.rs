@@ -305,3 +305,101 @@ fn handles_that_are_done_are_awaited_within_the_budget() {
     assert_eq!(block_on(in_a_set).unwrap(), 200);
     assert!(forced() >= after_handles + 19, "{}", forced());
 }
+
+#[test]
+fn a_spent_budget_lets_what_came_from_outside_run_next() {
+    let (runtime, mut workers) = Builder::new()
+        .budget(crate::Budget::new(1))
+        .build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    runtime.spawn_detached(async {
+        loop {
+            coop_budget::consume().await;
+        }
+    });
+    for _ in 0..100 {
+        assert_eq!(worker.tick(), Tick::Ran);
+        let task = runtime.spawn(async {});
+        assert_eq!(worker.tick(), Tick::Ran);
+        assert!(task.is_finished());
+    }
+}
+
+#[test]
+fn a_task_at_hand_outlives_a_share_of_the_injector() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(crate::Budget::new(1))
+        .build()
+        .unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = over.clone();
+    let spends = runtime.spawn(async move {
+        while !is_over.load(SeqCst) {
+            coop_budget::consume().await;
+        }
+    });
+    for _ in 0..1_000 {
+        block_on(runtime.spawn(yield_now())).unwrap();
+    }
+    over.store(true, SeqCst);
+    block_on(spends).unwrap();
+}
+
+/// Counts its wakes, and passes none on.
+struct Counts(AtomicUsize);
+
+impl std::task::Wake for Counts {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_yield_with_another_waker_than_the_tasks_wakes_that_one() {
+    let runtime = workers(1);
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let waits = runtime.spawn(async move {
+        let part = std::sync::Arc::new(Counts(AtomicUsize::new(0)));
+        let waker = std::task::Waker::from(part.clone());
+        poll_fn(|cx| {
+            if counted.fetch_add(1, SeqCst) > 0 {
+                return Poll::Ready(());
+            }
+            let mut part = std::task::Context::from_waker(&waker);
+            assert!(std::pin::pin!(yield_now()).poll(&mut part).is_pending());
+            // Another task's waker: that one is polled again, and this one not before.
+            let (sender, receiver) = mpsc::channel::<std::task::Waker>();
+            let waker = cx.waker().clone();
+            spawn_detached(async move {
+                {
+                    let other = receiver.recv().unwrap();
+                    let mut other = std::task::Context::from_waker(&other);
+                    assert!(std::pin::pin!(yield_now()).poll(&mut other).is_pending());
+                }
+                yield_now().await;
+                waker.wake();
+            });
+            // Into the slot, and so the first to run.
+            let mut sender = Some(sender);
+            spawn_detached(poll_fn(move |cx| match sender.take() {
+                Some(sender) => {
+                    sender.send(cx.waker().clone()).unwrap();
+                    Poll::Pending
+                }
+                None => Poll::Ready(()),
+            }));
+            Poll::Pending
+        })
+        .await;
+        part.0.load(SeqCst)
+    });
+    assert_eq!(block_on(waits).unwrap(), 1);
+    assert_eq!(polls.load(SeqCst), 2);
+    let begun = std::time::Instant::now();
+    while runtime.metrics().live > 0 {
+        assert!(begun.elapsed().as_secs() < 20, "{}", runtime.metrics());
+        std::thread::yield_now();
+    }
+}

@@ -343,3 +343,30 @@ fn an_owner_that_was_asked_claims_less_once() {
     assert_eq!((worker.pop(), worker.claimed_len()), (Some(0), 0));
     assert_eq!((worker.pop(), worker.claimed_len()), (Some(1), 3));
 }
+
+#[test]
+fn a_ring_that_has_an_item_is_never_said_to_be_surely_empty() {
+    for claim in [1, 3] {
+        let mut worker = Worker::new(8).with_claim(claim);
+        let stealer = worker.stealer();
+        let mut said = 0;
+        for step in 0..2_000_u32 {
+            // All pushes, pops and steals of a few items, in an order that comes round late.
+            match step.wrapping_mul(2_654_435_761) >> 29 {
+                0..=3 => drop(worker.push(step)),
+                4..=6 => drop(worker.pop()),
+                _ => drop(stealer.steal()),
+            }
+            if worker.is_surely_empty() {
+                said += 1;
+                assert_eq!(worker.len(), 0, "step {step}, claim {claim}");
+            }
+        }
+        assert!(said > 20, "{said} times, claim {claim}");
+        while worker.pop().is_some() {}
+        worker.push(1).unwrap();
+        assert!(!worker.is_surely_empty());
+        assert_eq!(worker.pop(), Some(1));
+        assert!(worker.is_surely_empty());
+    }
+}
