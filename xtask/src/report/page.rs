@@ -86,14 +86,12 @@ fn summary(
         )?;
     }
     if let Some(clean) = read::<Vec<sanitize::Clean>>(folder, "sanitize")? {
-        let clean: Vec<_> = (clean.iter())
-            .map(|clean| format!("{} ({})", clean.tool, clean.version))
-            .collect();
-        writeln!(
-            page,
-            "| sanitizers | {}: no report | `cargo xtask sanitize --all` |",
-            clean.join(", ")
-        )?;
+        for sanitize::Clean { tool, version, .. } in clean {
+            writeln!(
+                page,
+                "| sanitizer {tool} | no report, by {version} | `cargo xtask sanitize {tool}` |"
+            )?;
+        }
     }
     if let Some(done) = read::<soak::Done>(folder, "soak")? {
         writeln!(
@@ -206,7 +204,7 @@ fn schedules(page: &mut String, folder: &Path) -> Result<()> {
     let Some(done) = read::<shuttle::Done>(folder, "shuttle")? else {
         return Ok(());
     };
-    *page += "\n## Random schedules\n\nHalf of them random, half by priorities (PCT, depth 3).\n\n| structure | models | schedules |\n|---|---:|---:|\n";
+    *page += "\n## Random schedules\n\nHalf of them random, half by priorities (PCT, depth 3). A structure that is not here has not run so often.\n\n| structure | models | schedules |\n|---|---:|---:|\n";
     for (name, row) in &done.rows {
         writeln!(page, "| {name} | {} | {} |", row.models, row.schedules)?;
     }
