@@ -172,14 +172,14 @@ fn two_workers_share_what_one_spawns() {
 
 /// One worker's task gives the core away, for a closure that is done at once: the other task runs, by whichever thread, the task
 /// itself goes on with or without its core, and the runtime ends.
-///
-/// Bites: drop a task that is left without a core.
 #[test]
 fn a_core_is_given_away_against_its_return() {
     a_core_is_given_away(1);
 }
 
 /// As above, with a preemption more: some minutes.
+///
+/// Bites: drop a task that is left without a core. Within one preemption that isn't seen.
 #[test]
 fn full_a_core_is_given_away_against_its_return() {
     a_core_is_given_away(2);

@@ -213,6 +213,8 @@ fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
 
 /// A worker polls a task that puts another into its slot, and takes that out again; a second worker watches the slot meanwhile, and robs it if it finds the same
 /// twice. One of them runs the task.
+///
+/// Bites: a robbery that leaves the task in the slot.
 #[test]
 fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
     (Model::new().bound(2).branches(20_000)).check(|| {
@@ -247,6 +249,8 @@ fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
 }
 
 /// A task is aborted by its handle while the worker runs it to its end: the handle has the output, or hears that it was cancelled, and the task is gone.
+///
+/// Bites: an end that wakes nobody.
 #[test]
 fn an_abort_and_a_join_against_a_completion_have_one_answer() {
     (Model::new().bound(3).branches(20_000)).check(|| {
