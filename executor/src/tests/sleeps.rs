@@ -280,7 +280,11 @@ fn a_panic_of_an_unparker_goes_to_the_handler_and_not_to_who_spawns() {
         .build_driven([Bomb(ThreadPark::new(), armed.clone())]);
     let worker = workers.pop().unwrap();
     let worker = thread::spawn(move || worker.run());
-    rest();
+    let begun = std::time::Instant::now();
+    while runtime.metrics().parks == 0 {
+        assert!(begun.elapsed() < LONG, "{}", runtime.metrics());
+        thread::yield_now();
+    }
     armed.store(true, SeqCst);
     runtime.block_on(runtime.spawn(async {})).unwrap();
     armed.store(true, SeqCst);

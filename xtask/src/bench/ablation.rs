@@ -72,8 +72,8 @@ const ABLATIONS: &[Ablation] = &[
         claim: "the queue needs no growth, and its lock is rarely taken",
         edits: &[(
             "executor/src/core.rs",
-            "ring.push_or_overflow(task, &self.shared.injector);",
-            "if let Err(full) = ring.push(task) {
+            "self.ring(|ring| ring.push_or_overflow(task, &self.shared.injector));",
+            "if let Err(full) = self.ring(|ring| ring.push(task)) {
             let _ = self.shared.injector.push(full.0);
         }",
         )],
