@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    lines, loom, public,
+    lines, loom, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -91,6 +91,11 @@ const STEPS: &[Step] = &[
         name: "loom",
         what: "the models, quick setting",
         run: || loom::run(&loom::Options::quick()),
+    },
+    Step {
+        name: "report",
+        what: "whether docs/verification.md lists the models and mutants that there are",
+        run: report::is_current,
     },
 ];
 
