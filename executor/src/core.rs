@@ -119,7 +119,7 @@ impl Core {
         &self.remote.own
     }
 
-    /// One operation on the ring. None runs user code, nor gets here again: that of `f` is all that `f` does.
+    /// One operation on the ring: `f` does that and nothing else. None of them runs user code, or gets here again.
     #[inline(always)]
     fn ring<R>(&self, f: impl FnOnce(&mut ring::Worker<Task>) -> R) -> R {
         // SAFETY: the core is this thread's, and each `f` in this file is one operation.

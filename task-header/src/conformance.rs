@@ -398,6 +398,7 @@ pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     let saw = std::sync::Arc::new(Mutex::new(0));
     let (sent, received, note) = (message.clone(), message, saw.clone());
     let (seen, join) = check.spawn(move |_| {
+        // Ordering: Relaxed, for the wake alone to order it after the store.
         *note.lock().unwrap_or_else(PoisonError::into_inner) = received.load(Relaxed);
     });
     check.drain();
@@ -405,6 +406,7 @@ pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     let joins = (join, other);
     let waker = seen.waker();
     let other = thread::spawn(move || {
+        // Ordering: Relaxed, as the load.
         sent.store(1, Relaxed);
         waker.wake();
     });

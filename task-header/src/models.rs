@@ -222,13 +222,8 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
 #[test]
 fn a_run_goes_on_with_another_thread_against_a_wake() {
     Model::new().bound(3).check(|| {
-        let (queue, slot) = (Queue::new(), Arc::new(Mutex::new(None)));
-        let (flag, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let until = Until {
-            flag: flag.clone(),
-            slot: slot.clone(),
-            done: done.clone(),
-        };
+        let (queue, until) = (Queue::new(), Until::new());
+        let Until { flag, slot, done } = until.clone();
         let task = crate::new_detached(until, queue.clone());
         let again = |task: Notified<Queue>| {
             task.run_with(|| After {
@@ -261,10 +256,21 @@ fn a_run_goes_on_with_another_thread_against_a_wake() {
 }
 
 /// Ready once the flag is set.
+#[derive(Clone)]
 struct Until {
     flag: Arc<AtomicUsize>,
     slot: Arc<Mutex<Option<Waker>>>,
     done: Arc<AtomicUsize>,
+}
+
+impl Until {
+    fn new() -> Self {
+        Self {
+            flag: Arc::new(AtomicUsize::new(0)),
+            slot: Arc::new(Mutex::new(None)),
+            done: Arc::new(AtomicUsize::new(0)),
+        }
+    }
 }
 
 impl Future for Until {
@@ -286,13 +292,8 @@ impl Future for Until {
 #[test]
 fn a_wake_that_submits_nothing_still_carries_what_came_before_it() {
     model(|| {
-        let (queue, slot) = (Queue::new(), Arc::new(Mutex::new(None)));
-        let (flag, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let until = Until {
-            flag: flag.clone(),
-            slot: slot.clone(),
-            done: done.clone(),
-        };
+        let (queue, until) = (Queue::new(), Until::new());
+        let Until { flag, slot, done } = until.clone();
         drop(crate::new_detached(until, queue.clone()).run());
         let waker = slot.lock().take().unwrap();
         let other = {

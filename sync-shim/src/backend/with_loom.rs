@@ -27,6 +27,7 @@ pub mod atomic {
     #[track_caller]
     pub fn fence(order: Ordering) {
         if order == SeqCst && STEPS.get() {
+            // Ordering: Relaxed, only the step counts, at which the model may switch.
             TURN.fetch_add(1, Relaxed);
         }
         loom::sync::atomic::fence(order);

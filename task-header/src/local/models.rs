@@ -90,17 +90,14 @@ fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
     });
 }
 
-/// Who wakes a second time gets the queue link from the run between, however that got its `Notified`.
-///
-/// Bites: `wake_by_ref` with Release.
-#[test]
-fn a_second_wake_from_elsewhere_has_the_queue_link_after_the_run_between() {
-    model(|| {
+/// A task that another thread wakes, and calls again, by `second`, whether it has run between or not.
+fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
+    model(move || {
         let list = list();
-        let (_held, waker, _join) = waits(&list);
+        let (_held, waker, join) = waits(&list);
         let waking = thread::spawn(move || {
             waker.wake_by_ref();
-            waker.wake_by_ref();
+            second(waker, join);
         });
         if let Some(task) = list.receive() {
             let _ = list.run(task);
@@ -110,22 +107,18 @@ fn a_second_wake_from_elsewhere_has_the_queue_link_after_the_run_between() {
     });
 }
 
+/// Who wakes a second time gets the queue link from the run between, however that got its `Notified`.
+///
+/// Bites: `wake_by_ref` with Release.
+#[test]
+fn a_second_wake_from_elsewhere_has_the_queue_link_after_the_run_between() {
+    woken_and_again(|waker, _join| waker.wake_by_ref());
+}
+
 /// And so does who aborts.
 ///
 /// Bites: `abort` with Release.
 #[test]
 fn an_abort_from_elsewhere_has_the_queue_link_after_the_run_before() {
-    model(|| {
-        let list = list();
-        let (_held, waker, join) = waits(&list);
-        let waking = thread::spawn(move || {
-            waker.wake_by_ref();
-            join.abort();
-        });
-        if let Some(task) = list.receive() {
-            let _ = list.run(task);
-        }
-        waking.join().unwrap();
-        drop(list);
-    });
+    woken_and_again(|_waker, join| join.abort());
 }

@@ -126,6 +126,7 @@ impl Future for Task {
             self.book.again.store(1, InTurn);
             return Poll::Pending;
         }
+        // Ordering: Relaxed, for the task's word alone to order it after the store in `wake`.
         if self.flag.load(Relaxed) == 0 {
             return Poll::Pending;
         }

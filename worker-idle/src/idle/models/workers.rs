@@ -110,7 +110,7 @@ fn two_workers_look_after_two_items() {
 
 /// With more preemptions.
 ///
-/// Bites: as above.
+/// Bites: as above, where a bound of 4 was enough.
 #[test]
 fn full_two_workers_look_after_two_items() {
     Model::new()
