@@ -39,7 +39,7 @@ impl<F: FnOnce() + Send + 'static> Job for F {
     }
 }
 
-/// A job that its pool did not take: the pool is closed, or not a single thread can be started.
+/// A job that its pool did not take: the pool is closed, has no room for one, ever, or not a single thread can be started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused<J>(pub J);
 
@@ -140,10 +140,10 @@ impl<J: Job> Pool<J> {
     /// Queues a job behind the others, for a thread that is idle, new, or done one day. As many of these run at a time as the cap says.
     ///
     /// # Errors
-    /// When the pool is closed, or no thread would come to it and none can be started. The job comes back.
+    /// When the pool is closed, or its cap is 0, or no thread would come to it and none can be started. The job comes back.
     pub fn submit(this: &Arc<Self>, job: J) -> Result<(), Refused<J>> {
         let mut state = this.state.lock();
-        if state.closed {
+        if state.closed || this.settings.cap == 0 {
             return Err(Refused(job));
         }
         state.queue.push_back(job);
@@ -178,7 +178,7 @@ impl<J: Job> Pool<J> {
     /// Starts a thread of that name, beyond the cap, which begins with this job. It is the caller's to [join](Self::join).
     ///
     /// # Errors
-    /// When it can't be started. The job is dropped.
+    /// When it can't be started: with [`InvalidInput`](io::ErrorKind::InvalidInput) if the name holds a NUL. The job is dropped.
     pub fn start(this: &Arc<Self>, job: J, name: &str) -> io::Result<thread::JoinHandle<()>> {
         this.state.lock().alive += 1;
         let pool = this.clone();
@@ -216,11 +216,26 @@ impl<J: Job> Pool<J> {
         Ok(())
     }
 
+    /// A panic of what starts it, or of the drop of what it doesn't run, is a failure to start it.
     fn thread(
         &self,
         name: &str,
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<thread::JoinHandle<()>> {
+        let mut started = Err(io::Error::other("the start of a thread panicked"));
+        contain(|| started = self.try_thread(name, run));
+        started
+    }
+
+    fn try_thread(
+        &self,
+        name: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<thread::JoinHandle<()>> {
+        if name.contains('\0') {
+            let why = "a thread's name holds no NUL";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let mut builder = thread::Builder::new().name(name.into());
         if let Some(bytes) = self.settings.stack_size {
             builder = builder.stack_size(bytes);
@@ -363,7 +378,9 @@ impl<J> fmt::Debug for Refused<J> {
 
 impl<J> fmt::Display for Refused<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no thread takes this job: the pool is closed, or none can be started")
+        f.write_str(
+            "no thread takes this job: the pool is closed, its cap is 0, or none can be started",
+        )
     }
 }
 

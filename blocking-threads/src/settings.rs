@@ -21,11 +21,13 @@ pub type Linger = dyn FnMut(&mut dyn FnMut() -> bool);
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The threads' name, where a thread is started for a job that came by [`Pool::submit`](crate::Pool::submit). It holds no NUL: with one no thread starts.
+    /// The threads' name, where a thread is started for a job that came by [`Pool::submit`](crate::Pool::submit). It holds no NUL: with one no
+    /// thread starts, and jobs are refused.
     pub name: String,
     /// Bytes of each thread's stack. `None`: what [`std::thread`] gives.
     pub stack_size: Option<usize>,
-    /// The most jobs at a time, of those that came by [`Pool::submit`](crate::Pool::submit). 512 by default.
+    /// The most jobs at a time, of those that came by [`Pool::submit`](crate::Pool::submit): with 0, those are refused. Other jobs are beyond it, and take none of its
+    /// room. 512 by default.
     pub cap: usize,
     /// How long a thread waits for its next job before it ends. 10 s by default.
     pub keep_alive: Duration,
@@ -35,8 +37,8 @@ pub struct Settings {
     pub on_stop: Arc<dyn Fn() + Send + Sync>,
     /// Gives each thread its way to linger. By default it doesn't.
     pub linger: Arc<dyn Fn() -> Box<Linger> + Send + Sync>,
-    /// How threads are started: for priorities, a sandbox, or a test that is refused one. It either runs the closure in a thread or fails, and leaves the pool
-    /// alone, as it may be called under its lock.
+    /// How threads are started: for priorities, a sandbox, or a test that is refused one. It either runs the closure in a thread or fails, by an error or a panic,
+    /// and leaves the pool alone, as it may be called under its lock.
     pub spawn: Arc<Spawn>,
 }
 

@@ -116,6 +116,72 @@ fn without_a_thread_the_job_comes_back_and_with_one_it_waits_for_it() {
     assert!(pool.wait(Some(Duration::from_secs(20))));
 }
 
+/// Says when it is dropped, and then panics if it shall.
+struct Dropped(mpsc::Sender<()>, bool);
+
+impl Job for Dropped {
+    fn run(self) {}
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap();
+        assert!(!self.1, "a job's drop");
+    }
+}
+
+#[test]
+fn a_name_that_no_thread_can_have_and_a_spawn_that_panics_leave_nothing_behind() {
+    let named = Settings {
+        name: "a\0b".into(),
+        ..Settings::default()
+    };
+    let panics = Settings {
+        spawn: Arc::new(|_, _| panic!("no thread")),
+        ..Settings::default()
+    };
+    for (settings, name, kind) in [
+        (named, "a\0b", io::ErrorKind::InvalidInput),
+        (panics, "a", io::ErrorKind::Other),
+    ] {
+        let pool = sync_shim::sync::Arc::new(Pool::new(settings));
+        let (sender, dropped) = mpsc::channel();
+        let job = Pool::submit(&pool, Dropped(sender, false)).unwrap_err().0;
+        let job = Pool::submit_now(&pool, job, name).unwrap_err().0;
+        assert!(dropped.try_recv().is_err(), "it came back");
+        assert_eq!(Pool::start(&pool, job, name).unwrap_err().kind(), kind);
+        dropped.try_recv().unwrap();
+        let counts = pool.counts();
+        assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
+        assert!(pool.close().is_empty());
+        assert!(pool.wait(Some(Duration::ZERO)), "no thread is counted");
+    }
+}
+
+#[test]
+fn a_job_whose_drop_panics_as_no_thread_starts_leaves_nothing_behind() {
+    let pool = sync_shim::sync::Arc::new(Pool::new(Settings::default()));
+    let (sender, dropped) = mpsc::channel();
+    assert!(Pool::start(&pool, Dropped(sender, true), "a\0b").is_err());
+    dropped.try_recv().unwrap();
+    assert!(pool.wait(Some(Duration::ZERO)), "no thread is counted");
+}
+
+#[test]
+fn without_room_for_a_job_each_comes_back_and_those_beyond_the_cap_run() {
+    let pool = pool(|settings| settings.cap = 0);
+    let (ran, done) = mpsc::channel();
+    let job = Box::new(move || ran.send(()).unwrap());
+    let refused = Pool::submit(&pool, job).unwrap_err();
+    Pool::submit_now(&pool, refused.0, "now").unwrap();
+    done.recv().unwrap();
+    until(|| pool.counts().idle == 1);
+    // Nor by a thread that is there already.
+    assert!(Pool::submit(&pool, Box::new(|| ())).is_err());
+    assert!(pool.close().is_empty());
+    assert!(pool.wait(Some(Duration::from_secs(20))));
+}
+
 #[test]
 fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_is_beyond_the_cap() {
     struct Named(
