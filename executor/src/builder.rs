@@ -7,9 +7,9 @@ use crate::{
     core::Core,
     hooks::Hooks,
     metrics::Counters,
-    park::{Park, ThreadPark},
+    park::{self, Park, ThreadPark},
     scope,
-    shared::{AnyUnpark, Remote, Settings, Shared},
+    shared::{Remote, Settings, Shared},
 };
 use coop_budget::Budget;
 use queue_spmc::ring;
@@ -546,7 +546,7 @@ impl Builder {
             .collect();
         let remotes = rings.iter().zip(&parks).map(|(ring, park)| {
             let counters = Counters::new(settings.poll_times);
-            Remote::new(ring.stealer(), AnyUnpark::of(park.unparker()), counters)
+            Remote::new(ring.stealer(), park::waker(park.unparker()), counters)
         });
         let remotes = remotes.collect();
         let hooks = Arc::new(self.hooks);
@@ -564,7 +564,7 @@ impl Builder {
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
         let cores = rings.into_iter().zip(parks).enumerate();
         let cores = cores.map(|(index, (ring, park))| {
-            let core = Core::new(shared.clone(), index, ring, park.unparker());
+            let core = Core::new(shared.clone(), index, ring);
             (Box::new(core), park)
         });
         let cores = cores.collect();

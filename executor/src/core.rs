@@ -18,9 +18,9 @@
 //! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
 //! that worker blocked (see [`lend`](crate::lend)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
 use crate::{
-    park::{self, ThreadPark},
+    park::ThreadPark,
     shared::{Own, Remote, Scheduler, Shared, Task},
-    watch::{Calm, Seen},
+    watch::Seen,
 };
 use coop_budget::{Budget, Exhausted};
 use queue_spmc::ring::{self, Full, Steal, StealLimit, Stealer};
@@ -31,7 +31,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Id, Owned, WakeKind};
-use worker_idle::Linger;
+use worker_idle::{Calm, Linger};
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
 #[repr(align(128))]
@@ -77,26 +77,20 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        index: usize,
-        ring: ring::Worker<Task>,
-        unpark: impl crate::park::Unpark,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, ring: ring::Worker<Task>) -> Self {
         let remote = shared.remotes[index].clone();
         let settings = &shared.settings;
         // Odd multiples of an odd number: never 0, and different for each worker.
         let random = (settings.seed | 1).wrapping_mul(2 * index as u64 + 1);
         Self {
             index,
-            remote,
             lifo: settings.lifo,
             special_spawns: Cell::new(settings.special_spawns),
             observed: settings.observed,
             budget: settings.budget,
             queue: UnsafeCell::new(ring),
             at_hand: Cell::new(None),
-            owned: UnsafeCell::new(Owned::new(park::waker(unpark))),
+            owned: UnsafeCell::new(Owned::new(remote.unpark.clone())),
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
             random: Cell::new(random),
@@ -110,6 +104,7 @@ impl Core {
             forced: Cell::new(false),
             lendable: Cell::new(false),
             awake: Cell::new(None),
+            remote,
             shared,
         }
     }

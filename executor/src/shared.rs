@@ -12,20 +12,14 @@
 //! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
 //!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
 use crate::{
-    blocking::Pool,
-    context,
-    core::Core,
-    hooks::Hooks,
-    metrics::Counters,
-    park::{ThreadUnpark, Unpark},
-    unhandled::Overheard,
+    blocking::Pool, context, core::Core, hooks::Hooks, metrics::Counters, unhandled::Overheard,
 };
 use ::core::ptr::NonNull;
 use blocking_threads::{Hear, Lent};
 use coop_budget::Budget;
 use queue_global::{Injector, Slot};
 use queue_spmc::ring::Stealer;
-use std::any::Any;
+use std::{any::Any, task::Waker};
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -80,7 +74,8 @@ pub(crate) struct Shared {
 /// What the others see of a worker.
 pub(crate) struct Remote {
     pub(crate) stealer: Stealer<Task>,
-    pub(crate) unpark: AnyUnpark,
+    /// Unparks it.
+    pub(crate) unpark: Waker,
     /// Where its core is while nobody runs it.
     pub(crate) lent: Lent<Core>,
     pub(crate) own: CachePadded<Own>,
@@ -92,24 +87,8 @@ pub(crate) struct Own {
     pub(crate) counters: Counters,
 }
 
-/// How a worker is woken.
-pub(crate) enum AnyUnpark {
-    Thread(ThreadUnpark),
-    Other(Box<dyn Fn() + Send + Sync>),
-}
-
-impl AnyUnpark {
-    /// That of a thread is called straight.
-    pub(crate) fn of<U: Unpark>(unpark: U) -> Self {
-        match (&unpark as &dyn Any).downcast_ref::<ThreadUnpark>() {
-            Some(thread) => Self::Thread(thread.clone()),
-            None => Self::Other(Box::new(move || unpark.unpark())),
-        }
-    }
-}
-
 impl Remote {
-    pub(crate) fn new(stealer: Stealer<Task>, unpark: AnyUnpark, counters: Counters) -> Arc<Self> {
+    pub(crate) fn new(stealer: Stealer<Task>, unpark: Waker, counters: Counters) -> Arc<Self> {
         Arc::new(Self {
             stealer,
             unpark,
@@ -152,10 +131,8 @@ impl Shared {
 
     /// A user's unparker may panic: that is no reason for the waker's caller to fail.
     fn unpark(&self, worker: usize) {
-        match &self.remotes[worker].unpark {
-            AnyUnpark::Thread(thread) => thread.unpark(),
-            AnyUnpark::Other(unpark) => self.hooks.contain(unpark),
-        }
+        self.hooks
+            .contain(|| self.remotes[worker].unpark.wake_by_ref());
     }
 
     /// Whether slots are watched at all: there is somebody to rob and somebody to do it.
@@ -220,11 +197,6 @@ impl Shared {
     /// Whether a thief would find anything. For the look after announcing sleep.
     pub(crate) fn has_work(&self) -> bool {
         !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
-    }
-
-    /// Whether every worker sleeps.
-    pub(crate) fn all_sleep(&self) -> bool {
-        self.idle.counts().1 == self.remotes.len()
     }
 
     /// Whether a worker has a task in its slot.

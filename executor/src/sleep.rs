@@ -4,14 +4,9 @@
 //!
 //! While a worker counts as searching, pushes rely on it. So it leaves the search before what users do here (hooks, drops), and the hook
 //! for its wake is called when it has left the search that the wake began: with a task in hand, or before it sleeps again.
-use crate::{
-    core::Core,
-    park::Park,
-    shared::Task,
-    watch::{Look, Watch},
-};
+use crate::{core::Core, park::Park, shared::Task};
 use std::time::Duration;
-use worker_idle::Woken;
+use worker_idle::{Watch, Woken};
 
 /// How long a sleep may be.
 #[derive(Clone, Copy)]
@@ -104,7 +99,7 @@ impl Core {
 
     fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
-        let mut watch = Watch::begin(self);
+        let mut watch = self.watch();
         let task = loop {
             let look = watch.as_ref().map(Watch::limit);
             match [look, patience.limit()].into_iter().flatten().min() {
@@ -118,14 +113,17 @@ impl Core {
             if self.has_releases() || shared.has_work() || shared.is_closing() {
                 break None;
             }
-            match watch.as_mut().map(Watch::look) {
-                Some(Look::Aged(task)) => {
-                    self.own().counters.slots_stolen.add(1);
-                    break Some(task);
+            if let Some(at) = &mut watch {
+                match self.look_at_slots() {
+                    Ok(aged) => {
+                        self.own().counters.slots_stolen.add(1);
+                        break Some(aged);
+                    }
+                    Err(filled) if at.goes_on(filled) => {}
+                    Err(_) => watch = None,
                 }
-                Some(Look::GiveUp) => watch = None,
-                Some(Look::Nothing) => {}
-                None => self.own().counters.false_wakes.add(1),
+            } else {
+                self.own().counters.false_wakes.add(1);
             }
             if let Patience::Once(_) = patience {
                 return None; // The next sleep is this one's continuation.

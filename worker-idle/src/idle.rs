@@ -259,6 +259,13 @@ impl Idle {
         self.watcher.load(Relaxed) != 0
     }
 
+    /// Whether every worker sleeps, and none is about to be woken. A snapshot.
+    #[inline]
+    pub fn all_sleep(&self) -> bool {
+        // Ordering: Relaxed, a snapshot.
+        sleeping(self.counts.load(Relaxed)) == self.workers
+    }
+
     /// How many search and how many sleep, reserved ones not among them. A snapshot.
     #[inline]
     pub fn counts(&self) -> (usize, usize) {

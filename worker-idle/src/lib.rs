@@ -14,7 +14,9 @@ mod idle;
 #[cfg(feature = "std")]
 mod linger;
 pub mod park;
+mod watch;
 
 pub use idle::{Idle, Woken};
 #[cfg(feature = "std")]
 pub use linger::Linger;
+pub use watch::{Calm, Watch};

@@ -1,14 +1,11 @@
-//! The executor's `Overflow`, and the way in which it unparks, by the kits of their parts.
-use super::{AnyUnpark, Scheduler, Shared, Task};
-use crate::{
-    Builder, Runtime, Worker,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark},
-};
+//! The executor's `Overflow`, by the kit of its part.
+use super::{Scheduler, Shared, Task};
+use crate::{Builder, Runtime, Worker, park::ThreadPark};
 use queue_spmc::{
     Overflow,
     conformance::{Order, Subject, Token},
 };
-use std::{cell::Cell, ptr::NonNull, time::Duration};
+use std::{cell::Cell, ptr::NonNull};
 use sync_shim::sync::{Arc, Mutex};
 use task_header::Ran;
 
@@ -61,74 +58,11 @@ impl Subject for Behind {
     }
 }
 
-/// A parker that the executor unparks: a thread's straight, or somebody else's.
-struct Unparked<const STRAIGHT: bool>(ThreadPark);
-
-#[derive(Clone)]
-struct Unparker(Arc<AnyUnpark>);
-
-#[derive(Clone)]
-struct Else(ThreadUnpark);
-
-impl<const STRAIGHT: bool> Unparked<STRAIGHT> {
-    fn new() -> Self {
-        Self(ThreadPark::new())
-    }
-}
-
-impl<const STRAIGHT: bool> Park for Unparked<STRAIGHT> {
-    type Unpark = Unparker;
-
-    fn park(&mut self) {
-        self.0.park();
-    }
-
-    fn park_timeout(&mut self, limit: Duration) {
-        self.0.park_timeout(limit);
-    }
-
-    fn unparker(&self) -> Unparker {
-        let unpark = self.0.unparker();
-        let unpark = if STRAIGHT {
-            AnyUnpark::of(unpark)
-        } else {
-            AnyUnpark::of(Else(unpark))
-        };
-        assert_eq!(matches!(unpark, AnyUnpark::Thread(_)), STRAIGHT);
-        Unparker(Arc::new(unpark))
-    }
-}
-
-impl Unpark for Else {
-    fn unpark(&self) {
-        self.0.unpark();
-    }
-}
-
-impl Unpark for Unparker {
-    fn unpark(&self) {
-        match &*self.0 {
-            AnyUnpark::Thread(thread) => thread.unpark(),
-            AnyUnpark::Other(unpark) => unpark(),
-        }
-    }
-}
-
 mod models {
-    use super::{Behind, Unparked};
+    use super::Behind;
 
     #[test]
     fn the_injector_behind_a_ring_passes() {
         queue_spmc::conformance::overflow::<Behind>();
-    }
-
-    #[test]
-    fn a_thread_that_is_unparked_straight_passes() {
-        worker_idle::conformance::park(Unparked::<true>::new);
-    }
-
-    #[test]
-    fn a_parker_of_somebody_elses_passes() {
-        worker_idle::conformance::park(Unparked::<false>::new);
     }
 }

@@ -18,6 +18,40 @@ fn a_threads_own_parker_passes() {
     park(ThreadPark::new);
 }
 
+/// A thread's parker that its waker unparks.
+struct ByWaker(ThreadPark);
+
+#[derive(Clone)]
+struct Wakes(core::task::Waker);
+
+impl Park for ByWaker {
+    type Unpark = Wakes;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn unparker(&self) -> Wakes {
+        Wakes(crate::park::waker(self.0.unparker()))
+    }
+}
+
+impl Unpark for Wakes {
+    fn unpark(&self) {
+        self.0.wake_by_ref();
+    }
+}
+
+/// Bites: a `wake_by_ref` that does nothing, or unparks from the second time on.
+#[test]
+fn a_parker_that_its_waker_unparks_passes() {
+    park(|| ByWaker(ThreadPark::new()));
+}
+
 /// A token that is looked for again and again. `WHOLE`: it is taken by an exchange, else by a look and a store. `SHOWS`: it publishes what came before it.
 struct Spins<const WHOLE: bool, const SHOWS: bool>(Arc<AtomicBool>);
 
