@@ -238,7 +238,7 @@ impl Scheduler {
 impl Schedule for Scheduler {
     /// By what the task holds: where its handle is dropped, its runtime may be gone.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
-        if let Some(by) = task.metadata::<Overheard>() {
+        if let Some(by) = task.metadata::<Option<Overheard>>() {
             by.panicked(payload);
         }
     }

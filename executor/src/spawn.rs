@@ -61,15 +61,9 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (unnamed, future) = trace::trace(Kind::Task, None, at, future);
+        let builder = task_header::Builder::new().metadata(Overheard::by(self));
         let shared = self.shared();
-        let (task, join) = if let Some(overheard) = Overheard::by(self) {
-            let builder = task_header::Builder::new().metadata(overheard);
-            builder.spawn(future, Scheduler::of(shared))
-        } else {
-            task_header::new(future, Scheduler::of(shared))
-        };
-        shared.announce(task, unnamed);
-        join
+        shared.announce(builder.spawn(future, Scheduler::of(shared)), unnamed)
     }
 
     /// A task that knows its name, and where it was spawned.
@@ -83,24 +77,19 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (unnamed, future) = trace::trace(Kind::Task, Some(&name), at, future);
-        let shared = self.shared();
         let builder = task_header::Builder::new().name(name).location(at);
-        let (task, join) = if let Some(overheard) = Overheard::by(self) {
-            let builder = builder.metadata(overheard);
-            builder.spawn(future, Scheduler::of(shared))
-        } else {
-            builder.spawn(future, Scheduler::of(shared))
-        };
-        shared.announce(task, unnamed);
-        join
+        let builder = builder.metadata(Overheard::by(self));
+        let shared = self.shared();
+        shared.announce(builder.spawn(future, Scheduler::of(shared)), unnamed)
     }
 }
 
 impl Shared {
-    fn announce(&self, task: Task, unnamed: Unnamed) {
+    fn announce<T>(&self, (task, join): (Task, JoinHandle<T>), unnamed: Unnamed) -> JoinHandle<T> {
         unnamed.name(&task.id());
         self.hooks.tell(&self.hooks.on_spawn, task.id());
         self.submit(task);
+        join
     }
 
     /// To the slot, by a worker; once the runtime is closing the task is cancelled here.

@@ -25,7 +25,7 @@ pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 use crate::{Handle, local};
 use std::{borrow::Cow, future::Future, panic::Location};
 
-/// Spawns tasks that know their name, and where they were spawned: 32 bytes more of a task.
+/// Spawns tasks that know their name, and where they were spawned: 40 bytes more of a task.
 ///
 /// Their handles tell it, and with the feature `tracing` so do their spans.
 ///
