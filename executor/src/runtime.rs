@@ -15,17 +15,15 @@ pub use crate::{
     local::LocalRuntime,
 };
 
-use crate::{scope, shared::Shared};
-use std::{fmt, io, ops::Deref, time::Duration};
+use crate::{Snapshot, scope, shared::Shared};
+use std::{fmt, future::Future, io, time::Duration};
 use sync_shim::{sync::Arc, thread};
+use task_header::JoinHandle;
 
 /// Worker threads that run tasks.
 ///
-/// What a [`Handle`] can do it can do, too: [`spawn`](Handle::spawn), [`spawn_blocking`](Handle::spawn_blocking), [`block_on`](Handle::block_on),
-/// [`enter`](Handle::enter), [`metrics`](Handle::metrics).
-///
 /// Dropping it refuses further spawns, drops the future of every task that is left, on a worker,
-/// and waits for the threads; closures of [`spawn_blocking`](Handle::spawn_blocking) that have begun
+/// and waits for the threads; closures of [`spawn_blocking`](Self::spawn_blocking) that have begun
 /// are waited for, the others dropped. It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
 /// future (dropped by a task of whatever runtime or local set, or inside `block_on`), and in its own threads. What blocks in a thread of another runtime does wait (a blocking closure, [`block_in_place`](crate::block_in_place()), a hook for
 /// threads that start or stop): two runtimes, each dropped in such a place of the other, wait for ever.
@@ -89,6 +87,106 @@ impl Runtime {
         &self.handle
     }
 
+    /// Spawns a task, which runs whether its handle is awaited or not.
+    ///
+    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the handle
+    /// detaches the task. What it costs, [`Handle::spawn`] says.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let task = runtime.spawn(async { 7 });
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    /// Spawns a task that nobody waits for.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// runtime.spawn_detached(async move { sender.send(7).unwrap() });
+    /// assert_eq!(receiver.recv().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.handle.spawn_detached(future);
+    }
+
+    /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
+    /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
+    /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
+    /// assert_eq!(runtime.block_on(read).unwrap()?, []);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.handle.spawn_blocking(f)
+    }
+
+    /// Waits on this thread for a future, which may spawn tasks on this runtime.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let seven = runtime.block_on(async { selvedge::spawn(async { 7 }).await.unwrap() });
+    /// assert_eq!(seven, 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// On any thread that may wait: one that is in a runtime by a guard of [`enter`](Self::enter) only, one that runs a closure of
+    /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
+    /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
+    ///
+    /// # Panics
+    /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
+    /// while a local set is polled.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.handle.block_on(future)
+    }
+
+    /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let _entered = runtime.enter();
+    /// let task = selvedge::spawn(async { 7 });
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enter(&self) -> EnterGuard<'_> {
+        self.handle.enter()
+    }
+
+    /// What the runtime has done so far.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// runtime.block_on(runtime.spawn(async {})).unwrap();
+    /// assert_eq!(runtime.metrics().spawned, 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn metrics(&self) -> Snapshot {
+        self.handle.metrics()
+    }
+
     /// As a drop, but waits no longer than `limit`. Whether all threads have ended by then; those that have not go on until they have, and
     /// keep what they need.
     ///
@@ -139,14 +237,6 @@ impl Runtime {
             shared.blocking.join();
         }
         ended
-    }
-}
-
-impl Deref for Runtime {
-    type Target = Handle;
-
-    fn deref(&self) -> &Handle {
-        &self.handle
     }
 }
 
