@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::{
-    sync::{Arc, Condvar, Mutex},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
 
@@ -66,6 +66,8 @@ struct State<J> {
     lingering: usize,
     /// All of them, until they have nothing more to do than to end.
     alive: usize,
+    /// Who waits for the last of them.
+    waiters: usize,
     closed: bool,
     /// The threads that were started for what is queued.
     handles: BTreeMap<u64, thread::JoinHandle<()>>,
@@ -119,6 +121,7 @@ impl<J: Job> Pool<J> {
             ready: 0,
             lingering: 0,
             alive: 0,
+            waiters: 0,
             closed: false,
             handles: BTreeMap::new(),
             number: 0,
@@ -189,8 +192,7 @@ impl<J: Job> Pool<J> {
             pool.work(None);
         });
         if started.is_err() {
-            let mut state = this.state.lock();
-            this.end(&mut state);
+            this.end(this.state.lock());
         }
         started
     }
@@ -286,14 +288,16 @@ impl<J: Job> Pool<J> {
         let before = number
             .and_then(|number| state.handles.remove(&number))
             .and_then(|own| state.last.replace(own));
-        self.end(&mut state);
-        drop(state);
+        self.end(state);
         join(before);
     }
 
-    fn end(&self, state: &mut State<J>) {
+    /// Not under the lock, which who is notified takes first of all. A notification that nobody waits for is a system call all the same.
+    fn end(&self, mut state: MutexGuard<'_, State<J>>) {
         state.alive -= 1;
-        if state.alive == 0 {
+        let notify = state.alive == 0 && state.waiters > 0;
+        drop(state);
+        if notify {
             self.ended.notify_all();
         }
     }
@@ -304,7 +308,11 @@ impl<J: Job> Pool<J> {
         let mut state = self.state.lock();
         state.closed = true;
         let left = std::mem::take(&mut state.queue);
-        self.work.notify_all();
+        let any_waits = state.ready > 0;
+        drop(state); // As in `end`.
+        if any_waits {
+            self.work.notify_all();
+        }
         left.into()
     }
 
@@ -313,18 +321,17 @@ impl<J: Job> Pool<J> {
     pub fn wait(&self, limit: Option<Duration>) -> bool {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = self.state.lock();
+        state.waiters += 1;
         while state.alive != 0 {
-            let Some(deadline) = deadline else {
-                state = self.ended.wait(state);
-                continue;
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            state = match left {
+                None => self.ended.wait(state),
+                Some(Duration::ZERO) => break,
+                Some(left) => self.ended.wait_timeout(state, left).0,
             };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            state = self.ended.wait_timeout(state, left).0;
         }
-        true
+        state.waiters -= 1;
+        state.alive == 0
     }
 
     /// As [`wait`](Self::wait), without a limit, and for the drops of thread-locals too. Those must not wait for who calls this. Threads of [`start`](Self::start) have a

@@ -226,9 +226,9 @@ impl Runtime {
         let threads = std::mem::take(&mut self.threads);
         // Each thread has what it needs to end alone.
         let waits = scope::may_wait_for_end_of(shared);
-        let ended = shared
-            .blocking
-            .wait(if waits { limit } else { Some(Duration::ZERO) });
+        let limit = if waits { limit } else { Some(Duration::ZERO) };
+        // Without a limit the joins are the wait.
+        let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {
             for thread in threads {
                 // A worker's own panic has been printed; there is nobody to give it to.

@@ -182,10 +182,12 @@ impl Shared {
         // Ordering: Release pairs with the fence of `Core::end`, after a look at it: who ends finds the queue closed, and with that all that was pushed
         // before. What comes in later is found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
+        // Before the workers, who look at it in their end.
+        let not_begun = self.blocking.close();
         for worker in 0..self.remotes.len() {
             self.unpark(worker);
         }
-        drop(self.blocking.close()); // The closures that have not begun.
+        drop(not_begun);
     }
 
     /// Whether the workers are to end. A load of a line that is written once.
