@@ -1,6 +1,7 @@
 //! The executor end to end, on real threads.
 use crate::{
-    Builder, Handle, Runtime, UnhandledPanic, spawn, spawn_blocking, spawn_detached, yield_now,
+    Builder, Handle, Runtime, UnhandledPanic, block_in_place, spawn, spawn_blocking,
+    spawn_detached, yield_now,
 };
 use futures::{channel::oneshot, executor::block_on, future::join_all};
 use std::{
@@ -21,8 +22,31 @@ mod local;
 mod scopes;
 mod sleeps;
 
+const LONG: Duration = Duration::from_secs(20);
+
 fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()
+}
+
+/// Runs `f` in a thread, and fails if that takes for ever.
+fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let result = f();
+        let _ = sender.send(());
+        result
+    });
+    if receiver.recv_timeout(LONG) == Err(mpsc::RecvTimeoutError::Timeout) {
+        panic!("it waits for ever");
+    }
+    thread.join().unwrap()
+}
+
+/// Blocks in place until another task of the worker has run: by then its core is gone.
+fn lose_the_core() {
+    let (sender, receiver) = mpsc::channel();
+    spawn_detached(async move { sender.send(()).unwrap() });
+    block_in_place(|| receiver.recv().unwrap());
 }
 
 #[test]

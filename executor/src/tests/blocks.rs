@@ -1,6 +1,5 @@
 //! Tasks that block in place, and closures that block elsewhere.
 use super::*;
-use crate::block_in_place;
 
 #[test]
 fn the_others_of_a_worker_go_on_while_a_task_blocks() {
@@ -179,20 +178,16 @@ fn a_task_that_yields_in_the_poll_in_which_it_loses_its_worker_goes_on() {
                 return Poll::Ready(());
             }
             assert!(std::pin::pin!(yield_now()).poll(cx).is_pending());
-            let (sender, receiver) = mpsc::channel();
-            spawn_detached(async move { sender.send(()).unwrap() });
-            block_in_place(|| receiver.recv().unwrap());
+            lose_the_core();
             Poll::Pending
         })
         .await;
     });
-    block_on(task).unwrap();
+    in_time(|| block_on(task)).unwrap();
 }
 
 #[test]
 fn a_task_that_gave_way_and_takes_back_a_core_that_another_has_offered_is_polled_again() {
-    const LIMIT: Duration = Duration::from_secs(20);
-
     // The third thread, which would take the second task's core, is late.
     let (started, over) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let late = over.clone();
@@ -201,7 +196,7 @@ fn a_task_that_gave_way_and_takes_back_a_core_that_another_has_offered_is_polled
         .on_thread_start(move || {
             let begun = std::time::Instant::now();
             let third = started.fetch_add(1, SeqCst) >= 2;
-            while third && late.load(SeqCst) == 0 && begun.elapsed() < LIMIT {
+            while third && late.load(SeqCst) == 0 && begun.elapsed() < LONG {
                 std::thread::sleep(Duration::from_millis(1));
             }
         })
@@ -214,7 +209,7 @@ fn a_task_that_gave_way_and_takes_back_a_core_that_another_has_offered_is_polled
         spawn_detached(async move {
             block_in_place(|| {
                 blocks.send(()).unwrap();
-                let _ = released.recv_timeout(LIMIT);
+                let _ = released.recv_timeout(LONG);
             });
         });
         let (mut yielding, mut polls) = (Box::pin(yield_now()), 0);
@@ -230,7 +225,7 @@ fn a_task_that_gave_way_and_takes_back_a_core_that_another_has_offered_is_polled
         release.send(()).unwrap();
         done.send(()).unwrap();
     });
-    let polled_again = is_done.recv_timeout(LIMIT);
+    let polled_again = is_done.recv_timeout(LONG);
     over.store(1, SeqCst);
     polled_again.expect("it is polled again");
 }
@@ -267,6 +262,38 @@ fn polls_of_one_that_blocks() -> (usize, bool) {
     wake.send(()).unwrap();
     block_on(task).unwrap().unwrap();
     (polls.load(SeqCst), kept.load(SeqCst) == 1)
+}
+
+#[test]
+fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
+    let runtime = workers(1);
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let (wake, mut woken) = oneshot::channel::<()>();
+    let task = runtime.spawn(poll_fn(move |cx| {
+        let polled = std::pin::Pin::new(&mut woken).poll(cx);
+        match counted.fetch_add(1, SeqCst) {
+            // Once it has waited it is in a list.
+            0 => {
+                let waker = cx.waker().clone();
+                spawn_detached(async move { waker.wake() });
+            }
+            1 => lose_the_core(),
+            _ => {}
+        }
+        polled
+    }));
+    while polls.load(SeqCst) < 2 {
+        std::thread::yield_now();
+    }
+    // Behind it, and behind whatever it would be requeued for; time for the end of a poll that lost its core.
+    for _ in 0..3 {
+        block_on(runtime.spawn(yield_now())).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wake.send(()).unwrap();
+    block_on(task).unwrap().unwrap();
+    assert_eq!(polls.load(SeqCst), 3);
 }
 
 #[test]

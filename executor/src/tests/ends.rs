@@ -472,3 +472,28 @@ fn a_dropped_runtime_has_dropped_its_threads_locals() {
     drop(runtime);
     assert_eq!(dropped.load(SeqCst), 2);
 }
+
+#[test]
+fn a_task_that_yields_all_along_ends_with_its_runtime_and_is_told_of() {
+    let ends = Arc::new(AtomicUsize::new(0));
+    let count = ends.clone();
+    let runtime = Builder::new()
+        .workers(1)
+        .on_task_end(move |_| {
+            count.fetch_add(1, SeqCst);
+        })
+        .build()
+        .unwrap();
+    let (sender, begun) = mpsc::channel();
+    runtime.spawn_detached(async move {
+        sender.send(()).unwrap();
+        loop {
+            yield_now().await;
+        }
+    });
+    begun.recv_timeout(LONG).unwrap();
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    assert_eq!(handle.metrics().live, 0);
+    assert_eq!(ends.load(SeqCst), 1);
+}

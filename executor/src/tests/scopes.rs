@@ -3,8 +3,6 @@ use super::*;
 use crate::{LocalRuntime, Tick, block_in_place, park::ThreadPark, spawn_local};
 use std::cell::RefCell;
 
-const LONG: Duration = Duration::from_secs(20);
-
 fn named(name: &str) -> Runtime {
     let builder = Builder::new().workers(1).thread_name(name);
     builder.build().unwrap()
@@ -14,27 +12,6 @@ fn named(name: &str) -> Runtime {
 async fn where_it_spawns() -> String {
     let name = || std::thread::current().name().unwrap().to_owned();
     spawn(async move { name() }).await.unwrap()
-}
-
-/// Runs `f` in a thread, and fails if that takes for ever.
-fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
-    let (sender, receiver) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let result = f();
-        let _ = sender.send(());
-        result
-    });
-    if receiver.recv_timeout(LONG) == Err(mpsc::RecvTimeoutError::Timeout) {
-        panic!("it waits for ever");
-    }
-    thread.join().unwrap()
-}
-
-/// Blocks in place until another task of the worker has run: by then its core is gone.
-fn lose_the_core() {
-    let (sender, receiver) = mpsc::channel();
-    spawn_detached(async move { sender.send(()).unwrap() });
-    block_in_place(|| receiver.recv().unwrap());
 }
 
 /// Says so when it has dropped a runtime.

@@ -1,0 +1,177 @@
+//! Who is told of what a worker queues, by hand: its core does one thing, beside a sleeper that has no thread.
+use super::Worker;
+use crate::{Builder, Runtime, Tick, park::ThreadPark, shared::Task, spawn_detached, yield_now};
+use std::{
+    future::{pending, poll_fn},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Poll, Waker},
+};
+
+struct Pair {
+    runtime: Runtime,
+    first: Worker<ThreadPark>,
+    other: Worker<ThreadPark>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let parks = [ThreadPark::new(), ThreadPark::new()];
+        let (runtime, mut workers) = Builder::new().build_driven(parks);
+        let other = workers.remove(1);
+        Self {
+            runtime,
+            first: workers.remove(0),
+            other,
+        }
+    }
+
+    /// Tasks in hand, as after their polls, and nothing in a queue.
+    fn tasks<const N: usize>(&self) -> [Task; N] {
+        [(); N].map(|()| {
+            self.runtime.spawn_detached(pending::<()>());
+            let task = self.runtime.handle().shared().injector.pop();
+            task.expect("it was spawned from outside")
+        })
+    }
+
+    /// Whether the other, asleep, is woken while `f` runs in the first's seat.
+    fn tells<R>(&mut self, f: impl FnOnce(&mut Worker<ThreadPark>) -> R) -> (R, bool) {
+        let shared = self.runtime.handle().shared().clone();
+        shared.idle.sleep(1, false);
+        let result = f(&mut self.first);
+        let told = shared.idle.was_notified(1);
+        // Either way it counts as searching.
+        let _ = shared.idle.wake_self(1);
+        let _ = shared.idle.stop_searching();
+        (result, told)
+    }
+}
+
+#[test]
+fn a_task_that_goes_behind_none_is_next_without_a_queue() {
+    let mut pair = Pair::new();
+    let [task] = pair.tasks();
+    let id = task.id();
+    let ((), told) = pair.tells(|first| first.core.requeue(task));
+    assert!(!told);
+    assert!(!pair.first.core.shared.has_work(), "it is in a queue");
+    let (next, told) = pair.tells(|first| first.core.next());
+    assert_eq!(next.map(|task| task.id()), Some(id));
+    assert!(!told);
+}
+
+#[test]
+fn a_task_that_goes_behind_others_goes_into_the_ring_and_tells_nobody() {
+    let mut pair = Pair::new();
+    let [in_ring, task] = pair.tasks();
+    pair.first.core.push_back(in_ring);
+    let id = task.id();
+    let ((), told) = pair.tells(|first| first.core.requeue(task));
+    assert!(!told);
+    let order = [(); 2].map(|()| pair.first.core.pop().expect("two are queued"));
+    assert_eq!(order[1].id(), id);
+}
+
+#[test]
+fn a_task_that_goes_behind_the_slots_is_told_of() {
+    let mut pair = Pair::new();
+    let [in_slot, task] = pair.tasks();
+    pair.first.core.push_next(in_slot);
+    let ((), told) = pair.tells(|first| first.core.requeue(task));
+    assert!(told, "the slot's task may take its time");
+}
+
+#[test]
+fn a_task_at_hand_that_the_slots_goes_ahead_of_is_told_of() {
+    let mut pair = Pair::new();
+    let [at_hand, in_slot] = pair.tasks();
+    let ids = [in_slot.id(), at_hand.id()];
+    pair.first.core.requeue(at_hand);
+    pair.first.core.push_next(in_slot);
+    let (next, told) = pair.tells(|first| first.core.next());
+    assert!(told, "the slot's task may take its time");
+    assert_eq!(next.map(|task| task.id()), Some(ids[0]));
+    assert!(pair.first.core.shared.has_work(), "and others may have it");
+    assert_eq!(pair.first.core.pop().map(|task| task.id()), Some(ids[1]));
+}
+
+#[test]
+fn a_task_at_hand_that_a_share_of_the_injector_goes_ahead_of_is_told_of() {
+    let mut pair = Pair::new();
+    let [at_hand] = pair.tasks();
+    let id = at_hand.id();
+    pair.first.core.requeue(at_hand);
+    pair.runtime.spawn_detached(pending::<()>());
+    let (share, told) = pair.tells(|first| first.core.take_share());
+    assert!(told, "what came from outside may take its time");
+    assert!(share.is_some_and(|task| task.id() != id));
+    assert_eq!(pair.first.core.pop().map(|task| task.id()), Some(id));
+}
+
+/// Counts its polls, and gives way after each.
+fn yields(polls: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + use<> {
+    let polls = polls.clone();
+    async move {
+        loop {
+            polls.fetch_add(1, SeqCst);
+            yield_now().await;
+        }
+    }
+}
+
+#[test]
+fn between_two_ticks_another_can_have_the_task_that_yielded() {
+    let mut pair = Pair::new();
+    let polls = Arc::new(AtomicUsize::new(0));
+    pair.runtime.spawn_detached(yields(&polls));
+    assert_eq!(pair.first.tick(), Tick::Ran);
+    let (tick, told) = pair.tells(Worker::tick);
+    assert_eq!((tick, told), (Tick::Ran, false), "it is alone");
+    assert_eq!(pair.other.tick(), Tick::Ran);
+    assert_eq!(polls.load(SeqCst), 3);
+}
+
+#[test]
+fn between_two_ticks_a_sleeper_is_told_of_two_tasks_that_yield() {
+    let mut pair = Pair::new();
+    let polls = Arc::new(AtomicUsize::new(0));
+    let two = [yields(&polls), yields(&polls)];
+    pair.runtime.spawn_detached(async {
+        two.into_iter().for_each(spawn_detached);
+    });
+    // The first of them, which put the other behind it, has run, too.
+    assert_eq!(pair.first.tick(), Tick::Ran);
+    assert_eq!(polls.load(SeqCst), 1);
+    for n in 2..10 {
+        let (tick, told) = pair.tells(Worker::tick);
+        assert_eq!((tick, told), (Tick::Ran, true));
+        assert_eq!(polls.load(SeqCst), n);
+    }
+}
+
+#[test]
+fn a_yield_between_two_polls_wakes_the_task_whose_waker_it_has() {
+    let (sender, waker) = std::sync::mpsc::channel::<Waker>();
+    let waker = std::sync::Mutex::new(waker);
+    let after_poll = move |_| {
+        if let Ok(waker) = waker.lock().unwrap().try_recv() {
+            let mut cx = std::task::Context::from_waker(&waker);
+            assert!(std::pin::pin!(yield_now()).poll(&mut cx).is_pending());
+        }
+    };
+    let builder = Builder::new().on_after_poll(after_poll);
+    let (runtime, mut workers) = builder.build_driven([ThreadPark::new()]);
+    let mut sender = Some(sender);
+    let task = runtime.spawn(poll_fn(move |cx| match sender.take() {
+        Some(sender) => {
+            sender.send(cx.waker().clone()).unwrap();
+            Poll::Pending
+        }
+        None => Poll::Ready(()),
+    }));
+    while workers[0].tick() == Tick::Ran {}
+    assert!(task.is_finished(), "its wake was lost");
+}
