@@ -4,12 +4,15 @@
 //! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use futures::task::AtomicWaker;
-use selvedge::{Builder, Handle, block_in_place, spawn, spawn_detached, yield_now};
+use selvedge::{
+    Builder, Handle, block_in_place, spawn, spawn_detached, task::consume_budget, yield_now,
+};
 use std::{
-    future::{pending, poll_fn},
+    future::{Future, pending, poll_fn},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     ops::Range,
     panic::resume_unwind,
+    pin::pin,
     sync::{
         Arc, OnceLock,
         atomic::{
@@ -149,10 +152,37 @@ async fn short(item: Item, yields: u64) -> u64 {
     item.run()
 }
 
+/// Asks to go behind the others, by a yield or with a spent budget, and blocks in place some times before that poll is over: its worker may be another's by then, or
+/// its own again after another task had it, and offered it as well.
+async fn gives_way_and_blocks(item: Item, times: u64, by_yield: bool) {
+    let mut gives_way = pin!(async {
+        if by_yield {
+            yield_now().await;
+        } else {
+            for _ in 0..200 {
+                consume_budget().await;
+            }
+        }
+    });
+    let mut first = true;
+    poll_fn(|cx| {
+        let polled = gives_way.as_mut().poll(cx);
+        if std::mem::take(&mut first) {
+            assert!(polled.is_pending(), "a turn's budget is less");
+            for _ in 0..times {
+                block_in_place(thread::yield_now);
+            }
+        }
+        polled
+    })
+    .await;
+    item.run();
+}
+
 /// Hands some items to the runtime in one of many ways.
 fn submit(handle: &Handle, dice: &mut Dice, items: Vec<Item>) {
     let yields = dice.roll(4).saturating_sub(1);
-    match dice.roll(16) {
+    match dice.roll(17) {
         0..=4 => {
             for item in items {
                 handle.spawn_detached(short(item, yields));
@@ -219,8 +249,17 @@ fn submit(handle: &Handle, dice: &mut Dice, items: Vec<Item>) {
             });
             yield_now().await;
         }),
-        // Each waits for the one before, and the first for this thread.
         14 => {
+            let (few, items) = split(items, 8);
+            for item in few {
+                handle.spawn_detached(gives_way_and_blocks(item, 1 + yields, dice.roll(2) == 0));
+            }
+            for item in items {
+                handle.spawn_detached(short(item, yields));
+            }
+        }
+        // Each waits for the one before, and the first for this thread.
+        15 => {
             let first = Arc::new(Gate::default());
             let mut before = first.clone();
             for item in items {

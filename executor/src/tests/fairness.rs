@@ -129,32 +129,41 @@ fn neither_a_self_waking_task_nor_a_yielding_one_starves_a_ready_one() {
 }
 
 #[test]
-fn remote_spawns_start_beside_a_task_that_is_always_ready_on_each_worker() {
-    let runtime = workers(2);
-    let stop = Arc::new(AtomicBool::new(false));
-    let (up, started) = mpsc::channel();
-    let hogs: Vec<_> = (0..2)
-        .map(|_| {
-            let (stop, up) = (stop.clone(), up.clone());
-            runtime.spawn(async move {
-                up.send(std::thread::current().id()).unwrap();
+fn remote_spawns_and_a_task_that_is_always_ready_on_each_worker_let_each_other_run() {
+    in_time(|| {
+        let runtime = workers(2);
+        let stop = Arc::new(AtomicBool::new(false));
+        let here = || Some(std::thread::current().id());
+        let hogs: [_; 2] = Default::default();
+        let hogs = hogs.map(|seen: Arc<(AtomicUsize, Mutex<_>)>| {
+            let (stop, see) = (stop.clone(), seen.clone());
+            let hog = runtime.spawn(async move {
                 while !stop.load(SeqCst) {
+                    *see.1.lock().unwrap() = here();
+                    see.0.fetch_add(1, SeqCst);
                     yield_now().await;
                 }
-            })
-        })
-        .collect();
-    for _ in 0..2 {
-        started.recv().unwrap();
-    }
-    let before = runtime.metrics().polls;
-    for i in 0..100 {
-        assert_eq!(block_on(runtime.spawn(async move { i })).unwrap(), i);
-    }
-    let polls = runtime.metrics().polls - before;
-    stop.store(true, SeqCst);
-    hogs.into_iter().for_each(|hog| block_on(hog).unwrap());
-    assert!(polls > 0);
+            });
+            (seen, hog)
+        });
+        let [one, other] = hogs.each_ref().map(|(seen, _)| seen);
+        let thread = |hog: &Mutex<Option<std::thread::ThreadId>>| *hog.lock().unwrap();
+        // Each on a worker of its own.
+        while thread(&one.1).is_none() || thread(&one.1) == thread(&other.1) {
+            std::thread::yield_now();
+        }
+        let before = [one, other].map(|seen| seen.0.load(SeqCst));
+        let go_on = || (one.0.load(SeqCst) > before[0]) && (other.0.load(SeqCst) > before[1]);
+        let mut spawned = 0;
+        while spawned < 100 || !go_on() {
+            block_on(runtime.spawn(async {})).unwrap();
+            spawned += 1;
+        }
+        stop.store(true, SeqCst);
+        for (_, hog) in hogs {
+            block_on(hog).unwrap();
+        }
+    });
 }
 
 #[test]
