@@ -15,6 +15,15 @@ struct Queues {
     thread: thread::Thread,
 }
 
+impl Queues {
+    fn of(&self, class: Class) -> &Injector<Node<Scheduler>> {
+        match class {
+            Class::Urgent => &self.urgent,
+            Class::Rest => &self.rest,
+        }
+    }
+}
+
 impl waker_vtable::WakeRef for Queues {
     fn wake(&self) {
         self.thread.unpark();
@@ -28,19 +37,11 @@ struct Scheduler {
     class: Class,
 }
 
-impl Scheduler {
-    fn push(self, task: Notified<Self>) {
-        match self.class {
-            Class::Urgent => self.queues.urgent.requeue(task),
-            Class::Rest => self.queues.rest.requeue(task),
-        }
-        self.queues.thread.unpark();
-    }
-}
-
 impl Schedule for Scheduler {
     fn schedule(task: Notified<Self>, _why: WakeKind) {
-        task.scheduler().clone().push(task);
+        let Self { queues, class } = task.scheduler().clone();
+        queues.of(class).requeue(task);
+        queues.thread.unpark();
     }
 }
 
@@ -71,8 +72,8 @@ impl Executor {
     {
         let queues = self.queues.clone();
         let scheduler = Scheduler { queues, class };
-        let (task, join) = task_header::new(future, scheduler.clone());
-        scheduler.push(task);
+        let (task, join) = task_header::new(future, scheduler);
+        task.schedule();
         join
     }
 
@@ -98,7 +99,7 @@ impl Executor {
             }
             while let Some(task) = self.next() {
                 if let Ran::Notified(again) = self.owned.run(task) {
-                    again.scheduler().clone().push(again);
+                    again.schedule();
                 }
             }
             thread::park();
@@ -108,10 +109,18 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        self.owned.cancel_all();
-        drop(self.queues.urgent.pop_n(usize::MAX));
-        drop(self.queues.rest.pop_n(usize::MAX));
-        self.owned.drain();
+        self.owned.close();
+        loop {
+            self.owned.cancel_all();
+            while let Some(task) = self.next() {
+                self.owned.cancel(task);
+            }
+            self.owned.drain();
+            if self.owned.is_empty() {
+                return;
+            }
+            thread::yield_now(); // Another thread wakes one of them, which comes over its queue.
+        }
     }
 }
 

@@ -41,8 +41,8 @@ thread_local! {
 struct Scheduler(Arc<Shared>);
 
 impl Scheduler {
-    /// To the ring, whose overflow goes to the injector in one batch; from elsewhere to the injector.
-    fn push(shared: &Shared, task: Task) {
+    /// To the ring, whose overflow goes to the injector in one batch. From elsewhere it comes back.
+    fn keep(shared: &Shared, task: Task) -> Option<Task> {
         let mut task = Some(task);
         RING.with_borrow_mut(|ring| {
             if let Some(ring) = ring {
@@ -52,7 +52,12 @@ impl Scheduler {
                 }
             }
         });
-        if let Some(task) = task {
+        task
+    }
+
+    /// A task that was spawned in time is never refused.
+    fn requeue(shared: &Shared, task: Task) {
+        if let Some(task) = Self::keep(shared, task) {
             shared.injector.requeue(task);
             shared.wake_all();
         }
@@ -62,7 +67,7 @@ impl Scheduler {
 impl Schedule for Scheduler {
     fn schedule(task: Task, _why: WakeKind) {
         let shared = task.scheduler().0.clone();
-        Self::push(&shared, task);
+        Self::requeue(&shared, task);
     }
 }
 
@@ -86,10 +91,10 @@ fn worker(shared: &Shared, me: usize, ring: ring::Worker<Task>) {
         };
         // Polled in this worker's list: a task that waits is found again at the end.
         if let Ran::Notified(again) = owned.run(task) {
-            Scheduler::push(shared, again);
+            Scheduler::requeue(shared, again);
         }
     }
-    // Whoever is queued or waits is dropped here; what others are about to wake comes over the injector.
+    // Whoever is queued or waits is dropped here; what others are about to wake comes over the injector, and nothing new: it is closed.
     owned.close();
     loop {
         owned.cancel_all();
@@ -98,6 +103,7 @@ fn worker(shared: &Shared, me: usize, ring: ring::Worker<Task>) {
         }
         owned.drain();
         if owned.is_empty() {
+            drop(RING.take());
             return;
         }
         thread::yield_now();
@@ -158,11 +164,16 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let (task, join) = task_header::new(future, Scheduler(shared.clone()));
-    Scheduler::push(shared, task);
+    if let Some(task) = Scheduler::keep(shared, task)
+        && shared.injector.push(task).is_ok()
+    {
+        shared.wake_all();
+    } // Else it came too late, and is dropped: its handle says so.
     join
 }
 impl Drop for Executor {
     fn drop(&mut self) {
+        self.shared.injector.close();
         self.shared.ending.store(true, SeqCst);
         self.shared.wake_all();
         for worker in self.workers.drain(..) {
@@ -196,4 +207,10 @@ fn main() {
         executor.shared.stolen.load(SeqCst)
     );
     assert_eq!(done, 5_000);
+    let shared = executor.shared.clone();
+    drop(executor);
+    let late = spawn(&shared, async {});
+    assert!(late.is_finished(), "it would wait for ever");
+    drop(late);
+    assert_eq!(Arc::strong_count(&shared), 1, "a task was left");
 }
