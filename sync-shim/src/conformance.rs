@@ -205,27 +205,28 @@ pub fn check(name: &'static str, run: impl Fn() + Send + Sync + 'static) -> Chec
 /// How long [`explore`] waits.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a kit's checks as one model: under loom all executions with up to `bound` preemptions; else all of them a few hundred times, and no longer than `limit`.
+/// Runs a kit's checks as one model: under loom all executions of each with up to `bound` preemptions; else each a few hundred times, and all no longer than `limit`.
 ///
 /// # Panics
 /// When a check fails, or when the time is over: then one waits for ever.
 pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = Check>) {
-    let checks: Vec<_> = checks.into_iter().collect();
+    let now = Arc::new(Mutex::new(""));
+    let named = |(name, run): Check| -> Box<dyn Fn() + Send + Sync> {
+        let running = now.clone();
+        Box::new(move || {
+            *running.lock().unwrap_or_else(PoisonError::into_inner) = name;
+            run();
+        })
+    };
+    let checks: Vec<_> = checks.into_iter().map(named).collect();
     let model = crate::Model::new().bound(bound).branches(20_000);
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {
-        return model.check(move || checks.iter().for_each(|(_, run)| run()));
+        return model.check_each(checks);
     }
-    let now = Arc::new(Mutex::new(""));
     let (ended, ends) = mpsc::channel::<()>();
-    let running = now.clone();
     let thread = std::thread::spawn(move || {
         let _ended = ended;
-        model.check(move || {
-            for (name, run) in &checks {
-                *running.lock().unwrap_or_else(PoisonError::into_inner) = name;
-                run();
-            }
-        });
+        model.check_each(checks);
     });
     if ends.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
         // The thread is left alone.

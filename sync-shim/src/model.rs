@@ -57,6 +57,16 @@ impl Model {
         self.report(&runs, "complete");
     }
 
+    /// As [`check`](Self::check), of several scenarios that have nothing to do with each other: what it explores is the sum, not the product.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn check_each(self, scenarios: Vec<Box<dyn Fn() + Send + Sync>>) {
+        let runs = Arc::new(AtomicU64::new(0));
+        for scenario in scenarios {
+            self.explore(&runs, scenario);
+        }
+        self.report(&runs, "complete");
+    }
+
     /// Runs `scenario` and panics when no execution fails, or one for another reason than `expected`, a part of the panic's message. Does nothing but under loom.
     pub fn must_fail(self, expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
         let runs = Arc::new(AtomicU64::new(0));

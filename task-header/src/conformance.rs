@@ -45,8 +45,12 @@ use core::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
     conformance::{Account, LIMIT, bury, check, explore},
@@ -84,7 +88,7 @@ pub trait Subject: Sized + 'static {
     fn end(self);
 }
 
-/// Runs all checks: of one thread, and then of a wake from another, under loom with up to three preemptions.
+/// Runs all checks: of one thread, and then of wakes, an abort and a spawn from others, under loom with up to three preemptions.
 ///
 /// # Panics
 /// When one fails, in words that begin with its name; or when the checks don't end.
@@ -117,6 +121,14 @@ pub fn schedule<S: Subject>() {
         check(
             "a_wake_from_another_thread_is_not_lost",
             a_wake_from_another_thread_is_not_lost::<S>,
+        ),
+        check(
+            "wakes_from_two_other_threads_are_not_lost",
+            wakes_from_two_other_threads_are_not_lost::<S>,
+        ),
+        check(
+            "a_spawn_and_an_abort_from_another_thread_are_not_lost",
+            a_spawn_and_an_abort_from_another_thread_are_not_lost::<S>,
         ),
     ];
     explore(LIMIT, 3, checks);
@@ -387,50 +399,172 @@ pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// Another thread wakes a task while the worker runs it: it is polled once more after the wake.
+/// A task that has been polled once and waits, and in each poll reads what it was sent.
+struct Listener {
+    seen: Seen,
+    join: JoinHandle<()>,
+    /// What it is to see, at the latest in its last poll.
+    message: Arc<AtomicUsize>,
+    saw: std::sync::Arc<Mutex<usize>>,
+}
+
+impl Listener {
+    fn new<S: Subject>(check: &mut Check<S>) -> Self {
+        let message = Arc::new(AtomicUsize::new(0));
+        let saw = std::sync::Arc::new(Mutex::new(0));
+        let (received, note) = (message.clone(), saw.clone());
+        let (seen, join) = check.spawn(move |_| {
+            // Ordering: Relaxed, for the wake alone to order it after the store.
+            *note.lock().unwrap_or_else(PoisonError::into_inner) = received.load(Relaxed);
+        });
+        check.drain();
+        Self {
+            seen,
+            join,
+            message,
+            saw,
+        }
+    }
+
+    /// Another thread that wakes it as often, each time after another message, by one waker.
+    fn woken_elsewhere(&self, times: usize) -> thread::JoinHandle<()> {
+        let (seen, waker, message) = (self.seen.clone(), self.seen.waker(), self.message.clone());
+        thread::spawn(move || {
+            for sent in 1..=times {
+                // Ordering: Relaxed, as the load.
+                message.store(sent, Relaxed);
+                waker.wake_by_ref();
+                if sent < times {
+                    wait_for(|| seen.polls() > sent);
+                }
+            }
+        })
+    }
+
+    /// Its polls, and what it saw in the last. Before anything is found wrong: a model's atomics are not to be touched by what a panic drops.
+    fn let_go(self) -> (usize, usize) {
+        self.seen.forget();
+        drop(self.join);
+        let saw = *self.saw.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.seen.polls(), saw)
+    }
+}
+
+/// Waits a moment for another thread, where a run is not one of all there are.
+fn wait_for(mut done: impl FnMut() -> bool) {
+    if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
+        let begun = Instant::now();
+        while !done() && begun.elapsed() < Duration::from_millis(1) {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Another thread wakes a task, and then again by the same waker, while the worker runs it: it is polled after each, or once after both.
 ///
 /// # Panics
 /// When it isn't.
 pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_wake_from_another_thread_is_not_lost");
-    // What the task is to see, at the latest in its last poll.
-    let message = Arc::new(AtomicUsize::new(0));
-    let saw = std::sync::Arc::new(Mutex::new(0));
-    let (sent, received, note) = (message.clone(), message, saw.clone());
-    let (seen, join) = check.spawn(move |_| {
-        // Ordering: Relaxed, for the wake alone to order it after the store.
-        *note.lock().unwrap_or_else(PoisonError::into_inner) = received.load(Relaxed);
-    });
-    check.drain();
-    let (also, other) = check.waiting();
-    let joins = (join, other);
-    let waker = seen.waker();
-    let other = thread::spawn(move || {
-        // Ordering: Relaxed, as the load.
-        sent.store(1, Relaxed);
-        waker.wake();
-    });
+    let listener = Listener::new(&mut check);
+    let (also, join) = check.waiting();
+    let other = listener.woken_elsewhere(2);
     also.waker().wake();
     check.drain();
+    wait_for(|| {
+        check.drain();
+        listener.seen.polls() > 2
+    });
     other.join().expect("a wake doesn't panic");
     check.drain();
-    let polls = (seen.polls(), also.polls());
-    // Before anything is found wrong: a model's atomics are not to be touched by what a panic drops.
-    seen.forget();
     also.forget();
-    drop(joins);
+    drop(join);
+    let listened = listener.let_go();
     check.subject.end();
     assert!(
-        polls == (2, 2),
-        "{}: lost: two tasks that were woken once were polled {polls:?} times",
-        check.name
+        also.polls() == 2,
+        "{}: lost: a task that the worker woke was polled {} times",
+        check.name,
+        also.polls()
     );
-    let saw = *saw.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_woken(check.name, 2, listened);
+}
+
+/// Two other threads wake a task each, while the worker runs them: neither is lost to the other.
+///
+/// # Panics
+/// When one is.
+pub fn wakes_from_two_other_threads_are_not_lost<S: Subject>() {
+    let mut check = Check::<S>::new("wakes_from_two_other_threads_are_not_lost");
+    let listeners = [(); 2].map(|()| Listener::new(&mut check));
+    let threads = [0, 1].map(|n| listeners[n].woken_elsewhere(1));
+    check.drain();
+    for thread in threads {
+        thread.join().expect("a wake doesn't panic");
+    }
+    check.drain();
+    let listened = listeners.map(Listener::let_go);
+    check.subject.end();
+    for listened in listened {
+        assert_woken(check.name, 1, listened);
+    }
+}
+
+fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
     assert!(
-        saw == 1,
-        "{}: lost: a poll doesn't see what came before its wake",
+        (2..wakes + 2).contains(&polls),
+        "{name}: lost: a task that was woken {wakes} times was polled {} times after that",
+        polls - 1
+    );
+    assert!(
+        saw == wakes,
+        "{name}: lost: a poll doesn't see what came before the last of {wakes} wakes"
+    );
+}
+
+/// Another thread spawns a task, and aborts one that was woken, while the worker runs what there is: the one is polled, and the other ends.
+///
+/// # Panics
+/// When they aren't.
+pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
+    let mut check = Check::<S>::new("a_spawn_and_an_abort_from_another_thread_are_not_lost");
+    let (seen, aborted) = check.waiting();
+    let new = Seen::default();
+    let future = Waits {
+        seen: new.clone(),
+        does: |_: &Waker| (),
+        _token: check.account.token(),
+    };
+    let (scheduler, polled) = (check.subject.scheduler(), new.clone());
+    seen.waker().wake();
+    let other = thread::spawn(move || {
+        let (task, spawned) = crate::new(future, scheduler);
+        task.schedule();
+        wait_for(|| polled.polls() > 0);
+        aborted.abort();
+        (spawned, aborted)
+    });
+    check.drain();
+    wait_for(|| {
+        check.drain();
+        new.polls() > 0
+    });
+    let (spawned, aborted) = other.join().expect("neither panics");
+    check.drain();
+    let (polls, ended) = (new.polls(), aborted.is_finished());
+    seen.forget();
+    if polls > 0 {
+        new.forget();
+    }
+    drop((spawned, aborted));
+    check.subject.end();
+    assert!(
+        polls == 1,
+        "{}: lost: a spawned task was polled {polls} times",
         check.name
     );
+    assert!(ended, "{}: lost: an aborted task has not ended", check.name);
+    check.account.assert_none_left();
 }
 
 #[cfg(test)]

@@ -147,6 +147,14 @@ fn from_inside<const LIFO: bool>() {
             "a_wake_from_another_thread_is_not_lost",
             tasks::a_wake_from_another_thread_is_not_lost::<Inside<LIFO>>,
         ),
+        seated(
+            "wakes_from_two_other_threads_are_not_lost",
+            tasks::wakes_from_two_other_threads_are_not_lost::<Inside<LIFO>>,
+        ),
+        seated(
+            "a_spawn_and_an_abort_from_another_thread_are_not_lost",
+            tasks::a_spawn_and_an_abort_from_another_thread_are_not_lost::<Inside<LIFO>>,
+        ),
     ];
     explore(LIMIT, 3, checks);
 }

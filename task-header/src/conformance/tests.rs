@@ -1,12 +1,13 @@
 //! Each check fails for what it is there for, and says its name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Order, Subject, schedule};
-use crate::{Notified, Ran, Schedule, WakeKind};
+use crate::{Id, Notified, Ran, Schedule, WakeKind};
 use alloc::{collections::VecDeque, string::String, sync::Arc};
 use std::{
     panic::catch_unwind,
     sync::{Mutex, MutexGuard, PoisonError},
     thread::{self, ThreadId},
+    time::Duration,
 };
 use sync_shim::conformance::bury;
 
@@ -21,12 +22,21 @@ const KEEPS_THE_ORPHANED: u8 = 7;
 const ENDS_WITHOUT_A_DROP: u8 = 8;
 const TAKES_WHAT_COMES_LATE: u8 = 9;
 const KEEPS_WHAT_COMES_FROM_ELSEWHERE: u8 = 10;
+const LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER: u8 = 11;
+const KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN: u8 = 12;
+const KEEPS_THE_ABORTED_FROM_ELSEWHERE: u8 = 13;
+const KEEPS_THE_NEW_FROM_ELSEWHERE: u8 = 14;
 
 /// A locked queue with a fault, and its worker.
 struct Faulty<const FAULT: u8>(Arc<Mutex<State<FAULT>>>);
 
 struct State<const FAULT: u8> {
     tasks: VecDeque<Notified<Faulty<FAULT>>>,
+    /// Of other threads.
+    foreign: VecDeque<Notified<Faulty<FAULT>>>,
+    /// What has come from there before, and what was polled.
+    known: Vec<Id>,
+    polled: Vec<Id>,
     owner: ThreadId,
     polls: bool,
     closed: bool,
@@ -47,6 +57,9 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
             KEEPS_THE_ABORTED => why == WakeKind::Abort,
             KEEPS_THE_ORPHANED => why == WakeKind::Orphan,
             KEEPS_WHAT_COMES_FROM_ELSEWHERE => elsewhere,
+            KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN => elsewhere && state.known.contains(&task.id()),
+            KEEPS_THE_ABORTED_FROM_ELSEWHERE => elsewhere && why == WakeKind::Abort,
+            KEEPS_THE_NEW_FROM_ELSEWHERE => elsewhere && !state.polled.contains(&task.id()),
             _ => false,
         };
         if keeps {
@@ -61,6 +74,17 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
         if refuses {
             drop(state);
             return drop(task);
+        }
+        if elsewhere {
+            state.known.push(task.id());
+        }
+        if FAULT == LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER && elsewhere {
+            let mut tasks = core::mem::take(&mut state.foreign);
+            drop(state);
+            thread::sleep(Duration::from_millis(1));
+            tasks.push_back(task);
+            let lost = core::mem::replace(&mut queue.lock().foreign, tasks);
+            return drop(lost);
         }
         if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
             // SAFETY: unsound on purpose; the kit looks for twins before it runs anything.
@@ -78,6 +102,9 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
     fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             tasks: VecDeque::new(),
+            foreign: VecDeque::new(),
+            known: Vec::new(),
+            polled: Vec::new(),
             owner: thread::current().id(),
             polls: false,
             closed: false,
@@ -92,12 +119,16 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
         let mut state = self.lock();
         match FAULT {
             LAST_IN_FIRST_OUT => state.tasks.pop_back(),
-            _ => state.tasks.pop_front(),
+            _ => state
+                .tasks
+                .pop_front()
+                .or_else(|| state.foreign.pop_front()),
         }
     }
 
     fn run(&mut self, task: Notified<Self>) {
         self.lock().polls = true;
+        self.lock().polled.push(task.id());
         let ran = task.run();
         self.lock().polls = false;
         if let Ran::Notified(again) = ran {
@@ -111,7 +142,10 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
     fn end(self) {
         let mut state = self.lock();
         state.closed = true;
-        let left = core::mem::take(&mut state.tasks);
+        let left = (
+            core::mem::take(&mut state.tasks),
+            core::mem::take(&mut state.foreign),
+        );
         drop(state);
         match FAULT {
             ENDS_WITHOUT_A_DROP => bury(left),
@@ -184,7 +218,27 @@ fn each_fault_is_found_and_named() {
         (
             said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE>(),
             "a_wake_from_another_thread_is_not_lost: ",
-            "lost: two tasks",
+            "lost: a task",
+        ),
+        (
+            said::<LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER>(),
+            "wakes_from_two_other_threads_are_not_lost: ",
+            "lost",
+        ),
+        (
+            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN>(),
+            "a_wake_from_another_thread_is_not_lost: ",
+            "lost: a poll",
+        ),
+        (
+            said::<KEEPS_THE_ABORTED_FROM_ELSEWHERE>(),
+            "a_spawn_and_an_abort_from_another_thread_are_not_lost: ",
+            "lost: an aborted",
+        ),
+        (
+            said::<KEEPS_THE_NEW_FROM_ELSEWHERE>(),
+            "a_spawn_and_an_abort_from_another_thread_are_not_lost: ",
+            "lost: a spawned",
         ),
     ] {
         assert!(
