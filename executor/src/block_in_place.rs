@@ -19,8 +19,8 @@ use task_header::Id;
 /// Runs a closure that blocks, in the middle of a task, and lets another thread be the worker meanwhile.
 ///
 /// The task itself waits: what runs beside it in the same task (by `join!`, say) is held up. Prefer
-/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away costs several read-modify-writes, and a lock and
-/// the wake of a thread if none is on its way already; a closure that is done before that thread is up to it keeps the worker. The threads that take workers over
+/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away and take it back costs two read-modify-writes
+/// beside those of a reference, and a lock and the wake of a thread if none is on its way already; a closure that is done before that thread is up to it keeps the worker. The threads that take workers over
 /// are beyond [`blocking_threads`](crate::Builder::blocking_threads): one for each task that blocks in place, and one that is on its way for each worker.
 ///
 /// Where nothing is to be given away it just runs the closure: outside of a runtime, in `block_on`, in a closure that may block anyway. In a hook, in a

@@ -14,7 +14,7 @@ use task_header::{After, WakeKind};
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
-    /// Whether a task had asked to go behind the others before its poll lost the core, which knew.
+    /// Whether a task had asked to go behind the others before its poll lost the core, which knew. Set by each loss.
     static GAVE_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn after_poll<'a>() -> After<'a, Scheduler> {
     let Some(core) = (unsafe { core() }) else {
         return After {
             owned: None,
-            again: GAVE_WAY.with(Cell::take),
+            again: GAVE_WAY.with(Cell::get),
         };
     };
     After {

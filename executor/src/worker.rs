@@ -441,6 +441,8 @@ impl<P: Park> fmt::Debug for Worker<P> {
 
 #[cfg(all(test, not(selvedge_shuttle)))]
 mod conformance;
+#[cfg(all(test, selvedge_count))]
+mod counts;
 #[cfg(all(test, selvedge_loom))]
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

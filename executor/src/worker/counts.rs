@@ -1,0 +1,120 @@
+//! What a spawn, a yield and a wake cost a worker, in read-modify-writes and `SeqCst` fences: what their docs say, counted.
+use super::{Worker, run};
+use crate::{
+    Builder, Runtime, block_in_place, context::OnWorker, park::ThreadPark, spawn, spawn_detached,
+    yield_now,
+};
+use coop_budget::Turns;
+use std::{
+    future::{pending, poll_fn},
+    task::Poll,
+};
+use sync_shim::count::counted;
+
+/// Read-modify-writes and fences.
+type Cost = (u64, u64);
+
+fn driven() -> (Runtime, Worker<ThreadPark>) {
+    let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    (runtime, workers.remove(0))
+}
+
+fn cost<R>(f: impl FnOnce() -> R) -> (R, Cost) {
+    let (result, counts) = counted(f);
+    (result, (counts.rmws, counts.seqcst_fences))
+}
+
+/// Turns of a worker's loop, each with its cost. Fewer in all than those after which it looks at the injector.
+fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
+    let core = &worker.core;
+    let turn = |turns: &Turns<'_>| {
+        let task = core.next().expect("there is work");
+        run::<false>(&core.shared, turns, core.begin_run(), task);
+    };
+    core.seated(|| {
+        coop_budget::with_turns(&OnWorker, |turns| [(); N].map(|()| cost(|| turn(turns)).1))
+    })
+}
+
+async fn yields() {
+    loop {
+        yield_now().await;
+    }
+}
+
+#[test]
+fn a_spawn_by_a_task_costs_none_and_one_that_displaces_another_one_and_a_fence() {
+    let (_runtime, worker) = driven();
+    worker.core.seated(|| {
+        let (_join, first) = cost(|| spawn(pending::<()>()));
+        assert_eq!(first, (0, 0));
+        let (_join, displacing) = cost(|| spawn(pending::<()>()));
+        assert_eq!(displacing, (1, 1));
+        let ((), detached) = cost(|| spawn_detached(pending::<()>()));
+        assert_eq!(detached, (1, 1));
+    });
+}
+
+#[test]
+fn a_spawn_from_elsewhere_costs_two_and_a_fence_and_the_wake_of_a_sleeper_two_and_its_unpark() {
+    let (runtime, worker) = driven();
+    let spawn = || cost(|| runtime.spawn(pending::<()>())).1;
+    assert_eq!(spawn(), (2, 1));
+    worker.core.shared.idle.sleep(0, false);
+    assert_eq!(spawn(), (2 + 2 + 1, 1));
+    // It is awake, and searches.
+    assert_eq!(spawn(), (2, 1));
+}
+
+#[test]
+fn a_yield_costs_none_alone_and_one_beside_others() {
+    let (runtime, worker) = driven();
+    runtime.spawn_detached(yields());
+    // Out of the injector, and the start of its life.
+    let [_] = turns(&worker);
+    assert_eq!(turns(&worker), [(0, 0); 20]);
+    worker.core.seated(|| spawn_detached(yields()));
+    let [_, _] = turns(&worker);
+    assert_eq!(turns(&worker), [(1, 0); 20]);
+}
+
+#[test]
+fn a_yield_beside_the_slots_task_costs_one_and_a_fence() {
+    let (runtime, worker) = driven();
+    runtime.spawn_detached(async {
+        loop {
+            spawn_detached(async {});
+            yield_now().await;
+        }
+    });
+    let [_] = turns(&worker);
+    // The slot's task is taken from there, and ends: one each.
+    assert_eq!(turns(&worker), [(1 + 2, 1); 20]);
+}
+
+#[test]
+fn a_task_that_wakes_itself_in_its_poll_costs_two_and_none_for_its_way_behind_nobody() {
+    let (runtime, worker) = driven();
+    runtime.spawn_detached(poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        Poll::<()>::Pending
+    }));
+    let [_] = turns(&worker);
+    // The wake, and the start of the next poll.
+    assert_eq!(turns(&worker), [(2, 0); 20]);
+}
+
+#[test]
+fn a_closure_in_place_that_keeps_the_worker_costs_two_beside_a_reference() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let least = runtime.spawn(async {
+        let mut least = None;
+        for _ in 0..100 {
+            let ((), cost) = cost(|| block_in_place(|| ()));
+            least = least.into_iter().chain([cost]).min();
+            yield_now().await;
+        }
+        least
+    });
+    assert_eq!(runtime.block_on(least).unwrap(), Some((2, 0)));
+}
