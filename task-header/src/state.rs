@@ -55,6 +55,27 @@ const LISTED: usize = 1 << 6;
 const REF_ONE: usize = 1 << 7;
 const COUNT: usize = !(REF_ONE - 1);
 
+// No two share a bit, and together they are the word. So `|` between them is `^`: for that `.cargo/mutants.toml` leaves out the mutants that put one for the other.
+const _: () = {
+    let parts = [
+        RUNNING,
+        NOTIFIED,
+        COMPLETE,
+        CANCELLED,
+        JOIN_INTEREST,
+        JOIN_WAKER,
+        LISTED,
+        COUNT,
+    ];
+    let (mut all, mut i) = (0, 0);
+    while i < parts.len() {
+        assert!(parts[i] != 0 && all & parts[i] == 0);
+        all += parts[i];
+        i += 1;
+    }
+    assert!(all == usize::MAX);
+};
+
 /// Rule 1.
 const fn referenced(s: usize) -> bool {
     let notified = if s & COMPLETE == 0 { NOTIFIED } else { 0 };
@@ -348,6 +369,7 @@ impl State {
         } else if s & COMPLETE != 0 {
             Duty::Dealloc
         } else {
+            debug_assert_eq!(s & (NOTIFIED | CANCELLED), 0, "held: {s:#b}");
             // Ordering: Relaxed, nobody else has a reference.
             self.0.store(s | NOTIFIED | CANCELLED, Relaxed);
             Duty::Submit
