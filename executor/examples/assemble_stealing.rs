@@ -1,12 +1,13 @@
-//! A work-stealing executor of one's own from four parts, without `selvedge`: task cells (`task-header`), a ring a worker that others steal
-//! from (`queue-spmc`), a queue for what comes from outside (`queue-global`), wakers of one's own (`waker-vtable`).
+//! A work-stealing executor of one's own from four parts, without `selvedge`: task cells (`task-header`), a queue a worker that others steal
+//! from (`worker-queue`), one for what comes from outside (`queue-global`), wakers of one's own (`waker-vtable`).
 //!
-//! It is complete, and simpler than it could be: a worker without work sleeps for a moment at a time, where `selvedge` counts who searches and who sleeps.
-use queue_global::Injector;
-use queue_spmc::ring::{self, Steal, StealLimit, Stealer};
+//! It is complete, and simpler than it could be: a worker without work sleeps for a moment at a time, where `selvedge` counts who searches and who sleeps; and tasks that wake each
+//! other go on for as long as they like, where `selvedge` has a cap.
+use queue_global::{Injector, List};
 use std::{
     cell::RefCell,
     future::Future,
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -15,14 +16,17 @@ use std::{
     time::Duration,
 };
 use task_header::{JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
+use worker_queue::{Around, Stealer, WorkerQueue};
 
 type Task = Notified<Scheduler>;
+type Queue = WorkerQueue<Node<Scheduler>>;
 
 /// What all workers share. Every task holds one, so a waker that comes late finds it.
 struct Shared {
     injector: Injector<Node<Scheduler>>,
-    stealers: Vec<Stealer<Task>>,
+    stealers: Vec<Stealer<Node<Scheduler>>>,
     threads: std::sync::Mutex<Vec<thread::Thread>>,
+    asleep: AtomicUsize,
     ending: AtomicBool,
     stolen: AtomicUsize,
 }
@@ -34,25 +38,32 @@ impl Shared {
     }
 }
 
+impl Around<Node<Scheduler>> for Shared {
+    fn overflow(&self, tasks: List<Node<Scheduler>>) {
+        self.injector.requeue_batch(tasks);
+    }
+
+    fn tell(&self) {
+        if self.asleep.load(SeqCst) > 0 {
+            self.wake_all();
+        }
+    }
+}
+
 thread_local! {
-    /// The ring of this thread, if it is a worker, which its tasks reach from inside a poll.
-    static RING: RefCell<Option<ring::Worker<Task>>> = const { RefCell::new(None) };
+    /// The queue of this thread, if it is a worker, which its tasks reach from inside a poll.
+    static QUEUE: RefCell<Option<Rc<Queue>>> = const { RefCell::new(None) };
 }
 struct Scheduler(Arc<Shared>);
 
 impl Scheduler {
-    /// To the ring, whose overflow goes to the injector in one batch. From elsewhere it comes back.
+    /// To this worker's queue. From elsewhere it comes back.
     fn keep(shared: &Shared, task: Task) -> Option<Task> {
-        let mut task = Some(task);
-        RING.with_borrow_mut(|ring| {
-            if let Some(ring) = ring {
-                ring.push_or_overflow(task.take().unwrap(), &shared.injector);
-                if ring.len() == 64 {
-                    shared.wake_all(); // Enough to share.
-                }
-            }
-        });
-        task
+        let Some(queue) = QUEUE.with_borrow(Clone::clone) else {
+            return Some(task);
+        };
+        queue.push_next(task, shared);
+        None
     }
 
     /// A task that was spawned in time is never refused.
@@ -79,58 +90,52 @@ impl waker_vtable::WakeRef for Unpark {
     }
 }
 
-fn worker(shared: &Shared, me: usize, ring: ring::Worker<Task>) {
-    RING.set(Some(ring));
+fn worker(shared: &Shared, queue: Queue) {
+    let queue = &Rc::new(queue);
+    QUEUE.set(Some(queue.clone()));
     let unpark = Arc::new(Unpark(thread::current()));
     let mut owned = Owned::new(waker_vtable::from_arc(unpark));
     while !shared.ending.load(SeqCst) {
-        let Some(task) = find(shared, me) else {
+        let Some(task) = find(shared, queue) else {
             owned.drain();
+            shared.asleep.fetch_add(1, SeqCst);
             thread::park_timeout(Duration::from_millis(1));
+            shared.asleep.fetch_sub(1, SeqCst);
             continue;
         };
         // Polled in this worker's list: a task that waits is found again at the end.
         if let Ran::Notified(again) = owned.run(task) {
-            Scheduler::requeue(shared, again);
+            queue.requeue(again, shared); // It yielded: behind the others.
         }
     }
     // Whoever is queued or waits is dropped here; what others are about to wake comes over the injector, and nothing new: it is closed.
     owned.close();
     loop {
         owned.cancel_all();
-        while let Some(task) = pop().or_else(|| shared.injector.pop()) {
+        while let Some(task) = queue.take_any().or_else(|| shared.injector.pop()) {
             owned.cancel(task);
         }
         owned.drain();
         if owned.is_empty() {
-            drop(RING.take());
+            QUEUE.set(None);
             return;
         }
         thread::yield_now();
     }
 }
 
-fn pop() -> Option<Task> {
-    RING.with_borrow_mut(|ring| ring.as_mut()?.pop())
-}
-/// The own ring, then the injector, then half of another's ring.
-fn find(shared: &Shared, me: usize) -> Option<Task> {
-    pop().or_else(|| shared.injector.pop()).or_else(|| {
-        let workers = shared.stealers.len();
-        (1..workers).find_map(|i| steal(shared, (me + i) % workers))
-    })
-}
-
-fn steal(shared: &Shared, victim: usize) -> Option<Task> {
-    RING.with_borrow_mut(|ring| {
-        match shared.stealers[victim].steal_into_and_pop(ring.as_mut()?, StealLimit::Half) {
-            Steal::Success { first, moved } => {
-                shared.stolen.fetch_add(moved, SeqCst);
-                Some(first)
-            }
-            Steal::Empty | Steal::Retry => None,
-        }
-    })
+/// The own queue, then a share of the injector, then half of what another has.
+fn find(shared: &Shared, queue: &Queue) -> Option<Task> {
+    if let Some(next) = queue.next(shared) {
+        return Some(next.item);
+    }
+    let workers = shared.stealers.len();
+    if let Some(share) = queue.take_share(&shared.injector, workers, shared) {
+        return Some(share.first);
+    }
+    let batch = queue.steal(&shared.stealers, |stealer| stealer)?;
+    shared.stolen.fetch_add(1 + batch.moved, SeqCst);
+    Some(batch.first)
 }
 
 struct Executor {
@@ -140,19 +145,21 @@ struct Executor {
 
 impl Executor {
     fn new(workers: usize) -> Self {
-        let rings: Vec<_> = (0..workers).map(|_| ring::Worker::new(256)).collect();
+        let queue = |index| Queue::new(256).with_seed(42, index);
+        let queues: Vec<_> = (0..workers).map(queue).collect();
         let shared = Arc::new(Shared {
             injector: Injector::new(),
-            stealers: rings.iter().map(ring::Worker::stealer).collect(),
+            stealers: queues.iter().map(Queue::stealer).collect(),
             threads: std::sync::Mutex::default(),
+            asleep: AtomicUsize::new(0),
             ending: AtomicBool::new(false),
             stolen: AtomicUsize::new(0),
         });
-        let start = |(me, ring)| {
+        let start = |queue| {
             let shared = shared.clone();
-            thread::spawn(move || worker(&shared, me, ring))
+            thread::spawn(move || worker(&shared, queue))
         };
-        let workers: Vec<_> = rings.into_iter().enumerate().map(start).collect();
+        let workers: Vec<_> = queues.into_iter().map(start).collect();
         let threads = workers.iter().map(|worker| worker.thread().clone());
         *shared.threads.lock().unwrap() = threads.collect();
         Self { shared, workers }
@@ -186,7 +193,7 @@ fn main() {
     let executor = Executor::new(2);
     let shared = executor.shared.clone();
     let parent = spawn(&executor.shared, async move {
-        // All of these go to one ring.
+        // All of these go to one worker's queue.
         let children: Vec<_> = (0..5_000_u64)
             .map(|i| {
                 spawn(&shared, async move {

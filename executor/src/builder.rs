@@ -12,11 +12,11 @@ use crate::{
     shared::{Remote, Settings, Shared},
 };
 use coop_budget::Budget;
-use queue_spmc::ring;
 use std::{any::Any, io, time::Duration};
 use sync_shim::sync::Arc;
 use task_header::Id;
 use worker_idle::Linger;
+use worker_queue::WorkerQueue;
 
 /// Settings of a [`Runtime`].
 ///
@@ -540,13 +540,15 @@ impl Builder {
         let mut settings = self.settings;
         settings.special_spawns = self.hooks.observe_spawns();
         settings.observed = self.hooks.observe_polls() || settings.poll_times;
-        let rings: Vec<_> = parks
-            .iter()
-            .map(|_| ring::Worker::new(self.ring_capacity))
-            .collect();
-        let remotes = rings.iter().zip(&parks).map(|(ring, park)| {
+        let queue = |index| {
+            WorkerQueue::new(self.ring_capacity)
+                .with_slot(settings.lifo)
+                .with_seed(settings.seed, index)
+        };
+        let queues: Vec<_> = (0..parks.len()).map(queue).collect();
+        let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
             let counters = Counters::new(settings.poll_times);
-            Remote::new(ring.stealer(), park::waker(park.unparker()), counters)
+            Remote::new(queue.stealer(), park::waker(park.unparker()), counters)
         });
         let remotes = remotes.collect();
         let hooks = Arc::new(self.hooks);
@@ -562,9 +564,9 @@ impl Builder {
         threads.linger = std::sync::Arc::new(move || linger(first));
         let pool = Arc::new(Pool::new(threads));
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
-        let cores = rings.into_iter().zip(parks).enumerate();
-        let cores = cores.map(|(index, (ring, park))| {
-            let core = Core::new(shared.clone(), index, ring);
+        let cores = queues.into_iter().zip(parks).enumerate();
+        let cores = cores.map(|(index, (queue, park))| {
+            let core = Core::new(shared.clone(), index, queue);
             (Box::new(core), park)
         });
         let cores = cores.collect();

@@ -116,7 +116,7 @@ pub(crate) fn take_off() -> Option<Off> {
         // A runtime that ends does so by this thread, when the poll is over.
         let whole = core.lendable.get() && !core.shared.is_closing();
         if !whole {
-            core.open_slot();
+            core.queue.open_slot(core);
         }
         whole
     })?;

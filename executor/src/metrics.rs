@@ -84,7 +84,7 @@ macro_rules! counters {
             pub(crate) fn of(shared: &Shared) -> Self {
                 let mut sum = Self { workers: shared.remotes.len() as u64, ..Self::default() };
                 for remote in &shared.remotes {
-                    let counters = &remote.own.counters;
+                    let counters = &remote.counters;
                     let own = WorkerSnapshot {
                         $($name: counters.$name.get(),)*
                         ring_depth: remote.stealer.len() as u64,

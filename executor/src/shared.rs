@@ -17,8 +17,7 @@ use crate::{
 use ::core::ptr::NonNull;
 use blocking_threads::{Hear, Lent};
 use coop_budget::Budget;
-use queue_global::{Injector, Slot};
-use queue_spmc::ring::Stealer;
+use queue_global::Injector;
 use std::{any::Any, task::Waker};
 use sync_shim::{
     CachePadded,
@@ -32,6 +31,7 @@ use sync_shim::{
 };
 use task_header::{Node, Notified, Schedule, TaskRef, WakeKind};
 use worker_idle::{Idle, Linger, foreign::Registry};
+use worker_queue::Stealer;
 
 /// A task of this executor, queued.
 pub(crate) type Task = Notified<Scheduler>;
@@ -73,30 +73,26 @@ pub(crate) struct Shared {
 
 /// What the others see of a worker.
 pub(crate) struct Remote {
-    pub(crate) stealer: Stealer<Task>,
+    pub(crate) stealer: Stealer<Node<Scheduler>>,
     /// Unparks it.
     pub(crate) unpark: Waker,
     /// Where its core is while nobody runs it.
     pub(crate) lent: Lent<Core>,
-    pub(crate) own: CachePadded<Own>,
-}
-
-/// What a worker alone writes, but for thieves at the slot.
-pub(crate) struct Own {
-    pub(crate) slot: Slot<Node<Scheduler>>,
-    pub(crate) counters: Counters,
+    /// What the worker alone writes.
+    pub(crate) counters: CachePadded<Counters>,
 }
 
 impl Remote {
-    pub(crate) fn new(stealer: Stealer<Task>, unpark: Waker, counters: Counters) -> Arc<Self> {
+    pub(crate) fn new(
+        stealer: Stealer<Node<Scheduler>>,
+        unpark: Waker,
+        counters: Counters,
+    ) -> Arc<Self> {
         Arc::new(Self {
             stealer,
             unpark,
             lent: Lent::new(),
-            own: CachePadded::new(Own {
-                slot: Slot::new(),
-                counters,
-            }),
+            counters: CachePadded::new(counters),
         })
     }
 }
@@ -205,7 +201,7 @@ impl Shared {
     pub(crate) fn has_filled_slot(&self) -> bool {
         self.remotes
             .iter()
-            .any(|remote| !remote.own.slot.is_empty())
+            .any(|remote| !remote.stealer.slot_is_empty())
     }
 }
 

@@ -38,10 +38,10 @@ impl Core {
             shared.idle.counts().0 == 1
         };
         let found = waits && {
-            self.own().counters.lingers.add(1);
+            self.counters().lingers.add(1);
             linger.wait(|| shared.has_work() || shared.is_closing())
         };
-        self.own().counters.lingers_that_found.add(u64::from(found));
+        self.counters().lingers_that_found.add(u64::from(found));
         self.linger.set(linger);
         found
     }
@@ -67,7 +67,7 @@ impl Core {
             self.drain();
             hooks.call(&hooks.on_park);
             self.owes_unpark.set(hooks.on_unpark.is_some());
-            let nothing = self.is_empty();
+            let nothing = self.queue.is_empty();
             if !nothing {
                 self.tell_unpark();
             }
@@ -90,7 +90,7 @@ impl Core {
         if shared.has_work() || shared.is_closing() {
             return None;
         }
-        self.own().counters.parks.add(1);
+        self.counters().parks.add(1);
         self.clock_out();
         let task = self.doze(park, patience);
         self.clock_in();
@@ -107,7 +107,7 @@ impl Core {
                 Some(limit) => park.park_timeout(limit),
             }
             if shared.idle.was_notified(self.index) {
-                self.own().counters.unparks.add(1);
+                self.counters().unparks.add(1);
                 break None;
             }
             if self.has_releases() || shared.has_work() || shared.is_closing() {
@@ -116,14 +116,14 @@ impl Core {
             if let Some(at) = &mut watch {
                 match self.look_at_slots() {
                     Ok(aged) => {
-                        self.own().counters.slots_stolen.add(1);
+                        self.counters().slots_stolen.add(1);
                         break Some(aged);
                     }
                     Err(filled) if at.goes_on(filled) => {}
                     Err(_) => watch = None,
                 }
             } else {
-                self.own().counters.false_wakes.add(1);
+                self.counters().false_wakes.add(1);
             }
             if let Patience::Once(_) = patience {
                 return None; // The next sleep is this one's continuation.
@@ -144,7 +144,7 @@ impl Core {
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let shared = &self.shared;
         let _asleep = Asleep::announce(self);
-        if shared.injector.is_empty() && self.is_empty() && !self.has_releases() {
+        if shared.injector.is_empty() && self.queue.is_empty() && !self.has_releases() {
             match limit {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),

@@ -13,7 +13,7 @@ use std::mem;
 use worker_idle::Watch;
 
 /// A slot at some time: what was in it, and the polls of its worker.
-pub(crate) type Seen = Option<(queue_global::Seen, u64)>;
+pub(crate) type Seen = Option<(worker_queue::Seen, u64)>;
 
 impl Core {
     /// The sleep was announced.
@@ -33,13 +33,13 @@ impl Core {
     pub(crate) fn look_at_slots(&self) -> Result<Task, bool> {
         let (mut filled, mut seen) = (false, self.seen.take());
         seen.resize(self.shared.remotes.len(), None);
-        let slots = self.shared.remotes.iter().map(|remote| &remote.own);
-        let aged = slots.zip(&mut seen).find_map(|(own, seen)| {
-            let now = own.slot.look();
-            let now = now.map(|task| (task, own.counters.polls.get()));
+        let mut slots = self.shared.remotes.iter().zip(&mut seen);
+        let aged = slots.find_map(|(remote, seen)| {
+            let now = remote.stealer.look();
+            let now = now.map(|task| (task, remote.counters.polls.get()));
             let before = mem::replace(seen, now);
             filled |= now.is_some();
-            own.slot.steal(now.filter(|_| now == before)?.0)
+            remote.stealer.rob(now.filter(|_| now == before)?.0)
         });
         self.seen.set(seen);
         aged.ok_or(filled)

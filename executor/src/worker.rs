@@ -79,7 +79,7 @@ impl Core {
 
     /// The future of a queued task was dropped.
     pub(crate) fn ended(&self, task: Id) {
-        self.own().counters.ended.add(1);
+        self.counters().ended.add(1);
         self.shared.hooks.tell(&self.shared.hooks.on_end, task);
     }
 
@@ -111,17 +111,9 @@ impl Core {
 
     #[inline]
     fn take_slot(&self) -> Option<Task> {
-        let task = self.own().slot.take()?;
-        self.own().counters.lifo_hits.add(1);
+        let task = self.queue.take_slot()?;
+        self.counters().lifo_hits.add(1);
         Some(task)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn put_slot_behind(&self) {
-        if let Some(last) = self.own().slot.take() {
-            self.requeue(last);
-        }
     }
 }
 
@@ -145,7 +137,7 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task:
             } else {
                 poll(shared, task);
             }
-            let put = with_core(|core| !core.own().slot.is_empty());
+            let put = with_core(|core| !core.queue.slot_is_empty());
             if put != Some(true) {
                 return;
             }
@@ -158,7 +150,7 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task:
                 None => return,
             }
         }
-        with_core(Core::put_slot_behind);
+        with_core(|core| core.queue.put_slot_behind(core));
     });
 }
 
@@ -187,7 +179,7 @@ fn observed_poll(shared: &Shared, task: Task) {
     let begun = shared.settings.poll_times.then(Instant::now);
     let ran = task.run_with(|| {
         if let Some(begun) = begun {
-            with_core(|core| core.own().counters.poll_took(begun.elapsed()));
+            with_core(|core| core.counters().poll_took(begun.elapsed()));
         }
         context::after_poll()
     });
@@ -204,7 +196,7 @@ fn observed_poll(shared: &Shared, task: Task) {
 
 #[inline]
 fn count_end(shared: &Shared) {
-    if with_core(|core| core.own().counters.ended.add(1)).is_none() {
+    if with_core(|core| core.counters().ended.add(1)).is_none() {
         // Ordering: Relaxed, a count.
         shared.ended_outside.fetch_add(1, Relaxed);
     }
@@ -214,7 +206,7 @@ fn count_end(shared: &Shared) {
 fn requeue(shared: &Shared, task: Task) {
     // SAFETY: for this call, which runs no user code.
     match unsafe { context::core() } {
-        Some(core) => core.requeue(task),
+        Some(core) => core.queue.requeue(task, core),
         None => shared.take_in(task),
     }
 }
@@ -280,8 +272,7 @@ impl Core {
     fn tick(&self, found: Option<Task>) -> Tick {
         let shared = &self.shared;
         if let Some(task) = found {
-            self.push_back(task);
-            shared.notify();
+            self.queue.push_back(task, self);
         }
         if shared.is_closing() {
             if !self.end() {
@@ -297,7 +288,7 @@ impl Core {
         };
         let how = self.begin_run();
         coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, how, task));
-        self.leave_tick();
+        self.queue.leave(self);
         Tick::Ran
     }
 }
@@ -420,7 +411,7 @@ impl<P: Park> Drop for Worker<P> {
         }
         shared.close();
         if let Some(task) = self.found.take() {
-            self.core.push_back(task);
+            self.core.queue.push_back(task, &*self.core);
         }
         if self.core.seated(|| self.core.end()) {
             shared.foreign.wait();

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 /// - `from_ptr(into_ptr(h))` is `h`.
 /// - `next` gives what `set_next` wrote last, bit for bit: a link isn't always the address of a node, it may hold a mark, or a mark alone. Nothing else writes
 ///   it while the node is in a list, and it is `None` whenever a handle is given to a list.
-/// - None of the functions panics or calls back into a list or an injector.
+/// - None of the functions panics or calls back into a list, an injector, or another queue of such nodes.
 pub unsafe trait Linked {
     /// What users push and pop: an owning pointer to a node. `Send` if nodes may change threads.
     type Handle;

@@ -37,10 +37,26 @@ pub struct Seen(usize);
 /// assert_eq!(slot.steal(seen).unwrap().value, 2);
 /// assert!(slot.is_empty());
 /// ```
+///
+/// Others get at it only where its handles may change threads:
+///
+/// ```compile_fail,E0277
+/// use queue_global::{Boxed, Slot};
+/// use std::rc::Rc;
+///
+/// let slot = Slot::<Boxed<Rc<u32>>>::new();
+/// std::thread::scope(|s| { s.spawn(|| slot.take()); });
+/// ```
 pub struct Slot<T: Linked> {
     node: AtomicPtr<T>,
-    handles: PhantomData<fn() -> T::Handle>,
+    handles: PhantomData<*mut T>,
 }
+
+// SAFETY: a handle goes in at one thread and may come out at another.
+unsafe impl<T: Linked> Send for Slot<T> where T::Handle: Send {}
+
+// SAFETY: as above.
+unsafe impl<T: Linked> Sync for Slot<T> where T::Handle: Send {}
 
 impl<T: Linked> Slot<T> {
     /// An empty one.

@@ -202,6 +202,7 @@ fn no_std() -> Result<bool> {
         "coop-budget",
         "worker-idle",
         "thread-counts",
+        "worker-queue",
     ];
     for part in parts {
         if !succeeds(cargo().args(["build", "--no-default-features", "--package", part]))? {

@@ -22,11 +22,11 @@ std::thread_local! {
 
 impl Overflow<Task> for Behind {
     fn push(&self, task: Task) {
-        Overflow::push(&self.shared.injector, task);
+        self.push_batch(std::iter::once(task));
     }
 
     fn push_batch(&self, batch: impl ExactSizeIterator<Item = Task>) {
-        Overflow::push_batch(&self.shared.injector, batch);
+        self.shared.injector.requeue_batch(batch.collect());
     }
 }
 

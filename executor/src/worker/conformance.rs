@@ -25,7 +25,7 @@ fn run_as_worker(core: &Core, task: Task) {
     coop_budget::with_turns(&OnWorker, |turns| {
         run::<false>(&core.shared, turns, core.begin_run(), task)
     });
-    core.leave_tick();
+    core.queue.leave(core);
 }
 
 /// The checks' thread drives the worker, but is none itself when it wakes: all comes over the injector.

@@ -36,7 +36,11 @@ const ABLATIONS: &[Ablation] = &[
         without: "slot",
         how: "a task that is woken or spawned by a worker goes to the back of its ring, and others are notified",
         claim: "a message's receiver runs next: no wait behind the queue, and its data still in the cache",
-        edits: &[("executor/src/core.rs", "if !self.lifo {", "if true {")],
+        edits: &[(
+            "worker-queue/src/queue.rs",
+            "if !self.has_slot {",
+            "if true {",
+        )],
     },
     Ablation {
         without: "throttled search",
@@ -71,10 +75,10 @@ const ABLATIONS: &[Ablation] = &[
         how: "what finds the ring full goes to the injector alone",
         claim: "the queue needs no growth, and its lock is rarely taken",
         edits: &[(
-            "executor/src/core.rs",
-            "self.ring(|ring| ring.push_or_overflow(task, &self.shared.injector));",
-            "if let Err(full) = self.ring(|ring| ring.push(task)) {
-            let _ = self.shared.injector.push(full.0);
+            "worker-queue/src/queue.rs",
+            "self.ring(|ring| ring.push_or_overflow(item, &spilt));",
+            "if let Err(full) = self.ring(|ring| ring.push(item)) {
+            spilt.push(full.0);
         }",
         )],
     },

@@ -1,0 +1,70 @@
+//! What an operation costs, in read-modify-writes: the README's table, counted.
+use crate::{Around, WorkerQueue};
+use queue_global::{Boxed, Injector, List};
+use std::boxed::Box;
+use sync_shim::count::counted;
+
+type Item = Boxed<u32>;
+
+/// Nobody else.
+struct Nobody;
+
+impl Around<Item> for Nobody {
+    fn overflow(&self, items: List<Item>) {
+        drop(items);
+    }
+
+    fn tell(&self) {}
+}
+
+fn cost<R>(f: impl FnOnce() -> R) -> u64 {
+    let (_, counts) = counted(f);
+    assert_eq!(counts.seqcst_fences, 0);
+    counts.rmws
+}
+
+fn item() -> Box<Item> {
+    Box::new(Boxed::new(7))
+}
+
+#[test]
+fn every_operation_costs_what_the_readme_says() {
+    let queue = WorkerQueue::<Item>::new(4);
+    assert_eq!(cost(|| queue.push_back(item(), &Nobody)), 0);
+    assert_eq!(cost(|| queue.push_next(item(), &Nobody)), 0, "it was empty");
+    assert_eq!(cost(|| queue.push_next(item(), &Nobody)), 1, "displaces");
+    assert_eq!(
+        cost(|| queue.requeue(item(), &Nobody)),
+        0,
+        "behind the slot"
+    );
+    assert_eq!(cost(|| queue.next(&Nobody)), 1, "from the slot");
+    assert_eq!(cost(|| queue.take_slot()), 0, "from nothing");
+    assert_eq!(cost(|| queue.requeue(item(), &Nobody)), 0, "to the ring");
+    assert_eq!(cost(|| queue.push_back(item(), &Nobody)), 1, "overflows");
+    assert_eq!(cost(|| queue.next(&Nobody)), 1, "from the ring");
+    while queue.take_any().is_some() {}
+    assert_eq!(cost(|| queue.requeue(item(), &Nobody)), 0, "at hand");
+    assert_eq!(cost(|| queue.next(&Nobody)), 0, "at hand");
+    assert_eq!(cost(|| queue.next(&Nobody)), 0, "from nothing");
+    assert_eq!(cost(|| queue.push_next(item(), &Nobody)), 0);
+    assert_eq!(cost(|| queue.take_slot()), 1);
+}
+
+#[test]
+fn a_theft_costs_two_and_a_share_what_the_injector_does() {
+    let (queue, thief) = (WorkerQueue::<Item>::new(8), WorkerQueue::<Item>::new(8));
+    let stealer = queue.stealer();
+    assert_eq!(cost(|| thief.steal_from(&stealer)), 0, "from nothing");
+    (0..6).for_each(|_| queue.push_back(item(), &Nobody));
+    assert_eq!(cost(|| thief.steal_from(&stealer)), 2);
+    queue.push_next(item(), &Nobody);
+    assert_eq!(cost(|| stealer.is_empty()), 0);
+    assert_eq!(cost(|| stealer.look()), 0);
+    let seen = stealer.look().unwrap();
+    assert_eq!(cost(|| stealer.rob(seen)), 1);
+    let injector = Injector::<Item>::new();
+    assert_eq!(cost(|| thief.take_share(&injector, 1, &Nobody)), 0);
+    injector.requeue(item());
+    assert_eq!(cost(|| thief.take_share(&injector, 1, &Nobody)), 1);
+}

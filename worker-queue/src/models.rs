@@ -1,0 +1,286 @@
+//! A worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole: to run it is to write to a cell of its own.
+use crate::{Around, WorkerQueue};
+use queue_global::{Boxed, List};
+use std::{boxed::Box, vec::Vec};
+use sync_shim::{
+    Model,
+    atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence},
+    cell::UnsafeCell,
+    model, model_must_fail,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+type Item = Boxed<UnsafeCell<usize>>;
+type Queue = WorkerQueue<Item>;
+
+fn item(n: usize) -> Box<Item> {
+    let item = Box::new(Boxed::new(UnsafeCell::new(0)));
+    // SAFETY: not shared yet. A write, as the model takes no notice of how a cell begins.
+    item.value.with_mut(|value| unsafe { *value = n });
+    item
+}
+
+/// Runs it, and says which it was.
+#[expect(clippy::boxed_local, reason = "a handle is a box")]
+fn run(item: Box<Item>) -> usize {
+    item.value.with_mut(|n| {
+        // SAFETY: whoever has an item has it alone; the model checks it.
+        let n = unsafe { &mut *n };
+        *n += 1;
+        *n - 1
+    })
+}
+
+/// All that is left, by its worker.
+fn rest(queue: &Queue) -> Vec<usize> {
+    core::iter::from_fn(|| queue.take_any()).map(run).collect()
+}
+
+fn assert_each_once(mut ran: Vec<usize>, n: usize) {
+    ran.sort_unstable();
+    assert_eq!(ran, (0..n).collect::<Vec<_>>());
+}
+
+/// One who may sleep, and what overflows.
+struct Beside {
+    asleep: AtomicBool,
+    told: AtomicBool,
+    overflowed: Mutex<Vec<usize>>,
+    fences: bool,
+}
+
+impl Beside {
+    fn new() -> Self {
+        Self {
+            asleep: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            overflowed: Mutex::new(Vec::new()),
+            fences: true,
+        }
+    }
+}
+
+impl Around<Item> for Beside {
+    fn overflow(&self, items: List<Item>) {
+        self.overflowed.lock().extend(items.into_iter().map(run));
+    }
+
+    fn tell(&self) {
+        if self.fences {
+            // Ordering: SeqCst pairs with the sleeper's.
+            fence(SeqCst);
+        }
+        // Ordering: Relaxed, the fence orders it.
+        if self.asleep.load(Relaxed) {
+            // Ordering: Relaxed, it is read after a join.
+            self.told.store(true, Relaxed);
+        }
+    }
+}
+
+fn thief(queue: &Queue) -> thread::JoinHandle<Vec<usize>> {
+    let stealer = queue.stealer();
+    thread::spawn(move || {
+        let own = Queue::new(4);
+        let first = own.steal_from(&stealer).map(|batch| run(batch.first));
+        first.into_iter().chain(rest(&own)).collect()
+    })
+}
+
+/// Bites: a displaced item that is dropped; in the ring, a `tail` published with Relaxed; in the slot, a robbery with a load and a store.
+#[test]
+fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
+    Model::new().bound(3).check(|| {
+        let (queue, around) = (Queue::new(2), Beside::new());
+        let stealer = queue.stealer();
+        let watcher = thread::spawn(move || {
+            let seen = stealer.look();
+            let robbed = seen.and_then(|seen| stealer.rob(seen));
+            Vec::from_iter(robbed.map(run))
+        });
+        let thief = thief(&queue);
+        queue.push_next(item(0), &around);
+        queue.push_next(item(1), &around);
+        let mut ran = Vec::from_iter(queue.next(&around).map(|next| run(next.item)));
+        ran.extend(watcher.join().unwrap());
+        ran.extend(thief.join().unwrap());
+        ran.extend(rest(&queue));
+        assert_each_once(ran, 2);
+    });
+}
+
+/// Two items are in a ring of two when a third one comes: half of them and that one leave, or a thief has made room.
+///
+/// Bites: what spills is dropped; it is handed over twice.
+#[test]
+fn an_overflow_against_a_theft_takes_each_item_once() {
+    model(|| {
+        let (queue, around) = (Queue::new(2), Beside::new());
+        queue.push_back(item(0), &around);
+        queue.push_back(item(1), &around);
+        let thief = thief(&queue);
+        queue.push_back(item(2), &around);
+        let mut ran = rest(&queue);
+        ran.extend(thief.join().unwrap());
+        ran.append(&mut around.overflowed.lock());
+        assert_each_once(ran, 3);
+    });
+}
+
+/// A worker that is held up by what it took up last, and another that has stolen once, or not, and goes to sleep. What is in the ring then, that one has seen in its last look, or it was
+/// told of.
+fn sleeps_beside(
+    steals: bool,
+    around: Beside,
+    n: usize,
+    work: impl Fn(&Queue, &Beside) -> Vec<usize>,
+) {
+    let (queue, around) = (Queue::new(4), Arc::new(around));
+    let stealer = queue.stealer();
+    let sleeper = {
+        let around = around.clone();
+        let stealer = stealer.clone();
+        thread::spawn(move || {
+            let own = Queue::new(4);
+            let first = steals.then(|| own.steal_from(&stealer)).flatten();
+            // Ordering: Relaxed, the fence orders it.
+            around.asleep.store(true, Relaxed);
+            // Ordering: SeqCst pairs with that of `tell`.
+            fence(SeqCst);
+            let seen = !stealer.is_empty();
+            let first = first.map(|batch| run(batch.first));
+            let ran: Vec<_> = first.into_iter().chain(rest(&own)).collect();
+            (seen, ran)
+        })
+    };
+    let mut ran = work(&queue, &around);
+    let (seen, stolen) = sleeper.join().unwrap();
+    let found = seen || around.told.load(Relaxed);
+    assert!(stealer.is_empty() || found, "it sleeps beside an item");
+    ran.extend(stolen);
+    ran.extend(rest(&queue));
+    assert_each_once(ran, n);
+}
+
+fn next(queue: &Queue, around: &Beside) -> Vec<usize> {
+    Vec::from_iter(queue.next(around).map(|next| run(next.item)))
+}
+
+/// Bites: tell before the push; don't tell.
+#[test]
+fn a_push_is_told_of_or_seen() {
+    model(|| {
+        sleeps_beside(false, Beside::new(), 1, |queue, around| {
+            queue.push_back(item(0), around);
+            Vec::new()
+        });
+    });
+}
+
+#[test]
+fn without_a_fence_a_push_is_missed() {
+    model_must_fail("it sleeps beside an item", || {
+        let around = Beside {
+            fences: false,
+            ..Beside::new()
+        };
+        sleeps_beside(false, around, 1, |queue, around| {
+            queue.push_back(item(0), around);
+            Vec::new()
+        });
+    });
+}
+
+/// Bites: push what is displaced and don't tell.
+#[test]
+fn what_a_new_item_of_the_slot_displaces_is_told_of_or_seen() {
+    model(|| {
+        sleeps_beside(false, Beside::new(), 2, |queue, around| {
+            queue.push_next(item(0), around);
+            queue.push_next(item(1), around);
+            next(queue, around)
+        });
+    });
+}
+
+/// Rule 3: an item was pushed while another ran, which yields; the first may be stolen meanwhile.
+///
+/// Bites: push the first one and don't tell; keep the second at hand for good.
+#[test]
+fn a_requeue_behind_one_that_is_stolen_meanwhile_leaves_none_asleep() {
+    model(|| {
+        sleeps_beside(true, Beside::new(), 2, |queue, around| {
+            queue.push_back(item(0), around);
+            queue.requeue(item(1), around);
+            next(queue, around)
+        });
+    });
+}
+
+/// Rules 1 and 3: after the requeue something comes into the slot after all, and is next.
+///
+/// Bites: take from the slot and don't tell.
+#[test]
+fn a_requeue_beside_a_thief_that_the_slot_overtakes_is_told_of_or_seen() {
+    model(|| {
+        sleeps_beside(true, Beside::new(), 3, |queue, around| {
+            queue.push_back(item(0), around);
+            queue.requeue(item(1), around);
+            queue.push_next(item(2), around);
+            next(queue, around)
+        });
+    });
+}
+
+/// Rule 1.
+///
+/// Bites: take from the slot and leave the other at hand; open it and don't tell.
+#[test]
+fn what_was_at_hand_is_told_of_or_seen_when_the_slot_is_next() {
+    model(|| {
+        sleeps_beside(false, Beside::new(), 2, |queue, around| {
+            queue.requeue(item(0), around);
+            queue.push_next(item(1), around);
+            let ran = next(queue, around);
+            assert_eq!((&ran[..], queue.stealer().len()), (&[1][..], 1));
+            ran
+        });
+    });
+}
+
+/// Rule 4.
+///
+/// Bites: push behind the slot and don't tell.
+#[test]
+fn a_requeue_behind_the_slot_is_told_of_or_seen() {
+    model(|| {
+        sleeps_beside(false, Beside::new(), 2, |queue, around| {
+            queue.push_next(item(0), around);
+            queue.requeue(item(1), around);
+            next(queue, around)
+        });
+    });
+}
+
+/// The end: what a watcher has seen in the slot is its, or the worker's, and nothing is left.
+///
+/// Bites: don't empty the slot.
+#[test]
+fn the_end_against_a_watcher_takes_each_item_once() {
+    model(|| {
+        let (queue, around) = (Queue::new(2), Beside::new());
+        queue.requeue(item(0), &around);
+        queue.push_next(item(1), &around);
+        let stealer = queue.stealer();
+        let watcher = thread::spawn(move || {
+            let seen = stealer.look();
+            let robbed = seen.and_then(|seen| stealer.rob(seen));
+            Vec::from_iter(robbed.map(run))
+        });
+        let mut ran = rest(&queue);
+        assert!(queue.is_empty());
+        ran.extend(watcher.join().unwrap());
+        assert_each_once(ran, 2);
+    });
+}

@@ -1,0 +1,95 @@
+//! The others' end.
+use core::fmt;
+use queue_global::{Linked, Seen, Slot};
+use queue_spmc::ring;
+use sync_shim::{CachePadded, sync::Arc};
+
+/// What others see of a worker's queue: thieves the ring, from which they [steal](crate::WorkerQueue::steal), a watcher the slot. Neither sees what is at hand.
+///
+/// The slot is its worker's, so that a chain of tasks that wake each other stays on one processor, and in its cache. But what is in it waits for the item that is
+/// run, which may take long. So a watcher may come by from time to time, and rob the slot of what it has seen there before, if that did not run meanwhile: for which it compares a count
+/// of what the worker has run as well, as the same item may be back.
+///
+/// ```
+/// # use queue_global::{Boxed, Injector};
+/// # let item = |n| Box::new(Boxed::new(n));
+/// # let injector = Injector::<Boxed<u32>>::new();
+/// let queue = worker_queue::WorkerQueue::new(256);
+/// let stealer = queue.stealer();
+/// queue.push_next(item(1), &injector);
+/// let seen = stealer.look().unwrap();
+/// // Some milliseconds later:
+/// assert_eq!(stealer.look(), Some(seen));
+/// assert_eq!(stealer.rob(seen).unwrap().value, 1);
+/// assert!(queue.is_empty());
+/// ```
+pub struct Stealer<T: Linked> {
+    pub(crate) ring: ring::Stealer<T::Handle>,
+    pub(crate) slot: Arc<CachePadded<Slot<T>>>,
+}
+
+impl<T: Linked<Handle: Send>> Stealer<T> {
+    /// Items in the ring, as far as this thread sees; as [`ring::Stealer::len`].
+    ///
+    /// ```
+    /// # use queue_global::{Boxed, Injector};
+    /// # let item = |n| Box::new(Boxed::new(n));
+    /// # let injector = Injector::<Boxed<u32>>::new();
+    /// let queue = worker_queue::WorkerQueue::new(256);
+    /// queue.push_back(item(1), &injector);
+    /// assert_eq!(queue.stealer().len(), 1);
+    /// ```
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether the ring is empty. After a `SeqCst` fence it sees every item whose push came before another thread's, and that is still there: for the last look before a sleep.
+    ///
+    /// ```
+    /// # use queue_global::Boxed;
+    /// let queue = worker_queue::WorkerQueue::<Boxed<u32>>::new(256);
+    /// assert!(queue.stealer().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Whether the slot is empty: a hint.
+    ///
+    /// ```
+    /// # use queue_global::Boxed;
+    /// let queue = worker_queue::WorkerQueue::<Boxed<u32>>::new(256);
+    /// assert!(queue.stealer().slot_is_empty());
+    /// ```
+    pub fn slot_is_empty(&self) -> bool {
+        self.slot.is_empty()
+    }
+
+    /// What is in the slot, to be compared at the next look.
+    pub fn look(&self) -> Option<Seen> {
+        self.slot.look()
+    }
+
+    /// Takes from the slot what was seen there, if it is there. One read-modify-write then.
+    pub fn rob(&self, seen: Seen) -> Option<T::Handle> {
+        self.slot.steal(seen)
+    }
+}
+
+impl<T: Linked> Clone for Stealer<T> {
+    fn clone(&self) -> Self {
+        Self {
+            ring: self.ring.clone(),
+            slot: self.slot.clone(),
+        }
+    }
+}
+
+impl<T: Linked> fmt::Debug for Stealer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stealer")
+            .field("ring", &self.ring)
+            .field("slot", &self.slot)
+            .finish()
+    }
+}

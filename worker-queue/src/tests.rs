@@ -1,0 +1,376 @@
+//! The rules, one by one: where an item goes, and who is told.
+use crate::{Around, Batch, Next, Stealer, WorkerQueue};
+use core::cell::{Cell, RefCell};
+use queue_global::{Boxed, Injector, List};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::{boxed::Box, rc::Rc, vec, vec::Vec};
+
+type Item = Boxed<u32>;
+type Queue = WorkerQueue<Item>;
+
+assert_impl_all!(Queue: Send);
+assert_not_impl_any!(Queue: Sync, Clone);
+assert_impl_all!(Stealer<Item>: Send, Sync, Clone);
+assert_not_impl_any!(WorkerQueue<Boxed<Rc<u32>>>: Send);
+assert_not_impl_any!(Stealer<Boxed<Rc<u32>>>: Send, Sync);
+
+/// Takes note.
+#[derive(Default)]
+struct Log {
+    told: Cell<u32>,
+    filled: Cell<u32>,
+    overflowed: RefCell<Vec<u32>>,
+}
+
+impl Around<Item> for Log {
+    fn overflow(&self, items: List<Item>) {
+        let values = items.into_iter().map(|item| item.value);
+        self.overflowed.borrow_mut().extend(values);
+    }
+
+    fn tell(&self) {
+        self.told.set(self.told.get() + 1);
+    }
+
+    fn slot_filled(&self) {
+        self.filled.set(self.filled.get() + 1);
+    }
+}
+
+fn item(n: u32) -> Box<Item> {
+    Box::new(Boxed::new(n))
+}
+
+fn next(queue: &Queue, log: &Log) -> Option<u32> {
+    queue.next(log).map(|next| next.item.value)
+}
+
+fn in_ring(queue: &Queue) -> usize {
+    queue.stealer().len()
+}
+
+#[test]
+fn what_fills_the_slot_is_for_a_watcher_and_what_it_displaces_for_a_thief() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.push_next(item(1), &log);
+    assert_eq!(
+        (log.filled.get(), log.told.get(), in_ring(&queue)),
+        (1, 0, 0)
+    );
+    assert!(!queue.slot_is_empty() && !queue.stealer().slot_is_empty());
+    queue.push_next(item(2), &log);
+    assert_eq!(
+        (log.filled.get(), log.told.get(), in_ring(&queue)),
+        (1, 1, 1)
+    );
+    let Next { item, from_slot } = queue.next(&log).unwrap();
+    assert_eq!((item.value, from_slot), (2, true));
+    let Next { item, from_slot } = queue.next(&log).unwrap();
+    assert_eq!((item.value, from_slot), (1, false));
+    assert!(queue.is_empty() && queue.slot_is_empty());
+}
+
+#[test]
+fn without_a_slot_all_goes_behind_and_is_told_of() {
+    let (queue, log) = (Queue::new(4).with_slot(false), Log::default());
+    queue.push_next(item(1), &log);
+    queue.push_next(item(2), &log);
+    assert_eq!(
+        (log.filled.get(), log.told.get(), in_ring(&queue)),
+        (0, 2, 2)
+    );
+    assert!(queue.slot_is_empty() && !queue.is_empty());
+    assert_eq!(next(&queue, &log), Some(1));
+}
+
+#[test]
+fn one_that_yields_alone_is_kept_at_hand_and_nobody_is_told() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    for _ in 0..3 {
+        queue.requeue(item(1), &log);
+        assert!(!queue.is_empty() && in_ring(&queue) == 0);
+        assert_eq!(next(&queue, &log), Some(1));
+    }
+    assert!(queue.is_empty());
+    assert_eq!(log.told.get(), 0);
+}
+
+#[test]
+fn two_that_yield_run_in_turns_and_only_the_push_is_told_of() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.push_back(item(2), &log);
+    let mut running = 1;
+    for turn in 0..6 {
+        queue.requeue(item(running), &log);
+        running = next(&queue, &log).unwrap();
+        assert_eq!(running, 2 - turn % 2);
+    }
+    assert_eq!(log.told.get(), 1);
+}
+
+#[test]
+fn one_that_yields_to_the_slot_is_told_of() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.push_next(item(2), &log);
+    queue.requeue(item(1), &log);
+    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+    assert_eq!(next(&queue, &log), Some(2));
+    assert_eq!(next(&queue, &log), Some(1));
+}
+
+#[test]
+fn what_is_at_hand_is_opened_and_told_of_when_the_slot_is_next_after_all() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.requeue(item(1), &log);
+    queue.push_next(item(2), &log);
+    assert_eq!(log.told.get(), 0);
+    assert_eq!(next(&queue, &log), Some(2));
+    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+}
+
+#[test]
+fn what_is_at_hand_is_opened_and_told_of_when_a_share_is_next() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    let injector = Injector::<Item>::new();
+    assert!(queue.take_share(&injector, 1, &log).is_none());
+    queue.requeue(item(1), &log);
+    injector.requeue(item(2));
+    let Batch { first, moved } = queue.take_share(&injector, 1, &log).unwrap();
+    assert_eq!((first.value, moved), (2, 0));
+    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+}
+
+#[test]
+fn a_share_is_fair_and_at_most_half_of_the_room() {
+    let log = Log::default();
+    for (workers, capacity, behind, share) in [
+        (4, 64, 0, 5),
+        (1, 64, 0, 16),
+        (0, 64, 0, 16),
+        (1, 8, 0, 5),
+        (1, 8, 8, 1),
+        (100, 64, 0, 1),
+    ] {
+        let (queue, injector) = (Queue::new(capacity), Injector::<Item>::new());
+        (0..behind).for_each(|n| queue.push_back(item(100 + n), &log));
+        injector.requeue_batch((0..17).map(item).collect());
+        drop(injector.pop()); // They are counted from here on.
+        let Batch { first, moved } = queue.take_share(&injector, workers, &log).unwrap();
+        assert_eq!((first.value, 1 + moved), (1, share));
+    }
+    assert!(log.overflowed.borrow().is_empty());
+}
+
+#[test]
+fn a_worker_that_leaves_opens_what_is_at_hand_and_tells_unless_that_is_all() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.leave(&log);
+    queue.requeue(item(1), &log);
+    queue.leave(&log);
+    assert_eq!((log.told.get(), in_ring(&queue)), (0, 1));
+    queue.requeue(item(2), &log);
+    queue.leave(&log);
+    assert_eq!((log.told.get(), in_ring(&queue)), (1, 2));
+}
+
+#[test]
+fn a_slot_that_is_opened_is_told_of_and_one_that_is_put_behind_only_beside_others() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.open_slot(&log);
+    queue.put_slot_behind(&log);
+    queue.push_next(item(1), &log);
+    queue.put_slot_behind(&log);
+    assert_eq!((log.told.get(), in_ring(&queue)), (0, 0));
+    assert_eq!(next(&queue, &log), Some(1));
+    queue.push_next(item(2), &log);
+    queue.open_slot(&log);
+    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+    queue.push_next(item(3), &log);
+    assert_eq!(queue.take_slot().unwrap().value, 3);
+    assert!(queue.take_slot().is_none());
+}
+
+#[test]
+fn who_requeues_twice_loses_nothing_and_tells() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.requeue(item(1), &log);
+    queue.requeue(item(2), &log);
+    assert_eq!((log.told.get(), in_ring(&queue)), (1, 2));
+    assert_eq!(next(&queue, &log), Some(1));
+    assert_eq!(next(&queue, &log), Some(2));
+}
+
+#[test]
+fn what_the_ring_has_no_room_for_overflows_oldest_first() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    (0..5).for_each(|n| queue.push_back(item(n), &log));
+    assert_eq!(*log.overflowed.borrow(), [0, 1, 4]);
+    assert_eq!(log.told.get(), 5);
+    assert_eq!(next(&queue, &log), Some(2));
+}
+
+#[test]
+fn an_injector_takes_the_overflow_of_who_is_alone() {
+    let (queue, injector) = (Queue::new(2), Injector::<Item>::new());
+    (0..3).for_each(|n| queue.push_back(item(n), &injector));
+    let values = injector.pop_n(3).into_iter().map(|item| item.value);
+    assert_eq!(values.collect::<Vec<_>>(), [0, 2]);
+}
+
+/// Uses the queue again wherever it is called.
+struct Again<'a>(&'a Queue, Cell<u32>);
+
+impl Around<Item> for Again<'_> {
+    fn overflow(&self, items: List<Item>) {
+        self.1.set(self.1.get() + items.len() as u32);
+        drop(items);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let n = self.1.get();
+        if n < 20 {
+            self.1.set(n + 1);
+            self.0.push_back(item(n), self);
+            self.0.requeue(item(n), self);
+            self.0.push_next(item(n), self);
+            drop(self.0.next(self));
+        }
+    }
+}
+
+#[test]
+fn what_is_called_may_use_the_queue_again() {
+    let queue = Queue::new(2);
+    let again = Again(&queue, Cell::new(0));
+    queue.push_back(item(1), &again);
+    assert!(again.1.get() >= 20);
+    while queue.take_any().is_some() {}
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn all_is_taken_in_the_end_and_nobody_told() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.requeue(item(1), &log);
+    queue.push_next(item(2), &log);
+    let other = Queue::new(4);
+    other.push_back(item(3), &log);
+    let told = log.told.get();
+    let values = core::iter::from_fn(|| queue.take_any()).map(|item| item.value);
+    assert_eq!(values.collect::<Vec<_>>(), [1, 2]);
+    assert!(queue.is_empty());
+    assert_eq!(other.take_any().unwrap().value, 3);
+    assert_eq!(log.told.get(), told);
+}
+
+#[test]
+fn a_thief_takes_half_and_leaves_slot_and_hand_alone() {
+    let (queue, log) = (Queue::new(8), Log::default());
+    (0..5).for_each(|n| queue.push_back(item(n), &log));
+    queue.push_next(item(5), &log);
+    let (thief, stealer) = (Queue::new(8), queue.stealer());
+    let Batch { first, moved } = thief.steal_from(&stealer).unwrap();
+    assert_eq!((first.value, moved, stealer.len()), (0, 2, 2));
+    while thief.steal_from(&stealer).is_some() {}
+    assert!(stealer.is_empty() && !queue.is_empty());
+    assert_eq!(next(&queue, &log), Some(5));
+    assert!(queue.steal_from(&stealer).is_none(), "its own");
+}
+
+#[test]
+fn a_search_comes_to_every_door_and_begins_anywhere() {
+    let log = Log::default();
+    let queues = [0, 1, 2, 3].map(|index| Queue::new(8).with_seed(7, index));
+    let stealers = queues.each_ref().map(Queue::stealer);
+    let mut found = [0; 4];
+    for round in 0..200 {
+        let (door, thief) = (round % 4, (round + 1) % 4);
+        queues[door].push_back(item(round as u32), &log);
+        let batch = queues[thief].steal(&stealers, |stealer| stealer);
+        assert_eq!(batch.unwrap().first.value, round as u32);
+        for (door, queue) in queues.iter().enumerate().take(3) {
+            queue.push_back(item(door as u32), &log);
+        }
+        let first = queues[3].steal(&stealers, |stealer| stealer).unwrap().first;
+        found[first.value as usize] += 1;
+        queues
+            .iter()
+            .for_each(|queue| while queue.take_any().is_some() {});
+    }
+    assert!(found[..3].iter().all(|&times| times > 20), "{found:?}");
+    let none: &[Stealer<Item>] = &[];
+    assert!(queues[0].steal(none, |stealer| stealer).is_none());
+}
+
+#[test]
+fn a_watcher_robs_the_slot_of_what_it_has_seen() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    let stealer = queue.stealer();
+    assert!(stealer.look().is_none());
+    queue.push_next(item(1), &log);
+    let seen = stealer.look().unwrap();
+    let one = queue.take_slot();
+    assert!(stealer.rob(seen).is_none());
+    queue.push_next(item(2), &log); // Elsewhere, as the other is still there.
+    assert!(stealer.rob(seen).is_none());
+    assert_eq!(
+        stealer.clone().rob(stealer.look().unwrap()).unwrap().value,
+        2
+    );
+    assert!(queue.is_empty());
+    drop(one);
+}
+
+#[test]
+fn a_queue_that_is_dropped_drops_its_items_whatever_stealers_there_are() {
+    struct Counts(Rc<Cell<u32>>);
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+    // Its handles change no threads here.
+    // SAFETY: one thread.
+    unsafe impl Send for Counts {}
+    let dropped = Rc::new(Cell::new(0));
+    let item = || Box::new(Boxed::new(Counts(dropped.clone())));
+    let injector = Injector::<Boxed<Counts>>::new();
+    let queue = WorkerQueue::new(4);
+    let stealer = queue.stealer();
+    queue.requeue(item(), &injector);
+    queue.push_next(item(), &injector);
+    queue.push_next(item(), &injector);
+    drop(queue);
+    assert_eq!(dropped.get(), 3);
+    assert!(stealer.is_empty() && stealer.look().is_none());
+}
+
+#[test]
+fn a_panic_of_what_is_called_loses_no_more_than_what_was_to_be_given() {
+    struct Panics(Cell<bool>);
+    impl Around<Item> for Panics {
+        fn overflow(&self, _: List<Item>) {
+            self.tell();
+        }
+        fn tell(&self) {
+            assert!(!self.0.get(), "as the test asked");
+        }
+    }
+    let queue = Queue::new(4);
+    let panics = Panics(Cell::new(true));
+    let caught = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
+    assert!(caught(&|| queue.push_back(item(1), &panics)));
+    queue.push_next(item(2), &panics);
+    assert!(caught(&|| queue.requeue(item(3), &panics)));
+    panics.0.set(false);
+    let values = core::iter::from_fn(|| queue.next(&panics)).map(|next| next.item.value);
+    assert_eq!(values.collect::<Vec<_>>(), vec![2, 1, 3]);
+}
+
+#[test]
+fn it_shows_what_it_is() {
+    let queue = Queue::new(4);
+    assert!(std::format!("{queue:?}").contains("WorkerQueue"));
+    assert!(std::format!("{:?}", queue.stealer()).contains("slot"));
+}

@@ -1,0 +1,246 @@
+//! Any sequence of operations does to a queue what it does to a slot, a place for one and a `VecDeque`, and tells whom it must.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use proptest::prelude::*;
+use queue_global::{Boxed, Injector, List};
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+};
+use worker_queue::{Around, WorkerQueue};
+
+type Item = Boxed<u32>;
+
+const CAPACITY: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Op {
+    PushNext,
+    PushBack,
+    Requeue,
+    Next,
+    TakeSlot,
+    PutSlotBehind,
+    OpenSlot,
+    Leave,
+    Inject(u8),
+    TakeShare(u8),
+    Steal,
+    Rob,
+    TakeAny,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => Just(Op::PushNext),
+        4 => Just(Op::PushBack),
+        4 => Just(Op::Requeue),
+        6 => Just(Op::Next),
+        1 => Just(Op::TakeSlot),
+        1 => Just(Op::PutSlotBehind),
+        1 => Just(Op::OpenSlot),
+        2 => Just(Op::Leave),
+        2 => (0..6u8).prop_map(Op::Inject),
+        2 => (0..4u8).prop_map(Op::TakeShare),
+        2 => Just(Op::Steal),
+        1 => Just(Op::Rob),
+        1 => Just(Op::TakeAny),
+    ]
+}
+
+/// Takes note.
+#[derive(Default)]
+struct Log {
+    told: Cell<usize>,
+    filled: Cell<usize>,
+    overflowed: RefCell<Vec<u32>>,
+}
+
+impl Around<Item> for Log {
+    fn overflow(&self, items: List<Item>) {
+        let values = items.into_iter().map(|item| item.value);
+        self.overflowed.borrow_mut().extend(values);
+    }
+
+    fn tell(&self) {
+        self.told.set(self.told.get() + 1);
+    }
+
+    fn slot_filled(&self) {
+        self.filled.set(self.filled.get() + 1);
+    }
+}
+
+#[derive(Default)]
+struct Model {
+    slot: Option<u32>,
+    hand: Option<u32>,
+    ring: VecDeque<u32>,
+    overflowed: Vec<u32>,
+    filled: usize,
+    /// It is told so often at least.
+    told: usize,
+    /// A thief has been there since the worker last took from the ring: it may take an empty ring for one that isn't, and then tells once too often.
+    robbed: bool,
+    /// So often it was told once too often, at most.
+    perhaps: usize,
+}
+
+impl Model {
+    fn push(&mut self, n: u32) {
+        if self.ring.len() == CAPACITY {
+            self.overflowed.extend(self.ring.drain(..CAPACITY / 2));
+            self.overflowed.push(n);
+        } else {
+            self.ring.push_back(n);
+        }
+    }
+
+    fn push_back(&mut self, n: u32) {
+        self.push(n);
+        self.told += 1;
+    }
+
+    /// `to_ring`: where the queue has put what could go either way.
+    fn requeue(&mut self, n: u32, to_ring: bool) {
+        if self.slot.is_some() {
+            self.push_back(n);
+        } else if !self.ring.is_empty() || self.robbed && to_ring {
+            self.push(n);
+        } else if let Some(before) = self.hand.replace(n) {
+            self.push(before);
+            self.put_behind();
+        }
+    }
+
+    fn tell_if(&mut self, filled: bool) {
+        if filled {
+            self.told += 1;
+        } else if self.robbed {
+            self.perhaps += 1;
+        }
+    }
+
+    fn open_hand(&mut self) {
+        if let Some(n) = self.hand.take() {
+            self.push(n);
+        }
+    }
+
+    fn put_behind(&mut self) {
+        self.open_hand();
+        self.tell_if(!self.ring.is_empty());
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        let popped = self.ring.pop_front();
+        self.robbed &= popped.is_none();
+        popped
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_queue_is_a_slot_a_hand_and_a_vec_deque(has_slot in any::<bool>(), ops in prop::collection::vec(op(), 0..80)) {
+        let queue = WorkerQueue::<Item>::new(CAPACITY).with_slot(has_slot);
+        let (stealer, thief) = (queue.stealer(), WorkerQueue::<Item>::new(CAPACITY));
+        let (injector, log) = (Injector::<Item>::new(), Log::default());
+        let (mut model, mut injected, mut count) = (Model::default(), VecDeque::new(), 0);
+        let mut item = || { count += 1; Box::new(Boxed::new(count)) };
+        for op in ops {
+            match op {
+                Op::PushNext => {
+                    let item = item();
+                    let n = item.value;
+                    queue.push_next(item, &log);
+                    match if has_slot { model.slot.replace(n) } else { Some(n) } {
+                        Some(displaced) => model.push_back(displaced),
+                        None => model.filled += 1,
+                    }
+                }
+                Op::PushBack => {
+                    let item = item();
+                    model.push_back(item.value);
+                    queue.push_back(item, &log);
+                }
+                Op::Requeue => {
+                    let item = item();
+                    let (n, before) = (item.value, stealer.len());
+                    queue.requeue(item, &log);
+                    model.requeue(n, stealer.len() > before);
+                }
+                Op::Next => {
+                    let next = queue.next(&log).map(|next| (next.item.value, next.from_slot));
+                    let expected = match model.slot.take() {
+                        Some(n) => { model.put_behind(); Some((n, true)) }
+                        None => model.hand.take().or_else(|| model.pop()).map(|n| (n, false)),
+                    };
+                    prop_assert_eq!(next, expected);
+                }
+                Op::TakeSlot => prop_assert_eq!(queue.take_slot().map(|item| item.value), model.slot.take()),
+                Op::PutSlotBehind => {
+                    let before = stealer.len();
+                    queue.put_slot_behind(&log);
+                    if let Some(n) = model.slot.take() {
+                        model.requeue(n, stealer.len() > before);
+                    }
+                }
+                Op::OpenSlot => {
+                    queue.open_slot(&log);
+                    if let Some(n) = model.slot.take() {
+                        model.push_back(n);
+                    }
+                }
+                Op::Leave => {
+                    queue.leave(&log);
+                    let others = !model.ring.is_empty();
+                    model.open_hand();
+                    model.tell_if(others);
+                }
+                Op::Inject(n) => {
+                    let items: Vec<_> = (0..n).map(|_| item()).collect();
+                    injected.extend(items.iter().map(|item| item.value));
+                    injector.requeue_batch(items.into_iter().collect());
+                }
+                Op::TakeShare(workers) => {
+                    let (waiting, room) = (injector.len(), CAPACITY - model.ring.len());
+                    let share = queue.take_share(&injector, workers.into(), &log);
+                    let n = waiting / usize::from(workers).max(1) + 1;
+                    let mut expected = injected.drain(..n.min(room / 2 + 1).min(injected.len()));
+                    prop_assert_eq!(share.as_ref().map(|share| share.first.value), expected.next());
+                    let moved: Vec<_> = expected.collect();
+                    if let Some(share) = share {
+                        prop_assert_eq!(share.moved, moved.len());
+                        moved.into_iter().for_each(|n| model.push(n));
+                        model.put_behind();
+                    }
+                }
+                Op::Steal => {
+                    let batch = thief.steal_from(&stealer);
+                    let half = model.ring.len().div_ceil(2);
+                    let mut stolen = model.ring.drain(..half);
+                    prop_assert_eq!(batch.map(|batch| batch.first.value), stolen.next());
+                    for n in stolen {
+                        prop_assert_eq!(thief.take_any().map(|item| item.value), Some(n));
+                    }
+                    model.robbed |= half > 0;
+                }
+                Op::Rob => {
+                    let robbed = stealer.look().and_then(|seen| stealer.rob(seen));
+                    prop_assert_eq!(robbed.map(|item| item.value), model.slot.take());
+                }
+                Op::TakeAny => {
+                    let expected = model.hand.take().or_else(|| model.slot.take()).or_else(|| model.pop());
+                    prop_assert_eq!(queue.take_any().map(|item| item.value), expected);
+                }
+            }
+            prop_assert_eq!(queue.slot_is_empty(), model.slot.is_none());
+            prop_assert_eq!(stealer.slot_is_empty(), model.slot.is_none());
+            prop_assert_eq!((stealer.len(), stealer.is_empty()), (model.ring.len(), model.ring.is_empty()));
+            prop_assert_eq!(queue.is_empty(), model.slot.is_none() && model.hand.is_none() && model.ring.is_empty());
+            prop_assert_eq!(log.filled.get(), model.filled);
+            prop_assert_eq!(&*log.overflowed.borrow(), &model.overflowed);
+            let told = model.told..=model.told + model.perhaps;
+            prop_assert!(told.contains(&log.told.get()), "{} of {:?}", log.told.get(), told);
+        }
+    }
+}
