@@ -27,38 +27,39 @@ use worker_idle::{Calm, Linger};
 use worker_queue::{Around, WorkerQueue};
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
-#[repr(align(128))]
+/// In this order: the list is at its address, so that `after_poll` gives one for the other.
+#[repr(C, align(128))]
 pub(crate) struct Core {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) index: usize,
-    remote: Arc<Remote>,
-    /// Of the settings, those that every poll asks for.
-    pub(crate) observed: bool,
-    pub(crate) budget: Budget,
-    /// Whether somebody hears of spawns, or a guard leads them elsewhere.
-    pub(crate) special_spawns: Cell<bool>,
-    pub(crate) queue: WorkerQueue<Node<Scheduler>>,
     owned: UnsafeCell<Owned<Scheduler>>,
-    /// How a thread of the runtime sleeps. One that others drive has its own.
-    pub(crate) park: Cell<Option<ThreadPark>>,
-    /// Ticks until the injector's turn.
-    interval: Cell<u32>,
-    pub(crate) searching: Cell<bool>,
-    pub(crate) watching: Cell<bool>,
-    /// Whether it pays to wait a moment before a sleep.
-    pub(crate) linger: Cell<Linger>,
-    /// How far the last watch has come, if no notification ended it.
-    pub(crate) calm: Cell<Calm>,
-    /// Whether a sleep was told of, and its end not yet.
-    pub(crate) owes_unpark: Cell<bool>,
-    /// What the watcher has seen in the others' slots.
-    pub(crate) seen: Cell<Vec<Seen>>,
+    pub(crate) queue: WorkerQueue<Node<Scheduler>>,
+    pub(crate) shared: Arc<Shared>,
+    remote: Arc<Remote>,
     /// The task that is polled, unless it has asked to go behind the others.
     pub(crate) running: Cell<Option<Id>>,
+    /// Of the settings, those that every poll asks for.
+    pub(crate) budget: Budget,
+    pub(crate) observed: bool,
+    /// Whether somebody hears of spawns, or a guard leads them elsewhere.
+    pub(crate) special_spawns: Cell<bool>,
     /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
     forced: Cell<bool>,
     /// Whether a task is polled that may give the core away.
     pub(crate) lendable: Cell<bool>,
+    pub(crate) searching: Cell<bool>,
+    pub(crate) watching: Cell<bool>,
+    /// Whether a sleep was told of, and its end not yet.
+    pub(crate) owes_unpark: Cell<bool>,
+    /// Ticks until the injector's turn.
+    interval: Cell<u32>,
+    pub(crate) index: usize,
+    /// How a thread of the runtime sleeps. One that others drive has its own.
+    pub(crate) park: Cell<Option<ThreadPark>>,
+    /// Whether it pays to wait a moment before a sleep.
+    pub(crate) linger: Cell<Linger>,
+    /// How far the last watch has come, if no notification ended it.
+    pub(crate) calm: Cell<Calm>,
+    /// What the watcher has seen in the others' slots.
+    pub(crate) seen: Cell<Vec<Seen>>,
     /// Since when it is awake, if that is measured.
     awake: Cell<Option<Instant>>,
 }
