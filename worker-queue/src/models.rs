@@ -253,14 +253,15 @@ fn what_was_at_hand_is_told_of_or_seen_when_the_slot_is_next() {
 
 /// Rule 4.
 ///
-/// Bites: push behind the slot and don't tell.
+/// Bites: push behind the slot and don't tell; keep it at hand.
 #[test]
 fn a_requeue_behind_the_slot_is_told_of_or_seen() {
     model(|| {
         sleeps_beside(false, Beside::new(), 2, |queue, around| {
             queue.push_next(item(0), around);
             queue.requeue(item(1), around);
-            next(queue, around)
+            assert_eq!(queue.stealer().len(), 1);
+            Vec::from_iter(queue.take_slot().map(run))
         });
     });
 }
