@@ -1,6 +1,8 @@
 //! Who is told of what a worker queues, by hand: its core does one thing, beside a sleeper that has no thread.
 use super::Worker;
-use crate::{Builder, Runtime, Tick, park::ThreadPark, shared::Task, spawn_detached, yield_now};
+use crate::{
+    Builder, Runtime, Tick, core::Core, park::ThreadPark, shared::Task, spawn_detached, yield_now,
+};
 use std::{
     future::{pending, poll_fn},
     sync::{
@@ -37,6 +39,10 @@ impl Pair {
         })
     }
 
+    fn put(&self, f: impl FnOnce(&Core)) {
+        f(&self.first.core);
+    }
+
     /// Whether the other, asleep, is woken while `f` runs in the first's seat.
     fn tells<R>(&mut self, f: impl FnOnce(&mut Worker<ThreadPark>) -> R) -> (R, bool) {
         let shared = self.runtime.handle().shared().clone();
@@ -55,7 +61,7 @@ fn a_task_that_goes_behind_none_is_next_without_a_queue() {
     let mut pair = Pair::new();
     let [task] = pair.tasks();
     let id = task.id();
-    let ((), told) = pair.tells(|first| first.core.requeue(task));
+    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &*first.core));
     assert!(!told);
     assert!(!pair.first.core.shared.has_work(), "it is in a queue");
     let (next, told) = pair.tells(|first| first.core.next());
@@ -67,11 +73,11 @@ fn a_task_that_goes_behind_none_is_next_without_a_queue() {
 fn a_task_that_goes_behind_others_goes_into_the_ring_and_tells_nobody() {
     let mut pair = Pair::new();
     let [in_ring, task] = pair.tasks();
-    pair.first.core.push_back(in_ring);
+    pair.put(|core| core.queue.push_back(in_ring, core));
     let id = task.id();
-    let ((), told) = pair.tells(|first| first.core.requeue(task));
+    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &*first.core));
     assert!(!told);
-    let order = [(); 2].map(|()| pair.first.core.pop().expect("two are queued"));
+    let order = [(); 2].map(|()| pair.first.core.queue.take_any().expect("two are queued"));
     assert_eq!(order[1].id(), id);
 }
 
@@ -79,8 +85,8 @@ fn a_task_that_goes_behind_others_goes_into_the_ring_and_tells_nobody() {
 fn a_task_that_goes_behind_the_slots_is_told_of() {
     let mut pair = Pair::new();
     let [in_slot, task] = pair.tasks();
-    pair.first.core.push_next(in_slot);
-    let ((), told) = pair.tells(|first| first.core.requeue(task));
+    pair.put(|core| core.queue.push_next(in_slot, core));
+    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &*first.core));
     assert!(told, "the slot's task may take its time");
 }
 
@@ -89,13 +95,16 @@ fn a_task_at_hand_that_the_slots_goes_ahead_of_is_told_of() {
     let mut pair = Pair::new();
     let [at_hand, in_slot] = pair.tasks();
     let ids = [in_slot.id(), at_hand.id()];
-    pair.first.core.requeue(at_hand);
-    pair.first.core.push_next(in_slot);
+    pair.put(|core| core.queue.requeue(at_hand, core));
+    pair.put(|core| core.queue.push_next(in_slot, core));
     let (next, told) = pair.tells(|first| first.core.next());
     assert!(told, "the slot's task may take its time");
     assert_eq!(next.map(|task| task.id()), Some(ids[0]));
     assert!(pair.first.core.shared.has_work(), "and others may have it");
-    assert_eq!(pair.first.core.pop().map(|task| task.id()), Some(ids[1]));
+    assert_eq!(
+        pair.first.core.queue.take_any().map(|task| task.id()),
+        Some(ids[1])
+    );
 }
 
 #[test]
@@ -103,12 +112,15 @@ fn a_task_at_hand_that_a_share_of_the_injector_goes_ahead_of_is_told_of() {
     let mut pair = Pair::new();
     let [at_hand] = pair.tasks();
     let id = at_hand.id();
-    pair.first.core.requeue(at_hand);
+    pair.put(|core| core.queue.requeue(at_hand, core));
     pair.runtime.spawn_detached(pending::<()>());
     let (share, told) = pair.tells(|first| first.core.take_share());
     assert!(told, "what came from outside may take its time");
     assert!(share.is_some_and(|task| task.id() != id));
-    assert_eq!(pair.first.core.pop().map(|task| task.id()), Some(id));
+    assert_eq!(
+        pair.first.core.queue.take_any().map(|task| task.id()),
+        Some(id)
+    );
 }
 
 /// Counts its polls, and gives way after each.
