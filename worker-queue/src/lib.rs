@@ -1,9 +1,10 @@
 #![doc = include_str!("../README.md")]
-#![no_std]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(test)]
-extern crate std;
+extern crate alloc;
 
+mod arc;
 mod around;
 mod queue;
 mod steal;
@@ -15,9 +16,9 @@ pub use queue_global::Seen;
 pub use steal::Batch;
 pub use stealer::Stealer;
 
-#[cfg(all(test, selvedge_count))]
+#[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
-#[cfg(test)]
+#[cfg(all(test, feature = "std"))]
 mod models;
-#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;

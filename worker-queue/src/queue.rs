@@ -21,7 +21,7 @@
 //!
 //! The ring is borrowed for one operation at a time, and no code of a user runs within: an overflow is collected, and leaves when the operation is over. Those of [`Linked`] do, which call no
 //! queue by their contract.
-use crate::{Around, Batch, Stealer};
+use crate::{Around, Batch, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
 use lock_api::RawMutex;
 use queue_global::{Injector, Linked, List, Slot};
@@ -29,7 +29,7 @@ use queue_spmc::{
     Overflow,
     ring::{self, Full},
 };
-use sync_shim::{CachePadded, cell::UnsafeCell, sync::Arc};
+use sync_shim::{CachePadded, cell::UnsafeCell};
 
 /// A worker's own queue: its end. `Send`, but not `Sync`: it is one thread's at a time.
 ///

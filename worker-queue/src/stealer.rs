@@ -1,8 +1,9 @@
 //! The others' end.
+use crate::arc::Arc;
 use core::fmt;
 use queue_global::{Linked, Seen, Slot};
 use queue_spmc::ring;
-use sync_shim::{CachePadded, sync::Arc};
+use sync_shim::CachePadded;
 
 /// What others see of a worker's queue: thieves the ring, from which they [steal](crate::WorkerQueue::steal), a watcher the slot. Neither sees what is at hand.
 ///
