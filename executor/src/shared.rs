@@ -136,10 +136,13 @@ impl Shared {
         self.settings.lifo && self.remotes.len() > 1
     }
 
-    /// After a worker has filled its empty slot. Two loads while there is a watcher.
+    /// After a worker has filled its empty slot. A load while there is a watcher.
     pub(crate) fn call_watcher(&self) {
-        if !self.idle.is_watched() && self.watches_slots() && self.idle.counts().1 > 0 {
-            self.notify();
+        if !self.idle.is_watched() && self.watches_slots() {
+            self.idle.want_watcher();
+            if self.idle.counts().1 > 0 {
+                self.notify();
+            }
         }
     }
 

@@ -22,8 +22,7 @@ impl Core {
         if !shared.watches_slots() {
             return None;
         }
-        let filled = || shared.has_filled_slot();
-        let watch = Watch::begin(&shared.idle, self.index, &self.calm, filled)?;
+        let watch = Watch::begin(&shared.idle, self.index, &self.calm)?;
         // Its rule 3.
         self.watching.set(true);
         Some(watch)

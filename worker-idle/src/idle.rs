@@ -4,7 +4,7 @@ use core::fmt;
 use sync_shim::{
     CachePadded,
     atomic::{
-        AtomicU64, AtomicUsize,
+        AtomicBool, AtomicU64, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release, SeqCst},
         Retire, fence,
     },
@@ -36,11 +36,16 @@ fn stand_aside() {
 pub struct Idle {
     /// `searching` in the low half, `sleeping` in the high half.
     counts: CachePadded<AtomicU64>,
-    /// The watcher's index and 1, or 0.
-    watcher: CachePadded<AtomicUsize>,
+    watch: CachePadded<Watchers>,
     /// A bit a worker: set by itself, cleared by whoever wakes it.
     masks: Box<[AtomicU64]>,
     workers: u64,
+}
+
+struct Watchers {
+    /// The watcher's index and 1, or 0.
+    watcher: AtomicUsize,
+    wanted: AtomicBool,
 }
 
 /// How a sleeper that took itself back was counted in.
@@ -64,7 +69,10 @@ impl Idle {
         );
         Self {
             counts: CachePadded::new(shared(AtomicU64::new(0))),
-            watcher: CachePadded::new(AtomicUsize::new(0)),
+            watch: CachePadded::new(Watchers {
+                watcher: AtomicUsize::new(0),
+                wanted: AtomicBool::new(false),
+            }),
             masks: (0..workers.div_ceil(64))
                 .map(|_| shared(AtomicU64::new(0)))
                 .collect(),
@@ -106,7 +114,7 @@ impl Idle {
     /// Takes a bit for a reservation. There is one (rule 2), though others may get in between. The watcher's comes last of its mask.
     fn take_any(&self) -> usize {
         // Ordering: Relaxed, a preference.
-        let watcher = self.watcher.load(Relaxed).wrapping_sub(1);
+        let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
         loop {
             for (i, mask) in self.masks.iter().enumerate() {
                 // Ordering: Relaxed, the exchange below confirms what was read.
@@ -239,6 +247,7 @@ impl Idle {
         // Ordering: Relaxed, there is one: a watcher takes over nothing from the last.
         !self.is_watched()
             && self
+                .watch
                 .watcher
                 .compare_exchange(0, worker + 1, Relaxed, Relaxed)
                 .is_ok()
@@ -248,22 +257,42 @@ impl Idle {
     #[inline]
     pub fn leave_watch(&self) {
         // Ordering: Relaxed, as in `try_watch`.
-        self.watcher.store(0, Relaxed);
+        self.watch.watcher.store(0, Relaxed);
     }
 
     /// Whether there is a watcher. A load of a line that changes when one comes or goes.
     #[inline]
     pub fn is_watched(&self) -> bool {
-        // Ordering: Relaxed: who reads it late calls for a watcher once too often, or relies on one that is about to leave, which looks
+        // Ordering: Acquire pairs with `give_up_watch`. Who reads it late calls for a watcher once too often, or relies on one that is about to leave, which looks
         // once more after a while.
-        self.watcher.load(Relaxed) != 0
+        self.watch.watcher.load(Acquire) != 0
     }
 
-    /// Whether every worker sleeps, and none is about to be woken. A snapshot.
+    /// Says that a watcher is wanted: by who fills a place that is watched, and sees no watcher. If somebody sleeps then, it has to [`notify`](Self::notify). A load; a
+    /// store and a fence if nobody wanted one.
     #[inline]
-    pub fn all_sleep(&self) -> bool {
-        // Ordering: Relaxed, a snapshot.
-        sleeping(self.counts.load(Relaxed)) == self.workers
+    pub fn want_watcher(&self) {
+        // Ordering: Relaxed. Acquire in `is_watched`, before, has it see what a watch that was given up has left.
+        if !self.watch.wanted.load(Relaxed) {
+            // Ordering: Relaxed, the fence orders it.
+            self.watch.wanted.store(true, Relaxed);
+            // Ordering: SeqCst pairs with the fence in `sleep`: who goes to sleep sees that it is wanted, or the caller sees the sleeper.
+            fence(SeqCst);
+        }
+    }
+
+    /// Whether a watcher is wanted. A load. Asked after [`sleep`](Self::sleep).
+    pub fn is_watcher_wanted(&self) -> bool {
+        // Ordering: Relaxed, the fence in `sleep` orders it after the sleeper was counted.
+        self.watch.wanted.load(Relaxed)
+    }
+
+    /// The watch is given up: no watcher is wanted until somebody says so again.
+    pub(crate) fn give_up_watch(&self) {
+        // Ordering: Relaxed. Who has seen it wanted relies on the look that is still to come.
+        self.watch.wanted.store(false, Relaxed);
+        // Ordering: Release pairs with `is_watched`: who sees no watcher says that one is wanted after this, not before.
+        self.watch.watcher.store(0, Release);
     }
 
     /// How many search and how many sleep, reserved ones not among them. A snapshot.
@@ -279,7 +308,7 @@ impl Drop for Idle {
     /// Nobody may notify any more: the model sees who does all the same.
     fn drop(&mut self) {
         self.counts.retire();
-        self.watcher.retire();
+        self.watch.watcher.retire();
         self.masks.iter_mut().for_each(Retire::retire);
     }
 }

@@ -143,6 +143,42 @@ fn a_sleeper_that_takes_itself_back_against_a_notifier_keeps_the_counts() {
     });
 }
 
+/// Bites: `want_watcher` without its fence; `sleep` without its.
+#[test]
+fn who_wants_a_watcher_sees_the_sleeper_or_is_seen() {
+    model(|| {
+        let idle = Arc::new(Idle::new(2));
+        let other = idle.clone();
+        let sleeper = thread::spawn(move || {
+            other.sleep(1, false);
+            other.is_watcher_wanted()
+        });
+        idle.want_watcher();
+        let seen = idle.counts().1 == 1;
+        assert!(sleeper.join().unwrap() || seen);
+    });
+}
+
+/// A watcher that gives up has left nothing of its watch to who sees none.
+///
+/// Bites: `give_up_watch` with Relaxed; `is_watched` with Relaxed.
+#[test]
+fn who_sees_that_the_watch_was_given_up_wants_a_watcher_after_that() {
+    model(|| {
+        let idle = Arc::new(Idle::new(2));
+        idle.want_watcher();
+        assert!(idle.try_watch(1));
+        let other = idle.clone();
+        let watcher = thread::spawn(move || other.give_up_watch());
+        let saw_none = !idle.is_watched();
+        if saw_none {
+            idle.want_watcher();
+        }
+        watcher.join().unwrap();
+        assert_eq!(idle.is_watcher_wanted(), saw_none);
+    });
+}
+
 /// Bites: `try_watch` with a store in place of the exchange.
 #[test]
 fn of_two_sleepers_one_watches() {
