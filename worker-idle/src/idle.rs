@@ -34,12 +34,19 @@ fn stand_aside() {
 
 /// Who of a number of workers searches, and who sleeps. See the [front page](crate).
 pub struct Idle {
-    /// `searching` in the low half, `sleeping` in the high half.
-    counts: CachePadded<AtomicU64>,
+    line: CachePadded<Line>,
     watch: CachePadded<Watchers>,
-    /// A bit a worker: set by itself, cleared by whoever wakes it.
-    masks: Box<[AtomicU64]>,
+    /// The masks of the workers from the 65th on.
+    more: Box<[AtomicU64]>,
     workers: u64,
+}
+
+/// On one line, as who changes the counts changes a mask next, or has just done so.
+struct Line {
+    /// `searching` in the low half, `sleeping` in the high half.
+    counts: AtomicU64,
+    /// A bit a worker: set by itself, cleared by whoever wakes it. That of the first 64.
+    first: AtomicU64,
 }
 
 struct Watchers {
@@ -68,12 +75,15 @@ impl Idle {
             "{workers} workers"
         );
         Self {
-            counts: CachePadded::new(shared(AtomicU64::new(0))),
+            line: CachePadded::new(Line {
+                counts: shared(AtomicU64::new(0)),
+                first: shared(AtomicU64::new(0)),
+            }),
             watch: CachePadded::new(Watchers {
                 watcher: AtomicUsize::new(0),
                 wanted: AtomicBool::new(false),
             }),
-            masks: (0..workers.div_ceil(64))
+            more: (1..workers.div_ceil(64))
                 .map(|_| shared(AtomicU64::new(0)))
                 .collect(),
             workers: workers as u64,
@@ -81,7 +91,15 @@ impl Idle {
     }
 
     fn mask(&self, worker: usize) -> (&AtomicU64, u64) {
-        (&self.masks[worker / 64], 1 << (worker % 64))
+        let mask = match (worker / 64).checked_sub(1) {
+            None => &self.line.first,
+            Some(i) => &self.more[i],
+        };
+        (mask, 1 << (worker % 64))
+    }
+
+    fn masks(&self) -> impl Iterator<Item = &AtomicU64> {
+        core::iter::once(&self.line.first).chain(&self.more)
     }
 
     /// After a push: gives the worker that the caller must unpark, if one is called for.
@@ -93,7 +111,7 @@ impl Idle {
         // Ordering: SeqCst pairs with the fences in `sleep` and `stop_searching` (rule 3).
         fence(SeqCst);
         // Ordering: Relaxed, the fence orders it after the push.
-        let mut counts = self.counts.load(Relaxed);
+        let mut counts = self.line.counts.load(Relaxed);
         loop {
             if searching(counts) > 0 || sleeping(counts) == 0 {
                 return None;
@@ -102,6 +120,7 @@ impl Idle {
             // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted, so `take_any` finds it at once. No Release: see
             // "Why relaxed operations do".
             match self
+                .line
                 .counts
                 .compare_exchange_weak(counts, reserved, Acquire, Relaxed)
             {
@@ -116,7 +135,7 @@ impl Idle {
         // Ordering: Relaxed, a preference.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
         loop {
-            for (i, mask) in self.masks.iter().enumerate() {
+            for (i, mask) in self.masks().enumerate() {
                 // Ordering: Relaxed, the exchange below confirms what was read.
                 let mut bits = mask.load(Relaxed);
                 while bits != 0 {
@@ -141,11 +160,11 @@ impl Idle {
     #[inline]
     pub fn try_search(&self) -> bool {
         // Ordering: Relaxed, a throttle.
-        if 2 * searching(self.counts.load(Relaxed)) >= self.workers {
+        if 2 * searching(self.line.counts.load(Relaxed)) >= self.workers {
             return false;
         }
         // Ordering: Relaxed, as all changes of the counts: they carry nothing, the fences carry the proof.
-        self.counts.fetch_add(SEARCHING, Relaxed);
+        self.line.counts.fetch_add(SEARCHING, Relaxed);
         true
     }
 
@@ -157,7 +176,7 @@ impl Idle {
     #[inline]
     pub fn stop_searching(&self) -> bool {
         // Ordering: Relaxed, as in `try_search`.
-        let before = self.counts.fetch_sub(SEARCHING, Relaxed);
+        let before = self.line.counts.fetch_sub(SEARCHING, Relaxed);
         debug_assert!(searching(before) > 0, "nobody searched");
         let last = searching(before) == 1;
         if last {
@@ -184,7 +203,7 @@ impl Idle {
             SLEEPING
         };
         // Ordering: Release publishes the bit to `notify`.
-        self.counts.fetch_add(change, Release);
+        self.line.counts.fetch_add(change, Release);
         // Ordering: SeqCst pairs with the fence in `notify` (rule 3).
         fence(SeqCst);
     }
@@ -196,7 +215,7 @@ impl Idle {
     pub fn wake_self(&self, worker: usize) -> Woken {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed, the exchange below confirms what was read.
-        let mut counts = self.counts.load(Relaxed);
+        let mut counts = self.line.counts.load(Relaxed);
         loop {
             if self.was_notified(worker) {
                 return Woken::ByNotifier;
@@ -206,12 +225,13 @@ impl Idle {
                 // was set since.
                 stand_aside();
                 // Ordering: as above.
-                counts = self.counts.load(Relaxed);
+                counts = self.line.counts.load(Relaxed);
                 continue;
             }
             let reserved = counts - SLEEPING + SEARCHING;
             // Ordering: Relaxed, as in `try_search`.
             match self
+                .line
                 .counts
                 .compare_exchange_weak(counts, reserved, Relaxed, Relaxed)
             {
@@ -225,7 +245,7 @@ impl Idle {
         }
         // A notifier was faster and has counted this worker: the reservation goes back.
         // Ordering: Relaxed, as in `try_search`.
-        self.counts.fetch_add(SLEEPING - SEARCHING, Relaxed);
+        self.line.counts.fetch_add(SLEEPING - SEARCHING, Relaxed);
         Woken::ByNotifier
     }
 
@@ -299,7 +319,7 @@ impl Idle {
     #[inline]
     pub fn counts(&self) -> (usize, usize) {
         // Ordering: Relaxed, a snapshot.
-        let counts = self.counts.load(Relaxed);
+        let counts = self.line.counts.load(Relaxed);
         (searching(counts) as usize, sleeping(counts) as usize)
     }
 }
@@ -307,9 +327,10 @@ impl Idle {
 impl Drop for Idle {
     /// Nobody may notify any more: the model sees who does all the same.
     fn drop(&mut self) {
-        self.counts.retire();
+        self.line.counts.retire();
         self.watch.watcher.retire();
-        self.masks.iter_mut().for_each(Retire::retire);
+        self.line.first.retire();
+        self.more.iter_mut().for_each(Retire::retire);
     }
 }
 

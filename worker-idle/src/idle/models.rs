@@ -44,8 +44,7 @@ impl Pool {
 
     fn bits(&self) -> usize {
         self.idle
-            .masks
-            .iter()
+            .masks()
             .map(|mask| mask.load(Relaxed).count_ones() as usize)
             .sum()
     }
@@ -234,10 +233,10 @@ fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
             if pusher_fences {
                 fence(SeqCst);
             }
-            sleeping(pool.idle.counts.load(Relaxed)) == 0
+            sleeping(pool.idle.line.counts.load(Relaxed)) == 0
         })
     };
-    pool.idle.counts.store(SLEEPING, Relaxed);
+    pool.idle.line.counts.store(SLEEPING, Relaxed);
     if sleeper_fences {
         fence(SeqCst);
     }

@@ -102,7 +102,7 @@ fn a_sleeper_takes_itself_back_or_was_chosen() {
 fn a_reservation_that_is_not_needed_goes_back() {
     let idle = sleepers(2, &[0]);
     // Another sleeper's count, whose bit was taken meanwhile.
-    idle.counts.fetch_add(SLEEPING, Relaxed);
+    idle.line.counts.fetch_add(SLEEPING, Relaxed);
     let (mask, bit) = idle.mask(0);
     mask.fetch_and(!bit, Relaxed);
     assert_eq!(idle.wake_self(0), Woken::ByNotifier);
