@@ -137,6 +137,24 @@ fn a_listed_task_that_ends_elsewhere_waits_for_its_owner() {
 }
 
 #[test]
+fn the_last_that_holds_a_completed_task_leaves_without_a_change_to_the_word() {
+    on_the_backend(|| {
+        for last in [LISTED, JOIN_INTEREST] {
+            let release = |state: &State| match last {
+                LISTED => state.release_listed(),
+                _ => state.release_join(),
+            };
+            let state = word(COMPLETE | last);
+            assert_eq!(release(&state), Duty::Dealloc);
+            assert_eq!(bits(&state), COMPLETE | last);
+            let state = word(COMPLETE | last | REF_ONE);
+            assert_eq!(release(&state), Duty::Nothing);
+            assert_eq!(bits(&state), COMPLETE | REF_ONE);
+        }
+    });
+}
+
+#[test]
 fn a_join_handle_leaves_its_waker_first() {
     on_the_backend(|| {
         let state = word(NOTIFIED | JOIN_INTEREST);
