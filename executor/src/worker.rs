@@ -434,7 +434,5 @@ impl<P: Park> fmt::Debug for Worker<P> {
 mod conformance;
 #[cfg(all(test, selvedge_count))]
 mod counts;
-#[cfg(all(test, selvedge_loom))]
-mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
