@@ -230,6 +230,23 @@ fn who_is_joined_and_who_is_aborted_shows() {
 }
 
 #[test]
+fn completion_and_the_join_waker_show_whatever_else_is_set() {
+    on_the_backend(|| {
+        let (own, most) = (JOIN_INTEREST, !(COMPLETE | JOIN_WAKER));
+        for rest in [own, most] {
+            assert!(!word(rest).is_complete());
+            assert!(word(rest | COMPLETE).is_complete());
+            assert_eq!(word(rest).has_join_waker(), Ok(false));
+            assert_eq!(word(rest | JOIN_WAKER).has_join_waker(), Ok(true));
+            let late = word(rest | COMPLETE | JOIN_WAKER).has_join_waker();
+            assert_eq!(late, Err(AlreadyComplete));
+            assert!(!word(rest | COMPLETE).gave_join_waker());
+            assert!(word(rest | COMPLETE | JOIN_WAKER).gave_join_waker());
+        }
+    });
+}
+
+#[test]
 fn a_join_waker_that_is_unset_is_the_handles_again() {
     on_the_backend(|| {
         let state = State::new(true);
