@@ -235,6 +235,7 @@ impl<J: Job> Pool<J> {
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<thread::JoinHandle<()>> {
         if name.contains('\0') {
+            drop(run); // Before there is an error, which a panic of this would leak.
             let why = "a thread's name holds no NUL";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }

@@ -2,11 +2,35 @@
 //!
 //! A kit checks somebody else's implementation of a part's trait. It sends [`Token`]s through it: each must come out once, or be dropped
 //! once; none may be lost, doubled or leaked. What is wrong is a panic that begins with the check's name.
+#[cfg(selvedge_tsan)]
+use crate::sync::{Mutex as Lock, MutexGuard as Guard};
+#[cfg(not(selvedge_tsan))]
+use std::sync::{Mutex as Lock, MutexGuard as Guard, PoisonError};
 use std::{
     mem::ManuallyDrop,
-    sync::{Arc, Mutex, PoisonError, mpsc},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
+
+/// A lock for what a check knows and is no step of a model: the model doesn't see it, while ThreadSanitizer does. It can't be poisoned.
+#[derive(Debug, Default)]
+pub struct Unseen<T>(Lock<T>);
+
+impl<T> Unseen<T> {
+    /// Of a value.
+    pub const fn new(value: T) -> Self {
+        Self(Lock::new(value))
+    }
+
+    /// Waits for it.
+    pub fn lock(&self) -> Guard<'_, T> {
+        #[cfg(selvedge_tsan)]
+        let guard = self.0.lock();
+        #[cfg(not(selvedge_tsan))]
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        guard
+    }
+}
 
 /// What became of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +42,10 @@ enum Fate {
 
 /// The tokens of one check.
 ///
-/// Not by the backend's lock: an account is no step of a model.
 #[derive(Clone, Debug)]
 pub struct Account {
     check: &'static str,
-    fates: Arc<Mutex<Vec<Fate>>>,
+    fates: Arc<Unseen<Vec<Fate>>>,
 }
 
 /// An item that is missed when it is lost. It is neither `Clone` nor anything that could be made from nothing.
@@ -54,7 +77,7 @@ impl Account {
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Vec<Fate>) -> R) -> R {
-        f(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.fates.lock())
     }
 
     /// The next token; they count from 0.
@@ -189,8 +212,8 @@ impl Drop for Token {
 
 /// Keeps something for ever, within reach of a leak checker: what a broken implementation has made two of is not to be dropped.
 pub fn bury(what: impl Send + 'static) {
-    static GRAVES: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
-    let mut graves = GRAVES.lock().unwrap_or_else(PoisonError::into_inner);
+    static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());
+    let mut graves = GRAVES.lock();
     graves.push(Box::new(what));
 }
 
@@ -210,11 +233,11 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 /// # Panics
 /// When a check fails, or when the time is over: then one waits for ever.
 pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = Check>) {
-    let now = Arc::new(Mutex::new(""));
+    let now = Arc::new(Unseen::new(""));
     let named = |(name, run): Check| -> Box<dyn Fn() + Send + Sync> {
         let running = now.clone();
         Box::new(move || {
-            *running.lock().unwrap_or_else(PoisonError::into_inner) = name;
+            *running.lock() = name;
             run();
         })
     };
@@ -223,15 +246,14 @@ pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = C
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {
         return model.check_each(checks);
     }
-    let (ended, ends) = mpsc::channel::<()>();
-    let thread = std::thread::spawn(move || {
-        let _ended = ended;
-        model.check_each(checks);
-    });
-    if ends.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-        // The thread is left alone.
-        let name = *now.lock().unwrap_or_else(PoisonError::into_inner);
-        panic!("{name}: hung: it has not ended in {limit:?}");
+    let thread = std::thread::spawn(move || model.check_each(checks));
+    let begun = Instant::now();
+    while !thread.is_finished() {
+        if begun.elapsed() > limit {
+            // The thread is left alone.
+            panic!("{}: hung: it has not ended in {limit:?}", *now.lock());
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);

@@ -47,13 +47,10 @@ use core::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::time::Instant;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
-    conformance::{Account, LIMIT, bury, check, explore},
+    conformance::{Account, LIMIT, Unseen, bury, check, explore},
     sync::Arc,
     thread,
 };
@@ -134,13 +131,13 @@ pub fn schedule<S: Subject>() {
     explore(LIMIT, 3, checks);
 }
 
-/// What the checks know of a task. Not by the backend's lock: it is no step of a model.
+/// What the checks know of a task.
 #[derive(Clone, Debug, Default)]
-struct Seen(std::sync::Arc<Mutex<(usize, Option<Waker>)>>);
+struct Seen(std::sync::Arc<Unseen<(usize, Option<Waker>)>>);
 
 impl Seen {
     fn with<R>(&self, f: impl FnOnce(&mut (usize, Option<Waker>)) -> R) -> R {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.0.lock())
     }
 
     fn polls(&self) -> usize {
@@ -405,17 +402,17 @@ struct Listener {
     join: JoinHandle<()>,
     /// What it is to see, at the latest in its last poll.
     message: Arc<AtomicUsize>,
-    saw: std::sync::Arc<Mutex<usize>>,
+    saw: std::sync::Arc<Unseen<usize>>,
 }
 
 impl Listener {
     fn new<S: Subject>(check: &mut Check<S>) -> Self {
         let message = Arc::new(AtomicUsize::new(0));
-        let saw = std::sync::Arc::new(Mutex::new(0));
+        let saw = std::sync::Arc::new(Unseen::new(0));
         let (received, note) = (message.clone(), saw.clone());
         let (seen, join) = check.spawn(move |_| {
             // Ordering: Relaxed, for the wake alone to order it after the store.
-            *note.lock().unwrap_or_else(PoisonError::into_inner) = received.load(Relaxed);
+            *note.lock() = received.load(Relaxed);
         });
         check.drain();
         Self {
@@ -445,7 +442,7 @@ impl Listener {
     fn let_go(self) -> (usize, usize) {
         self.seen.forget();
         drop(self.join);
-        let saw = *self.saw.lock().unwrap_or_else(PoisonError::into_inner);
+        let saw = *self.saw.lock();
         (self.seen.polls(), saw)
     }
 }

@@ -4,12 +4,12 @@ use super::{Order, Subject, schedule};
 use crate::{Id, Notified, Ran, Schedule, WakeKind};
 use alloc::{collections::VecDeque, string::String, sync::Arc};
 use std::{
+    ops::DerefMut,
     panic::catch_unwind,
-    sync::{Mutex, MutexGuard, PoisonError},
     thread::{self, ThreadId},
     time::Duration,
 };
-use sync_shim::conformance::bury;
+use sync_shim::conformance::{Unseen, bury};
 
 const RIGHT: u8 = 0;
 const DROPS: u8 = 1;
@@ -28,7 +28,7 @@ const KEEPS_THE_ABORTED_FROM_ELSEWHERE: u8 = 13;
 const KEEPS_THE_NEW_FROM_ELSEWHERE: u8 = 14;
 
 /// A locked queue with a fault, and its worker.
-struct Faulty<const FAULT: u8>(Arc<Mutex<State<FAULT>>>);
+struct Faulty<const FAULT: u8>(Arc<Unseen<State<FAULT>>>);
 
 struct State<const FAULT: u8> {
     tasks: VecDeque<Notified<Faulty<FAULT>>>,
@@ -43,8 +43,8 @@ struct State<const FAULT: u8> {
 }
 
 impl<const FAULT: u8> Faulty<FAULT> {
-    fn lock(&self) -> MutexGuard<'_, State<FAULT>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> impl DerefMut<Target = State<FAULT>> {
+        self.0.lock()
     }
 }
 
@@ -100,7 +100,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
     const ORDER: Order = Order::Fifo;
 
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Unseen::new(State {
             tasks: VecDeque::new(),
             foreign: VecDeque::new(),
             known: Vec::new(),
