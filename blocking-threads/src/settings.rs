@@ -38,7 +38,7 @@ pub struct Settings {
     /// Gives each thread its way to linger. By default it doesn't.
     pub linger: Arc<dyn Fn() -> Box<Linger> + Send + Sync>,
     /// How threads are started: for priorities, a sandbox, or a test that is refused one. It either runs the closure in a thread or fails, by an error or a panic,
-    /// and leaves the pool alone, as it may be called under its lock.
+    /// and leaves the pool alone, as it may be called under its lock. One that does both has the pool miscount its threads.
     pub spawn: Arc<Spawn>,
 }
 

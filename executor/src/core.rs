@@ -7,7 +7,7 @@
 //! overflows, and to tell a sleeper is to notify.
 //!
 //! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
-//! that worker blocked (see [`lend`](crate::lend)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
+//! that worker blocked (see [`Lent`](blocking_threads::Lent)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
 use crate::{
     metrics::Counters,
     park::ThreadPark,
@@ -46,7 +46,6 @@ pub(crate) struct Core {
     /// Whether a task is polled that may give the core away.
     pub(crate) lendable: Cell<bool>,
     pub(crate) searching: Cell<bool>,
-    pub(crate) watching: Cell<bool>,
     /// Whether a sleep was told of, and its end not yet.
     pub(crate) owes_unpark: Cell<bool>,
     /// Ticks until the injector's turn.
@@ -82,7 +81,6 @@ impl Core {
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
             searching: Cell::new(false),
-            watching: Cell::new(false),
             linger: Cell::new(settings.linger),
             calm: Cell::new(Calm::default()),
             owes_unpark: Cell::new(false),

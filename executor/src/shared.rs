@@ -136,7 +136,7 @@ impl Shared {
         self.settings.lifo && self.remotes.len() > 1
     }
 
-    /// After a worker has filled its empty slot. A load while there is a watcher.
+    /// After a worker has filled its empty slot. A load while there is a watcher; three if nobody sleeps who could be one.
     pub(crate) fn call_watcher(&self) {
         if !self.idle.is_watched() && self.watches_slots() {
             self.idle.want_watcher();

@@ -124,7 +124,7 @@ where
 
 /// Spawns a task on the current runtime; see [`Handle::spawn`]. By a task
 /// it costs one allocation and no read-modify-write; if it displaces another
-/// from the LIFO slot, one and a `SeqCst` fence.
+/// from the LIFO slot, one and a `SeqCst` fence. The first that fills a slot wakes a sleeper, who watches the slots from then on.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

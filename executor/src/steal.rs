@@ -43,10 +43,11 @@ impl Core {
     #[inline(never)]
     fn leave_as_searcher(&self) {
         self.searching.set(false);
-        let watched = self.watching.replace(false);
         let shared = &self.shared;
-        if shared.idle.stop_searching()
-            && (shared.has_work() || watched && shared.has_filled_slot())
+        let idle = &shared.idle;
+        let wants_watcher = || idle.is_watcher_wanted() && !idle.is_watched();
+        if idle.stop_searching()
+            && (shared.has_work() || wants_watcher() && shared.has_filled_slot())
         {
             shared.notify();
         }

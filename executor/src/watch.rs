@@ -19,13 +19,8 @@ impl Core {
     /// The sleep was announced.
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
         let shared = &self.shared;
-        if !shared.watches_slots() {
-            return None;
-        }
-        let watch = Watch::begin(&shared.idle, self.index, &self.calm)?;
-        // Its rule 3.
-        self.watching.set(true);
-        Some(watch)
+        let watches = shared.watches_slots();
+        watches.then(|| Watch::begin(&shared.idle, self.index, &self.calm))?
     }
 
     /// A task that has waited in a slot for too long; else, whether there is one in any.
@@ -46,7 +41,7 @@ impl Core {
 
     /// The next watch is a new one, not this one's continuation.
     pub(crate) fn forget_watch(&self) {
-        self.calm.take();
+        Watch::forget(&self.shared.idle, &self.calm);
         let mut seen = self.seen.take();
         seen.clear();
         self.seen.set(seen);

@@ -283,13 +283,13 @@ impl Idle {
     /// Whether there is a watcher. A load of a line that changes when one comes or goes.
     #[inline]
     pub fn is_watched(&self) -> bool {
-        // Ordering: Acquire pairs with `give_up_watch`. Who reads it late calls for a watcher once too often, or relies on one that is about to leave, which looks
-        // once more after a while.
+        // Ordering: Acquire pairs with `give_up_watch`. Who reads it late calls for a watcher once too often, or relies on one that is about to leave: one that gives up looks
+        // once more after a while, one that leaves for work is a searcher, and looks when it leaves that.
         self.watch.watcher.load(Acquire) != 0
     }
 
-    /// Says that a watcher is wanted: by who fills a place that is watched, and sees no watcher. If somebody sleeps then, it has to [`notify`](Self::notify). A load; a
-    /// store and a fence if nobody wanted one.
+    /// Says that a watcher is wanted: by who fills a place that is watched, and sees no watcher. If somebody sleeps then, it has to [`notify`](Self::notify). And the last searcher,
+    /// when it looks whether there is more work, looks for a filled place, too, if a watcher is wanted and there is none. A load; a store and a fence if nobody wanted one.
     #[inline]
     pub fn want_watcher(&self) {
         // Ordering: Relaxed. Acquire in `is_watched`, before, has it see what a watch that was given up has left.

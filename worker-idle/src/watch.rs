@@ -4,12 +4,13 @@
 //! somebody looks after them now and then.
 //!
 //! 1. A sleeper is the watcher, if one is wanted and there is none, and sleeps with a limit. At each it looks at every place.
-//! 2. Who fills an empty place and sees no watcher says that one is wanted, and wakes a sleeper, who becomes one unless it finds work. So where no place
-//!    is filled nobody's sleep has a limit.
-//! 3. The watcher that wakes for work leaves the watch. It is chosen last among the sleepers; as a searcher it looks after filled places when it stops to
-//!    search, by waking another.
+//! 2. Who fills an empty place and sees no watcher says that one is wanted, and notifies: a sleeper wakes, and becomes one unless it finds work; or there is a searcher. So
+//!    where no place is filled nobody's sleep has a limit.
+//! 3. The watcher that wakes for work leaves the watch; it is chosen last among the sleepers. The last searcher that leaves with work looks whether a watcher is wanted and there
+//!    is none, and a place is filled: then it wakes another sleeper. So neither who was woken by rule 2 and has found work, nor who was a searcher at that time, nor the
+//!    watcher that has left, takes the watch with it.
 //! 4. Once no look has found a filled place for a while, the watcher gives up, and none is wanted, but it looks once more after that. So whoever relied on it
-//!    before is seen by then. From there on an idle scheduler has no wake-up at all.
+//!    before is seen by then; if something else ends the sleep before that look, a watcher is wanted again. From there on an idle scheduler has no wake-up at all.
 //! 5. A watch may be taken up where the last one was, by its [`Calm`].
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
@@ -23,7 +24,7 @@ const PATIENCE: u32 = 6;
 
 /// How far a watch has come. The default is its beginning.
 ///
-/// A worker keeps one, and puts the default there when something has ended its sleep: what it has seen is over then.
+/// A worker keeps one, and [forgets](Watch::forget) it when something has ended its sleep: what it has seen is over then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calm {
     limit: Duration,
@@ -95,6 +96,14 @@ impl<'a> Watch<'a> {
             calm,
             leaving,
         })
+    }
+
+    /// The next watch is a new one: something else than a look has ended the sleep. Not while there is one that has come to `calm`.
+    pub fn forget(idle: &Idle, calm: &Cell<Calm>) {
+        // Rule 4: it owes a look.
+        if calm.take().quiet == PATIENCE {
+            idle.want_watcher();
+        }
     }
 
     /// How long to sleep before the next look.

@@ -12,12 +12,14 @@
 //!
 //! 1. While an item is run, nothing is at hand: it is what the worker takes up next. Where something else is next after all (a share of the injector, an item in the
 //!    slot), what is at hand goes into the ring, and if the ring has anything then, a sleeper is told.
-//! 2. So what is in the ring while an item is run was told of, by a fence after its push, or is there by a theft, whose thief looks after it as a searcher.
+//! 2. So what is in the ring while an item is run was told of, by a fence after its push, or is there by a theft, whose thief looks after it as a searcher, or by `leave`, as the
+//!    only one, which the worker takes next.
 //! 3. A requeue with the slot empty adds to the ring, and the worker takes from it next. If the ring was not empty, then since the push that rule 2 names it never was, or thieves
 //!    have emptied it and the worker takes what it has just pushed. In the first case whoever slept at that push was told, or a searcher was there, and who has gone to sleep since
 //!    looked at the ring last, and saw something. In the second nobody else is needed.
 //! 4. A requeue with something in the slot tells: the slot's item runs next, for as long as it likes.
-//! 5. Who uses the queue otherwise than a worker does (requeues twice without taking one in between) delays others, and loses nothing: what is at hand by then goes into the ring, and is told of.
+//! 5. Who uses the queue otherwise than a worker does delays others, and loses nothing: of two requeues without taking one in between the first goes into the ring, and is told of; what is
+//!    at hand when something is stolen, or taken from the slot alone, stays there until the next one is taken.
 //!
 //! The ring is borrowed for one operation at a time, and no code of a user runs within: an overflow is collected, and leaves when the operation is over. Those of [`Linked`] do, which call no
 //! queue by their contract.

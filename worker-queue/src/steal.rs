@@ -25,6 +25,8 @@ pub struct Batch<H> {
 impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Looks through the others, and takes half of the first ring that has any. Its own ring, which may be among them, has nothing for it.
     ///
+    /// For a worker to which [`next`](Self::next) has given nothing. Nobody is told of what it moves: a worker that has sleepers beside it looks for more work when it stops to search.
+    ///
     /// Nothing found doesn't say that all were empty: of a ring that is busy with other thieves it lets go after a few tries.
     ///
     /// ```

@@ -35,7 +35,7 @@ impl Drop for Counted {
 /// A task that its poll has left without a core is queued while the runtime closes and its only worker ends: the worker drops it, or the
 /// thread that queued it does.
 ///
-/// Bites: drop the fence in `Core::end`, or that in `Idle::notify`; leave out the look at the close in `take_in`.
+/// Bites: drop the fence in `WorkerQueue::take_any`, or that in `Idle::notify`; leave out the look at the close in `take_in`.
 #[test]
 fn a_task_that_is_taken_in_against_the_end_is_dropped() {
     Model::new().branches(20_000).check(|| {
@@ -77,7 +77,7 @@ impl Drop for WakesAtItsEnd {
 /// Of two tasks each wakes the other when its future is dropped: the one that goes second is in the LIFO slot by then. The worker ends
 /// all the same, and no reference is left in the slot.
 ///
-/// Bites: do not clear the slot in `Core::end`.
+/// Bites: do not clear the slot in `WorkerQueue::take_any`.
 #[test]
 fn a_task_that_the_end_of_another_puts_into_the_slot_ends_too() {
     Model::new().branches(20_000).check(|| {

@@ -162,7 +162,9 @@ fn idle_workers_that_are_driven_are_not_woken_either() {
         .map(|worker| thread::spawn(|| worker.run()))
         .collect();
     let begun = Instant::now();
-    // Until the watch over the slots was given up.
+    let parent = runtime.spawn(async { crate::spawn(async {}).await });
+    runtime.block_on(parent).unwrap().unwrap();
+    // Until the watch over the slots, which that has called for, was given up.
     loop {
         let before = runtime.metrics();
         thread::sleep(Duration::from_millis(300));

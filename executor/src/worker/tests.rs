@@ -187,3 +187,47 @@ fn a_yield_between_two_polls_wakes_the_task_whose_waker_it_has() {
     while workers[0].tick() == Tick::Ran {}
     assert!(task.is_finished(), "its wake was lost");
 }
+
+#[test]
+fn a_searcher_that_leaves_wakes_a_watcher_for_a_slot_that_was_filled_meanwhile() {
+    let (runtime, workers) = Builder::new().build_driven([(); 3].map(|()| ThreadPark::new()));
+    let [fills, searches, sleeps] = [0, 1, 2].map(|i| &workers[i].core);
+    let shared = runtime.handle().shared().clone();
+    shared.idle.sleep(2, false);
+    assert!(shared.idle.try_search());
+    searches.searching.set(true);
+
+    runtime.spawn_detached(pending::<()>());
+    let task = shared.injector.pop().expect("it was spawned from outside");
+    fills.queue.push_next(task, &**fills);
+    assert!(!shared.idle.was_notified(2), "a searcher is there");
+    searches.leave_search();
+    assert!(shared.idle.was_notified(2));
+    // It finds nothing, and watches.
+    shared.idle.sleep(2, true);
+    assert!(sleeps.watch().is_some());
+    let _ = shared.idle.wake_self(2);
+    let _ = shared.idle.stop_searching();
+}
+
+#[test]
+fn a_searcher_that_leaves_wakes_nobody_for_a_slot_that_is_watched_or_empty() {
+    for filled in [false, true] {
+        let (runtime, workers) = Builder::new().build_driven([(); 3].map(|()| ThreadPark::new()));
+        let shared = runtime.handle().shared().clone();
+        shared.idle.want_watcher();
+        shared.idle.sleep(2, false);
+        assert!(shared.idle.try_search());
+        workers[1].core.searching.set(true);
+        if filled {
+            assert!(shared.idle.try_watch(2));
+            runtime.spawn_detached(pending::<()>());
+            let task = shared.injector.pop().expect("it was spawned from outside");
+            workers[0].core.queue.push_next(task, &*workers[0].core);
+        }
+        workers[1].core.leave_search();
+        assert!(!shared.idle.was_notified(2));
+        let _ = shared.idle.wake_self(2);
+        let _ = shared.idle.stop_searching();
+    }
+}

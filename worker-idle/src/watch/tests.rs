@@ -122,3 +122,17 @@ fn a_watch_whose_every_look_is_a_sleep_of_its_own_is_given_up_as_well() {
     }
     assert_eq!(looks, 7);
 }
+
+#[test]
+fn who_is_woken_before_its_last_look_wants_another_watch() {
+    let (idle, calm) = (wanted(), Cell::default());
+    drop(leaving(&idle, &calm));
+    Watch::forget(&idle, &calm);
+    assert!(idle.is_watcher_wanted() && calm.get() == Calm::default());
+    // After it, or before the watch was given up, nothing is owed.
+    let mut watch = leaving(&idle, &calm);
+    assert!(!watch.goes_on(false));
+    drop(watch);
+    Watch::forget(&idle, &calm);
+    assert!(!idle.is_watcher_wanted());
+}
