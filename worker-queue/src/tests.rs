@@ -275,7 +275,9 @@ fn a_thief_takes_half_and_leaves_slot_and_hand_alone() {
     while thief.steal_from(&stealer).is_some() {}
     assert!(stealer.is_empty() && !queue.is_empty());
     assert_eq!(next(&queue, &log), Some(5));
+    queue.push_back(item(6), &log);
     assert!(queue.steal_from(&stealer).is_none(), "its own");
+    assert_eq!(next(&queue, &log), Some(6));
 }
 
 #[test]
