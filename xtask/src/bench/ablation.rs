@@ -54,7 +54,7 @@ const ABLATIONS: &[Ablation] = &[
             ),
             (
                 "worker-idle/src/idle.rs",
-                "if 2 * searching(self.counts.load(Relaxed)) >= self.workers {",
+                "if 2 * searching(self.line.counts.load(Relaxed)) >= self.workers {",
                 "if false {",
             ),
         ],

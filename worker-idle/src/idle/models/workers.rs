@@ -139,3 +139,13 @@ fn three_workers_look_after_an_item() {
         .bound(2)
         .check(|| workers::<2>(1, Sleeps::AtOnce));
 }
+
+/// With more preemptions.
+///
+/// Bites: as above, where a bound of 2 was enough.
+#[test]
+fn full_three_workers_look_after_an_item() {
+    Model::new()
+        .bound(3)
+        .check(|| workers::<2>(1, Sleeps::AtOnce));
+}
