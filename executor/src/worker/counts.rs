@@ -111,7 +111,10 @@ fn a_closure_in_place_that_keeps_the_worker_costs_two_beside_a_reference() {
         let mut least = None;
         for _ in 0..100 {
             let ((), cost) = cost(|| block_in_place(|| ()));
-            least = least.into_iter().chain([cost]).min();
+            // One that another thread has taken costs less here, and more there.
+            if crate::context::with_core(|_| ()).is_some() {
+                least = least.into_iter().chain([cost]).min();
+            }
             yield_now().await;
         }
         least
