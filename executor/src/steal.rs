@@ -5,8 +5,8 @@
 //! 2. A searcher looks at each other worker once, and takes half of the first ring that has any: as [`WorkerQueue::steal`](worker_queue::WorkerQueue::steal) does. The others' slots it
 //!    leaves alone: see [`watch`](crate::watch).
 //! 3. After the last door it looks at the injector once more: what came meanwhile told nobody, as there was a searcher.
-//! 4. A searcher stops to be one before it runs what it has found. The last one to do so looks whether there is more, and then wakes another, who does the same: so
-//!    a burst that woke one worker has soon woken as many as it takes.
+//! 4. A searcher stops to be one before it runs what it has found. The last one to do so looks whether there is more, or a slot is filled that nobody
+//!    watches, and then wakes another, who does the same: so a burst that woke one worker has soon woken as many as it takes.
 //! 5. A searcher that has found nothing stays one until it sleeps: it announces that, and then looks at every queue again; what is left in a ring in mid-copy counts. So
 //!    no task is missed: one that told nobody, since there was a searcher, is found by that searcher, or by rule 4, or by this look. Why that holds for each
 //!    order of events, [`worker_idle`] proves.

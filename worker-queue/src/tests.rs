@@ -1,4 +1,6 @@
 //! The rules, one by one: where an item goes, and who is told.
+mod sequences;
+
 use crate::{Around, Batch, Next, Stealer, WorkerQueue};
 use core::cell::{Cell, RefCell};
 use queue_global::{Boxed, Injector, List};
@@ -17,8 +19,8 @@ assert_not_impl_any!(Stealer<Boxed<Rc<u32>>>: Send, Sync);
 /// Takes note.
 #[derive(Default)]
 struct Log {
-    told: Cell<u32>,
-    filled: Cell<u32>,
+    told: Cell<usize>,
+    filled: Cell<usize>,
     overflowed: RefCell<Vec<u32>>,
 }
 

@@ -414,8 +414,8 @@ fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
     }
 }
 
-#[test]
-fn a_task_that_outstays_its_worker_is_counted_and_heard_of() {
+/// A runtime of one worker, and how many ends of tasks it has told of.
+fn counts_ends() -> (Runtime, Arc<AtomicUsize>) {
     let ends = Arc::new(AtomicUsize::new(0));
     let count = ends.clone();
     let runtime = Builder::new()
@@ -425,6 +425,12 @@ fn a_task_that_outstays_its_worker_is_counted_and_heard_of() {
         })
         .build()
         .unwrap();
+    (runtime, ends)
+}
+
+#[test]
+fn a_task_that_outstays_its_worker_is_counted_and_heard_of() {
+    let (runtime, ends) = counts_ends();
     let handle = runtime.handle().clone();
     let (begun, begins) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
@@ -475,15 +481,7 @@ fn a_dropped_runtime_has_dropped_its_threads_locals() {
 
 #[test]
 fn a_task_that_yields_all_along_ends_with_its_runtime_and_is_told_of() {
-    let ends = Arc::new(AtomicUsize::new(0));
-    let count = ends.clone();
-    let runtime = Builder::new()
-        .workers(1)
-        .on_task_end(move |_| {
-            count.fetch_add(1, SeqCst);
-        })
-        .build()
-        .unwrap();
+    let (runtime, ends) = counts_ends();
     let (sender, begun) = mpsc::channel();
     runtime.spawn_detached(async move {
         sender.send(()).unwrap();

@@ -238,6 +238,7 @@ impl Joined {
 /// Uses the waker, and gives back what is to be dropped when all is over.
 fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
     if wakes.is_wake() {
+        // Ordering: Relaxed, for the task's word alone to order it before the load in `poll`.
         flag.store(1, Relaxed);
     }
     match wakes {
@@ -280,6 +281,7 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         assert!(matches!(owned.run(task), Ran::Pending));
         let waker = unseen(&book.waker).take().unwrap();
         if !wakes.is_wake() {
+            // Ordering: Relaxed, nobody else runs yet.
             flag.store(1, Relaxed);
         }
         if when != When::Idle || polls == Polls::GoesOn {

@@ -25,6 +25,7 @@ impl Pool {
         loop {
             searching = searching || self.idle.try_search();
             if self.take() {
+                // Ordering: Relaxed, the fence in `stop_searching` orders it.
                 if searching && self.idle.stop_searching() && self.items.load(Relaxed) > 0 {
                     self.idle.notify();
                 }
@@ -36,6 +37,7 @@ impl Pool {
                 continue;
             }
             self.idle.sleep(me, searching);
+            // Ordering: Relaxed, the fence in `sleep` orders it.
             if self.items.load(Relaxed) == 0 {
                 return false;
             }

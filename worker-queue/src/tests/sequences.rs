@@ -1,14 +1,9 @@
 //! Any sequence of operations does to a queue what it does to a slot, a place for one and a `VecDeque`, and tells whom it must.
-#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use super::{Item, Log};
+use crate::WorkerQueue;
 use proptest::prelude::*;
-use queue_global::{Boxed, Injector, List};
-use std::{
-    cell::{Cell, RefCell},
-    collections::VecDeque,
-};
-use worker_queue::{Around, WorkerQueue};
-
-type Item = Boxed<u32>;
+use queue_global::{Boxed, Injector};
+use std::collections::VecDeque;
 
 const CAPACITY: usize = 4;
 
@@ -45,29 +40,6 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Rob),
         1 => Just(Op::TakeAny),
     ]
-}
-
-/// Takes note.
-#[derive(Default)]
-struct Log {
-    told: Cell<usize>,
-    filled: Cell<usize>,
-    overflowed: RefCell<Vec<u32>>,
-}
-
-impl Around<Item> for Log {
-    fn overflow(&self, items: List<Item>) {
-        let values = items.into_iter().map(|item| item.value);
-        self.overflowed.borrow_mut().extend(values);
-    }
-
-    fn tell(&self) {
-        self.told.set(self.told.get() + 1);
-    }
-
-    fn slot_filled(&self) {
-        self.filled.set(self.filled.get() + 1);
-    }
 }
 
 #[derive(Default)]
