@@ -6,14 +6,21 @@
 //!
 //! | where | how many | who |
 //! |---|---|---|
-//! | a thread's open chain | up to [`full`] blocks of a size, while the depot can take the next | the thread |
-//! | a thread's spare chain | none, or [`full`] | the thread |
-//! | the depot | up to [`DEPOT`] bytes of all sizes, in chains; beyond that the size of which there is most makes room | any thread, under its lock |
+//! | a thread's open chain | up to [`full`] blocks of a size, or twice that while others have the depot's lock | the thread |
+//! | a thread's spare chain | none, or what was an open one, or came from the depot: up to a page more | the thread |
+//! | the depot | up to [`DEPOT`] bytes of all sizes, by the pages in which they lie; beyond that the size of which there is most makes room | any thread, under its lock |
+//!
+//! Blocks come back in the order in which tasks end, which two workers mix a little more each time. Tasks that are made one after the
+//! other are woken and run so, too, and the processor fetches ahead what lies in a row. So the depot hands blocks out by the page, in
+//! the order of their addresses, whatever the order in which they came.
 //!
 //! 1. A block is in one place at a time, and whoever takes it out has it alone. It was allocated with its class's layout, and is
 //!    freed with that.
 //! 2. Nobody waits for the depot's lock: who does not get it at once does without, by way of the allocator.
 //! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that is freed later than that goes to the allocator.
+//! 4. A block in the depot is in its page's list, where a leak checker finds it, and is a bit of its page's map, by which it is handed
+//!    out. A page is handed out whole. It has one place of [`PLACES`] for each size, or more than one: each has blocks of its own.
+//!    Where none of the [`PROBES`] places is free in which a page may be, the blocks of one there go to the allocator.
 //!
 //! It has atomics of nobody's but std's, in a lock, and is switched off where the model, or a sanitizer, is to see each block come
 //! and go: `--cfg selvedge_plain_alloc`, or without the feature `recycle`.
@@ -21,7 +28,7 @@ use std::{
     alloc::{Layout, alloc as new_block, dealloc as free_block},
     cell::{Cell, UnsafeCell},
     mem::replace,
-    ptr::NonNull,
+    ptr::{NonNull, with_exposed_provenance_mut},
     sync::{Mutex, TryLockError},
 };
 
@@ -29,6 +36,11 @@ use std::{
 const LARGEST: usize = 520;
 /// What the depot keeps.
 const DEPOT: usize = 4 << 20;
+const PAGE: usize = 4_096;
+/// What blocks are aligned to. Allocators do so anyway.
+const GRAIN: usize = 16;
+const PLACES: usize = 4_096;
+const PROBES: usize = 8;
 /// Classes differ by this. The allocators of the C library add 8 bytes to a block and round up to 16.
 const STEP: usize = 16;
 const SMALLEST: usize = 40;
@@ -37,16 +49,13 @@ const CLASSES: usize = (LARGEST - SMALLEST) / STEP + 1;
 /// A free block.
 struct Free {
     next: Option<NonNull<Free>>,
-    /// In the first block of a chain in the depot: the first of the next chain, and how many are in this.
-    next_chain: Option<NonNull<Free>>,
-    len: usize,
 }
 
-const _: () = assert!(size_of::<Free>() <= SMALLEST && align_of::<Free>() <= align_of::<usize>());
+const _: () = assert!(size_of::<Free>() <= SMALLEST && align_of::<Free>() <= GRAIN);
 
 #[inline(always)]
 const fn is_kept(layout: Layout) -> bool {
-    layout.size() <= LARGEST && layout.align() <= align_of::<usize>()
+    layout.size() <= LARGEST && layout.align() <= GRAIN
 }
 
 #[inline(always)]
@@ -56,7 +65,7 @@ const fn class(size: usize) -> usize {
 
 #[inline(always)]
 const fn layout_of(class: usize) -> Layout {
-    match Layout::from_size_align(SMALLEST + class * STEP, align_of::<usize>()) {
+    match Layout::from_size_align(SMALLEST + class * STEP, GRAIN) {
         Ok(layout) => layout,
         Err(_) => panic!("a small size and a power of two"),
     }
@@ -94,13 +103,9 @@ impl Chain {
     /// The block is the caller's, who gives it up, and of this chain's class.
     #[inline]
     unsafe fn push(&mut self, block: NonNull<Free>) {
-        let free = Free {
-            next: self.first,
-            next_chain: None,
-            len: 0,
-        };
+        let next = self.first;
         // SAFETY: the caller's, and large and aligned enough.
-        unsafe { block.write(free) };
+        unsafe { block.write(Free { next }) };
         self.first = Some(block);
         self.len += 1;
     }
@@ -115,21 +120,75 @@ impl Chain {
     }
 }
 
-/// Chains of all threads.
+/// Free blocks of a size that lie in one page.
+#[derive(Clone, Copy)]
+struct Page {
+    /// Rule 4. Empty where this place is free.
+    list: Chain,
+    /// A bit for each block, by where it begins.
+    map: [u64; PAGE / GRAIN / 64],
+    class: usize,
+}
+
+/// Blocks of all threads.
 struct Depot {
-    chains: [Option<NonNull<Free>>; CLASSES],
+    pages: [Page; PLACES],
+    /// Of each class, a bit for each place where it has a page.
+    places: [[u64; PLACES / 64]; CLASSES],
     bytes: [usize; CLASSES],
 }
 
 // SAFETY: it has its blocks alone (rule 1).
 unsafe impl Send for Depot {}
 
-static DEPOT_OF_ALL: Mutex<Depot> = Mutex::new(Depot {
-    chains: [None; CLASSES],
-    bytes: [0; CLASSES],
-});
+static DEPOT_OF_ALL: Mutex<Depot> = Mutex::new(Depot::EMPTY);
+
+impl Page {
+    const FREE: Self = Self {
+        list: Chain::EMPTY,
+        map: [0; PAGE / GRAIN / 64],
+        class: 0,
+    };
+
+    #[inline]
+    fn number(block: NonNull<Free>) -> usize {
+        block.addr().get() / PAGE
+    }
+
+    /// # Safety
+    /// As for [`Chain::push`], and the block lies in this page.
+    #[inline]
+    unsafe fn push(&mut self, block: NonNull<Free>) {
+        let at = block.as_ptr().expose_provenance() % PAGE / GRAIN;
+        self.map[at / 64] |= 1 << (at % 64);
+        // SAFETY: passed on.
+        unsafe { self.list.push(block) };
+    }
+
+    /// Moves all blocks to a chain that gives the first of them first.
+    fn pour(&mut self, chain: &mut Chain) {
+        let Some(any) = self.list.first else { return };
+        self.list = Chain::EMPTY;
+        for (word, map) in self.map.iter_mut().enumerate().rev() {
+            while let Some(bit) = map.checked_ilog2() {
+                *map ^= 1 << bit;
+                let at = Self::number(any) * PAGE + (word * 64 + bit as usize) * GRAIN;
+                // SAFETY: the address of a block, which is not null.
+                let block = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(at)) };
+                // SAFETY: the block of that bit, whose pointer `push` exposed, is this page's alone (rules 1 and 4).
+                unsafe { chain.push(block) };
+            }
+        }
+    }
+}
 
 impl Depot {
+    const EMPTY: Self = Self {
+        pages: [Page::FREE; PLACES],
+        places: [[0; PLACES / 64]; CLASSES],
+        bytes: [0; CLASSES],
+    };
+
     /// Rule 2.
     fn with<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         match DEPOT_OF_ALL.try_lock() {
@@ -140,16 +199,21 @@ impl Depot {
         }
     }
 
+    /// About a chain full of blocks, or what there is.
     fn take(&mut self, class: usize) -> Option<Chain> {
-        let first = self.chains[class]?;
-        // SAFETY: the depot has it, written by `put`.
-        let free = unsafe { first.read() };
-        self.chains[class] = free.next_chain;
-        self.bytes[class] -= free.len * layout_of(class).size();
-        Some(Chain {
-            first: Some(first),
-            len: free.len,
-        })
+        let mut chain = Chain::EMPTY;
+        let places = &mut self.places[class];
+        let mut word = 0;
+        while word < places.len() && chain.len < full(class) {
+            if places[word] == 0 {
+                word += 1;
+                continue;
+            }
+            self.pages[word * 64 + places[word].trailing_zeros() as usize].pour(&mut chain);
+            places[word] &= places[word] - 1;
+        }
+        self.bytes[class] -= chain.len * layout_of(class).size();
+        chain.first.map(|_| chain)
     }
 
     /// Keeps a chain, or frees it.
@@ -160,8 +224,7 @@ impl Depot {
     }
 
     /// Makes room by freeing from the size of which there is most, so that none takes all the room for good.
-    fn put(&mut self, class: usize, chain: Chain) {
-        let Some(first) = chain.first else { return };
+    fn put(&mut self, class: usize, mut chain: Chain) {
         let bytes = chain.len * layout_of(class).size();
         while self.bytes.iter().sum::<usize>() + bytes > DEPOT {
             let most = (0..CLASSES).max_by_key(|&class| self.bytes[class]);
@@ -171,10 +234,48 @@ impl Depot {
             chain.free(most);
         }
         self.bytes[class] += bytes;
-        // SAFETY: the chain's, which the caller gives up; written by `push`.
-        let free = unsafe { &mut *first.as_ptr() };
-        free.next_chain = self.chains[class].replace(first);
-        free.len = chain.len;
+        let mut last = None;
+        while let Some(block) = chain.pop() {
+            let number = Page::number(block);
+            let place = match last {
+                Some((of, place)) if of == number => place,
+                _ => self.place(class, number),
+            };
+            last = Some((number, place));
+            // SAFETY: out of the chain, of this class, and the place is of its page.
+            unsafe { self.pages[place].push(block) };
+        }
+    }
+
+    /// A place of this page, for a block that is put there at once. Pages in a row have places in a row.
+    fn place(&mut self, class: usize, number: usize) -> usize {
+        // Any odd number of many bits does; this is 2 to the 32nd, divided by the golden ratio.
+        let hash = ((number / 64) ^ (class << 16)).wrapping_mul(0x9E37_79B1) >> 12;
+        let mut places = (0..PROBES).map(|probe| ((hash + probe) * 64 + number % 64) % PLACES);
+        let first = places.clone().next().unwrap_or_default();
+        let is_fit = |&place: &usize| {
+            let page = &self.pages[place];
+            let is_the_same = |block| page.class == class && Page::number(block) == number;
+            page.list.first.is_none_or(is_the_same)
+        };
+        let place = places.find(is_fit).unwrap_or_else(|| {
+            self.clear(first);
+            first
+        });
+        self.pages[place].class = class;
+        self.places[class][place / 64] |= 1 << (place % 64);
+        place
+    }
+
+    /// Frees the blocks of a page.
+    #[cold]
+    fn clear(&mut self, place: usize) {
+        let mut chain = Chain::EMPTY;
+        let page = &mut self.pages[place];
+        page.pour(&mut chain);
+        self.places[page.class][place / 64] &= !(1 << (place % 64));
+        self.bytes[page.class] -= chain.len * layout_of(page.class).size();
+        chain.free(page.class);
     }
 }
 
@@ -233,15 +334,19 @@ impl Local {
         }
     }
 
-    /// The open chain is full.
+    /// The open chain is full. Where the depot's lock isn't free it goes on, up to twice as long.
     #[cold]
     fn put_away(&self, class: usize) {
-        let open = self.open(|open| replace(open, Chain::EMPTY));
-        let spare = self.spare.replace(open);
-        if spare.first.is_none() {
-            return;
+        let spare = self.spare.replace(Chain::EMPTY);
+        if spare.first.is_some() && Depot::with(|depot| depot.put(class, spare)).is_none() {
+            if self.open(|open| open.len) < 2 * full(class) {
+                self.spare.set(spare);
+                return;
+            }
+            spare.free(class);
         }
-        Depot::keep(class, spare);
+        self.spare
+            .set(self.open(|open| replace(open, Chain::EMPTY)));
     }
 }
 

@@ -48,7 +48,8 @@ fn each_size_has_a_class_that_holds_it_and_wastes_less_than_a_step() {
         assert!(class >= size && class - size < STEP.max(SMALLEST), "{size}");
     }
     assert!(is_kept(layout(LARGEST)) && !is_kept(layout(LARGEST + 1)));
-    assert!(!is_kept(Layout::from_size_align(64, 64).unwrap()));
+    assert!(is_kept(Layout::from_size_align(64, 16).unwrap()));
+    assert!(!is_kept(Layout::from_size_align(64, 32).unwrap()));
     assert!(full(CLASSES - 1) > 1);
 }
 
@@ -141,4 +142,61 @@ fn one_size_does_not_keep_the_others_out() {
         "{kept}"
     );
     assert!(in_depot() <= DEPOT);
+}
+
+#[test]
+fn blocks_come_by_the_page_and_in_a_row_whatever_the_order_in_which_they_were_freed() {
+    let _turn = turn();
+    let layout = layout(140);
+    thread::spawn(move || {
+        let mut all = blocks(layout, 1_000);
+        all.sort_by_key(|block| block.addr().wrapping_mul(0x9E37_79B9) >> 7 & 0xFFFF);
+        free(layout, all);
+    })
+    .join()
+    .unwrap();
+    let n = in_depot() / layout_of(class(140)).size();
+    assert!(n > 800, "{n}");
+    let again = blocks(layout, n);
+    assert_eq!(in_depot(), 0);
+    let mut pages = HashSet::new();
+    for page in again.chunk_by(|a, b| a.addr() / PAGE == b.addr() / PAGE) {
+        assert!(page.is_sorted_by_key(|block| block.addr()));
+        assert!(pages.insert(page[0].addr() / PAGE));
+    }
+    assert!(pages.len() < n / 10, "{} pages", pages.len());
+    free(layout, again);
+}
+
+#[test]
+fn a_page_that_finds_no_place_takes_that_of_another() {
+    let _turn = turn();
+    let mut depot = Box::new(Depot::EMPTY);
+    let layout = layout(72);
+    let class = class(72);
+    let size = layout_of(class).size();
+    let mut pages = HashSet::new();
+    let mut others = Vec::new();
+    let mut put = 0;
+    while pages.len() <= PLACES + PLACES / 4 {
+        let block = NonNull::new(blocks(layout, 1)[0].cast::<Free>()).unwrap();
+        if !pages.insert(Page::number(block)) {
+            others.push(block.as_ptr().cast());
+            continue;
+        }
+        let mut chain = Chain::EMPTY;
+        // SAFETY: this test's, of this class.
+        unsafe { chain.push(block) };
+        depot.put(class, chain);
+        put += 1;
+        assert!(depot.bytes[class] <= PLACES.min(put) * size);
+    }
+    let mut taken = 0;
+    while let Some(chain) = depot.take(class) {
+        taken += chain.len;
+        chain.free(class);
+    }
+    assert!(taken > PLACES / 2 && taken < put, "{taken} of {put}");
+    assert_eq!(depot.bytes, [0; CLASSES]);
+    free(layout, others);
 }
