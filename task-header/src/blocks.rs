@@ -6,13 +6,13 @@
 //!
 //! | where | how many | who |
 //! |---|---|---|
-//! | a thread's open chain | up to [`full`] blocks of a size, or twice that while others have the depot's lock | the thread |
-//! | a thread's spare chain | none, or what was an open one, or came from the depot: up to a page more | the thread |
+//! | a thread's open chain | up to [`full`] blocks of a size, or twice that while others have the depot's lock; a page more of the depot's | the thread |
+//! | a thread's spare chain | none, or what was an open one | the thread |
 //! | the depot | up to [`DEPOT`] bytes of all sizes, by the pages in which they lie; beyond that the size of which there is most makes room | any thread, under its lock |
 //!
 //! Blocks come back in the order in which tasks end, which two workers mix a little more each time. Tasks that are made one after the
 //! other are woken and run so, too, and the processor fetches ahead what lies in a row. So the depot hands blocks out by the page, in
-//! the order of their addresses, whatever the order in which they came.
+//! the order of their addresses, whatever the order in which they came. What a thread has freed last it takes first, as it was.
 //!
 //! 1. A block is in one place at a time, and whoever takes it out has it alone. It was allocated with its class's layout, and is
 //!    freed with that.
@@ -20,7 +20,8 @@
 //! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that is freed later than that goes to the allocator.
 //! 4. A block in the depot is in its page's list, where a leak checker finds it, and is a bit of its page's map, by which it is handed
 //!    out. A page is handed out whole. It has one place of [`PLACES`] for each size, or more than one: each has blocks of its own.
-//!    Where none of the [`PROBES`] places is free in which a page may be, the blocks of one there go to the allocator.
+//!    Where none of the [`PROBES`] places is free in which a page may be, its blocks go to the rest, a chain without order.
+//!    The places take 262 KiB of a program's zeroed memory, of which the system gives what is used.
 //!
 //! It has atomics of nobody's but std's, in a lock, and is switched off where the model, or a sanitizer, is to see each block come
 //! and go: `--cfg selvedge_plain_alloc`, or without the feature `recycle`.
@@ -37,7 +38,7 @@ const LARGEST: usize = 520;
 /// What the depot keeps.
 const DEPOT: usize = 4 << 20;
 const PAGE: usize = 4_096;
-/// What blocks are aligned to. Allocators do so anyway.
+/// What blocks are aligned to. Allocators of 64-bit targets do so anyway.
 const GRAIN: usize = 16;
 const PLACES: usize = 4_096;
 const PROBES: usize = 8;
@@ -135,6 +136,7 @@ struct Depot {
     pages: [Page; PLACES],
     /// Of each class, a bit for each place where it has a page.
     places: [[u64; PLACES / 64]; CLASSES],
+    rest: [Chain; CLASSES],
     bytes: [usize; CLASSES],
 }
 
@@ -186,6 +188,7 @@ impl Depot {
     const EMPTY: Self = Self {
         pages: [Page::FREE; PLACES],
         places: [[0; PLACES / 64]; CLASSES],
+        rest: [Chain::EMPTY; CLASSES],
         bytes: [0; CLASSES],
     };
 
@@ -199,21 +202,28 @@ impl Depot {
         }
     }
 
-    /// About a chain full of blocks, or what there is.
+    /// About a chain full of blocks, or what there is. The last page first, since what a chain has been given last it gives first.
     fn take(&mut self, class: usize) -> Option<Chain> {
+        if self.bytes[class] == 0 {
+            return None;
+        }
         let mut chain = Chain::EMPTY;
-        let places = &mut self.places[class];
-        let mut word = 0;
-        while word < places.len() && chain.len < full(class) {
-            if places[word] == 0 {
-                word += 1;
-                continue;
+        for (word, places) in self.places[class].iter_mut().enumerate().rev() {
+            while chain.len < full(class)
+                && let Some(bit) = places.checked_ilog2()
+            {
+                *places ^= 1 << bit;
+                self.pages[word * 64 + bit as usize].pour(&mut chain);
             }
-            self.pages[word * 64 + places[word].trailing_zeros() as usize].pour(&mut chain);
-            places[word] &= places[word] - 1;
+        }
+        while chain.len < full(class)
+            && let Some(block) = self.rest[class].pop()
+        {
+            // SAFETY: out of the rest of this class (rule 1).
+            unsafe { chain.push(block) };
         }
         self.bytes[class] -= chain.len * layout_of(class).size();
-        chain.first.map(|_| chain)
+        Some(chain)
     }
 
     /// Keeps a chain, or frees it.
@@ -242,40 +252,28 @@ impl Depot {
                 _ => self.place(class, number),
             };
             last = Some((number, place));
-            // SAFETY: out of the chain, of this class, and the place is of its page.
-            unsafe { self.pages[place].push(block) };
+            match place {
+                // SAFETY: out of the chain, of this class, and the place is of its page.
+                Some(place) => unsafe { self.pages[place].push(block) },
+                // SAFETY: out of the chain, of this class.
+                None => unsafe { self.rest[class].push(block) },
+            }
         }
     }
 
     /// A place of this page, for a block that is put there at once. Pages in a row have places in a row.
-    fn place(&mut self, class: usize, number: usize) -> usize {
-        // Any odd number of many bits does; this is 2 to the 32nd, divided by the golden ratio.
-        let hash = ((number / 64) ^ (class << 16)).wrapping_mul(0x9E37_79B1) >> 12;
+    fn place(&mut self, class: usize, number: usize) -> Option<usize> {
+        // Knuth's factor, a prime near 2 to the 32nd divided by the golden ratio.
+        let hash = (number / 64 * CLASSES + class).wrapping_mul(2_654_435_761) >> 12;
         let mut places = (0..PROBES).map(|probe| ((hash + probe) * 64 + number % 64) % PLACES);
-        let first = places.clone().next().unwrap_or_default();
-        let is_fit = |&place: &usize| {
+        let place = places.find(|&place| {
             let page = &self.pages[place];
             let is_the_same = |block| page.class == class && Page::number(block) == number;
             page.list.first.is_none_or(is_the_same)
-        };
-        let place = places.find(is_fit).unwrap_or_else(|| {
-            self.clear(first);
-            first
-        });
+        })?;
         self.pages[place].class = class;
         self.places[class][place / 64] |= 1 << (place % 64);
-        place
-    }
-
-    /// Frees the blocks of a page.
-    #[cold]
-    fn clear(&mut self, place: usize) {
-        let mut chain = Chain::EMPTY;
-        let page = &mut self.pages[place];
-        page.pour(&mut chain);
-        self.places[page.class][place / 64] &= !(1 << (place % 64));
-        self.bytes[page.class] -= chain.len * layout_of(page.class).size();
-        chain.free(page.class);
+        Some(place)
     }
 }
 
@@ -334,19 +332,25 @@ impl Local {
         }
     }
 
-    /// The open chain is full. Where the depot's lock isn't free it goes on, up to twice as long.
+    /// The open chain is full. While others have the depot's lock, it and the spare one may become twice as long.
     #[cold]
     fn put_away(&self, class: usize) {
-        let spare = self.spare.replace(Chain::EMPTY);
-        if spare.first.is_some() && Depot::with(|depot| depot.put(class, spare)).is_none() {
-            if self.open(|open| open.len) < 2 * full(class) {
-                self.spare.set(spare);
-                return;
-            }
+        let open = self.open(|open| replace(open, Chain::EMPTY));
+        let spare = self.spare.replace(open);
+        if spare.first.is_none() || Depot::with(|depot| depot.put(class, spare)).is_some() {
+            return;
+        }
+        let is_kept = spare.len < 2 * full(class)
+            && self.open(|open| {
+                let is_empty = open.first.is_none();
+                if is_empty {
+                    *open = spare;
+                }
+                is_empty
+            });
+        if !is_kept {
             spare.free(class);
         }
-        self.spare
-            .set(self.open(|open| replace(open, Chain::EMPTY)));
     }
 }
 

@@ -103,8 +103,17 @@ fn a_held_lock_keeps_nobody_waiting() {
     let layout = layout(250);
     let held = DEPOT_OF_ALL.lock().unwrap();
     thread::spawn(move || {
-        let all = blocks(layout, full(class(250)) * 5);
-        free(layout, all);
+        let class = class(250);
+        free(layout, blocks(layout, full(class) * 9));
+        CACHE.with(|cache| {
+            let local = &cache.0[class];
+            let kept = [local.open(|open| open.len), local.spare.get().len];
+            let full = full(class);
+            assert!(
+                (full..=4 * full + 1).contains(&kept.iter().sum()),
+                "{kept:?} of {full}"
+            );
+        });
     })
     .join()
     .unwrap();
@@ -144,59 +153,155 @@ fn one_size_does_not_keep_the_others_out() {
     assert!(in_depot() <= DEPOT);
 }
 
-#[test]
-fn blocks_come_by_the_page_and_in_a_row_whatever_the_order_in_which_they_were_freed() {
-    let _turn = turn();
-    let layout = layout(140);
-    thread::spawn(move || {
-        let mut all = blocks(layout, 1_000);
-        all.sort_by_key(|block| block.addr().wrapping_mul(0x9E37_79B9) >> 7 & 0xFFFF);
-        free(layout, all);
-    })
-    .join()
-    .unwrap();
-    let n = in_depot() / layout_of(class(140)).size();
-    assert!(n > 800, "{n}");
-    let again = blocks(layout, n);
-    assert_eq!(in_depot(), 0);
-    let mut pages = HashSet::new();
-    for page in again.chunk_by(|a, b| a.addr() / PAGE == b.addr() / PAGE) {
-        assert!(page.is_sorted_by_key(|block| block.addr()));
-        assert!(pages.insert(page[0].addr() / PAGE));
+/// Blocks of a size from the allocator, as the depot gets them.
+fn chain_of(class: usize, n: usize) -> Chain {
+    let mut chain = Chain::EMPTY;
+    for _ in 0..n {
+        // SAFETY: of some size.
+        let block = unsafe { new_block(layout_of(class)) };
+        // SAFETY: of this class, and nobody else's.
+        unsafe { chain.push(NonNull::new(block.cast()).expect("memory")) };
     }
-    assert!(pages.len() < n / 10, "{} pages", pages.len());
-    free(layout, again);
+    chain
+}
+
+fn blocks_of(mut chain: Chain) -> Vec<NonNull<Free>> {
+    std::iter::from_fn(|| chain.pop()).collect()
+}
+
+fn chain_from(blocks: impl IntoIterator<Item = NonNull<Free>>) -> Chain {
+    let mut chain = Chain::EMPTY;
+    for block in blocks {
+        // SAFETY: out of `blocks_of`, and so in no chain.
+        unsafe { chain.push(block) };
+    }
+    chain
+}
+
+/// That it has so many bytes, in lists, maps and places that agree.
+fn assert_sound(depot: &Depot, expected: &[usize; CLASSES]) {
+    let mut bytes = depot
+        .rest
+        .each_ref()
+        .map(|rest| rest.len)
+        .iter()
+        .enumerate()
+        .map(|(class, len)| len * layout_of(class).size())
+        .collect::<Vec<_>>();
+    for (place, page) in depot.pages.iter().enumerate() {
+        let bits: u32 = page.map.iter().map(|word| word.count_ones()).sum();
+        assert_eq!(bits as usize, page.list.len);
+        for class in 0..CLASSES {
+            let is_there = depot.places[class][place / 64] >> (place % 64) & 1 == 1;
+            assert_eq!(is_there, page.list.len > 0 && page.class == class);
+        }
+        bytes[page.class] += page.list.len * layout_of(page.class).size();
+    }
+    assert_eq!(
+        (bytes.as_slice(), depot.bytes.as_slice()),
+        (expected.as_slice(), expected.as_slice())
+    );
 }
 
 #[test]
-fn a_page_that_finds_no_place_takes_that_of_another() {
-    let _turn = turn();
+fn blocks_come_by_the_page_and_in_a_row_whatever_the_order_in_which_they_were_freed() {
     let mut depot = Box::new(Depot::EMPTY);
-    let layout = layout(72);
-    let class = class(72);
-    let size = layout_of(class).size();
-    let mut pages = HashSet::new();
-    let mut others = Vec::new();
-    let mut put = 0;
-    while pages.len() <= PLACES + PLACES / 4 {
-        let block = NonNull::new(blocks(layout, 1)[0].cast::<Free>()).unwrap();
-        if !pages.insert(Page::number(block)) {
-            others.push(block.as_ptr().cast());
-            continue;
-        }
-        let mut chain = Chain::EMPTY;
-        // SAFETY: this test's, of this class.
-        unsafe { chain.push(block) };
-        depot.put(class, chain);
-        put += 1;
-        assert!(depot.bytes[class] <= PLACES.min(put) * size);
+    let class = class(140);
+    let mut all = blocks_of(chain_of(class, 1_000));
+    all.sort_by_key(|block| block.addr().get().wrapping_mul(0x9E37_79B9) >> 7 & 0xFFFF);
+    for some in all.chunks(full(class)) {
+        depot.put(class, chain_from(some.iter().copied()));
     }
+    assert_eq!(depot.rest[class].len, 0);
+    let mut seen = 0;
+    let mut pages = HashSet::new();
+    while let Some(chain) = depot.take(class) {
+        let chain = blocks_of(chain);
+        seen += chain.len();
+        for page in chain.chunk_by(|a, b| Page::number(*a) == Page::number(*b)) {
+            assert!(page.is_sorted());
+            assert!(pages.insert(Page::number(page[0])));
+        }
+        chain_from(chain).free(class);
+    }
+    assert_eq!(seen, 1_000);
+    assert!(pages.len() < 100, "{} pages", pages.len());
+}
+
+#[test]
+fn a_block_whose_page_finds_no_place_is_kept_with_the_rest() {
+    let mut depot = Box::new(Depot::EMPTY);
+    let class = class(72);
+    let mut pages = HashSet::new();
+    // More pages than places, of each of which the depot gets one block.
+    let n = 2 * PLACES * PAGE / layout_of(class).size();
+    let (ours, others): (Vec<_>, Vec<_>) = blocks_of(chain_of(class, n))
+        .into_iter()
+        .partition(|block| pages.insert(Page::number(*block)));
+    chain_from(others).free(class);
+    let n = ours.len();
+    assert!(n > PLACES);
+    for block in ours {
+        depot.put(class, chain_from([block]));
+    }
+    let rest = depot.rest[class].len;
+    assert!(
+        (n - PLACES..n - PLACES * 7 / 8).contains(&rest),
+        "{rest} of {n}"
+    );
+    let mut bytes = [0; CLASSES];
+    bytes[class] = n * layout_of(class).size();
+    assert_sound(&depot, &bytes);
     let mut taken = 0;
     while let Some(chain) = depot.take(class) {
         taken += chain.len;
         chain.free(class);
     }
-    assert!(taken > PLACES / 2 && taken < put, "{taken} of {put}");
-    assert_eq!(depot.bytes, [0; CLASSES]);
-    free(layout, others);
+    assert_eq!(taken, n);
+    assert_sound(&depot, &[0; CLASSES]);
+}
+
+#[test]
+fn sizes_that_share_pages_come_out_each_block_once() {
+    let classes = [class(56), class(140), class(400)];
+    let mut depot = Box::new(Depot::EMPTY);
+    let mut out = [const { Vec::new() }; 3];
+    for _ in 0..300 {
+        // In turns, so that they share pages.
+        for (class, out) in classes.into_iter().zip(&mut out) {
+            out.extend(blocks_of(chain_of(class, 1)));
+        }
+    }
+    let mut bytes = [0; CLASSES];
+    let mut random = 1_u32;
+    let mut next = move |below: usize| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) as usize % below
+    };
+    for _ in 0..400 {
+        let which = next(3);
+        let (class, out) = (classes[which], &mut out[which]);
+        let size = layout_of(class).size();
+        if next(2) == 0 {
+            let n = next(60).min(out.len());
+            let mut chain = Chain::EMPTY;
+            for _ in 0..n {
+                let block = out.swap_remove(next(out.len()));
+                // SAFETY: out of the depot, or never in it.
+                unsafe { chain.push(block) };
+            }
+            bytes[class] += n * size;
+            depot.put(class, chain);
+        } else if let Some(chain) = depot.take(class) {
+            bytes[class] -= chain.len * size;
+            out.extend(blocks_of(chain));
+        }
+        assert_sound(&depot, &bytes);
+    }
+    for (class, mut out) in classes.into_iter().zip(out) {
+        out.extend(std::iter::from_fn(|| depot.take(class)).flat_map(blocks_of));
+        let distinct: HashSet<_> = out.iter().collect();
+        assert_eq!((out.len(), distinct.len()), (300, 300));
+        chain_from(out).free(class);
+    }
 }
