@@ -113,8 +113,8 @@ pub(crate) enum Off {
 /// Takes the core off this thread. What is in the slot of one that stays is left to others.
 pub(crate) fn take_off() -> Option<Off> {
     let whole = with_core(|core| {
-        // A runtime that ends does so by this thread, when the poll is over.
-        let whole = core.lendable.get() && !core.shared.is_closing();
+        // Also where the runtime ends: what the closure waits for may be a task in this ring, which the next thread drops.
+        let whole = core.lendable.get();
         if !whole {
             core.queue.open_slot(core);
         }

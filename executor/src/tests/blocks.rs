@@ -155,6 +155,27 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
     ended.recv_timeout(Duration::from_secs(20)).unwrap();
 }
 
+/// Bites: a core that is kept while the runtime closes.
+#[test]
+fn a_task_that_blocks_in_an_ended_runtime_for_one_behind_it_ends() {
+    for workers_of in [1, 2] {
+        let runtime = workers(workers_of);
+        let handle = runtime.handle().clone();
+        let (sent, ended) = mpsc::channel();
+        handle.spawn_detached(async move {
+            let (sender, receiver) = mpsc::channel::<()>();
+            spawn_detached(async move {
+                let _sender = sender;
+                pending::<()>().await;
+            });
+            runtime.shutdown_background();
+            sent.send(block_in_place(|| receiver.recv())).unwrap();
+        });
+        let said = ended.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(said.is_err(), "what is dropped sends nothing");
+    }
+}
+
 #[test]
 fn a_task_that_yields_in_the_poll_in_which_it_loses_its_worker_goes_on() {
     let runtime = workers(1);
