@@ -69,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
     closing: CachePadded<AtomicBool>,
+    /// A driven worker was dropped before its end: what is queued may find nobody.
+    abandoned: AtomicBool,
 }
 
 /// What the others see of a worker.
@@ -115,6 +117,7 @@ impl Shared {
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
             closing: CachePadded::new(AtomicBool::new(false)),
+            abandoned: AtomicBool::new(false),
         }
     }
 
@@ -165,14 +168,28 @@ impl Shared {
         // task, or this thread the close.
         self.notify();
         if self.is_closing() {
-            while let Some(task) = self.injector.pop() {
-                let id = task.id();
-                drop(task);
-                // Ordering: Relaxed, a count.
-                self.ended_outside.fetch_add(1, Relaxed);
-                self.hooks.tell(&self.hooks.on_end, id);
-            }
+            self.end_queued();
         }
+    }
+
+    /// Cancels what is queued, on this thread.
+    #[cold]
+    fn end_queued(&self) {
+        while let Some(task) = self.injector.pop() {
+            let id = task.id();
+            drop(task);
+            // Ordering: Relaxed, a count.
+            self.ended_outside.fetch_add(1, Relaxed);
+            self.hooks.tell(&self.hooks.on_end, id);
+        }
+    }
+
+    /// A worker goes before its end, which it tries after this.
+    pub(crate) fn abandon(&self) {
+        // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in `schedule`: a wake that comes in after
+        // the end's last look sees this.
+        self.abandoned.store(true, Relaxed);
+        self.close();
     }
 
     /// Refuses spawns from now on and calls the workers to end.
@@ -254,6 +271,10 @@ impl Schedule for Scheduler {
                 let shared = unsafe { scheduler.0.as_ref() };
                 shared.injector.requeue(task);
                 shared.notify();
+                // Ordering: Relaxed, pairs with `abandon` by the notification's fence.
+                if shared.abandoned.load(Relaxed) {
+                    shared.end_queued();
+                }
             };
             // SAFETY: as above.
             unsafe { Registry::announce(foreign, push) };

@@ -409,11 +409,20 @@ impl<P: Park> Drop for Worker<P> {
         if self.ended {
             return;
         }
-        shared.close();
+        shared.abandon();
         if let Some(task) = self.found.take() {
             self.core.queue.push_back(task, &*self.core);
         }
-        if self.core.seated(|| self.core.end()) {
+        let has_ended = self.core.seated(|| {
+            loop {
+                let has_ended = self.core.end();
+                // Else a wake came in after it had taken what was queued, by who may not have seen that the worker goes.
+                if has_ended || shared.injector.is_empty() {
+                    return has_ended;
+                }
+            }
+        });
+        if has_ended {
             shared.foreign.wait();
         } else {
             // Tasks in others' hands name it.

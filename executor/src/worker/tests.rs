@@ -1,7 +1,11 @@
 //! Who is told of what a worker queues, by hand: its core does one thing, beside a sleeper that has no thread.
 use super::Worker;
 use crate::{
-    Builder, Runtime, Tick, core::Core, park::ThreadPark, shared::Task, spawn_detached, yield_now,
+    Builder, Runtime, Tick,
+    core::Core,
+    park::ThreadPark,
+    shared::{Scheduler, Task},
+    spawn_detached, yield_now,
 };
 use std::{
     future::{pending, poll_fn},
@@ -11,6 +15,7 @@ use std::{
     },
     task::{Poll, Waker},
 };
+use task_header::{Schedule, WakeKind};
 
 struct Pair {
     runtime: Runtime,
@@ -230,4 +235,23 @@ fn a_searcher_that_leaves_wakes_nobody_for_a_slot_that_is_watched_or_empty() {
         let _ = shared.idle.wake_self(2);
         let _ = shared.idle.stop_searching();
     }
+}
+
+/// Bites: no look whether the worker has gone in `schedule`.
+#[test]
+fn a_task_whose_wake_comes_in_after_its_worker_was_dropped_ends() {
+    let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
+    let held = Arc::new(());
+    let in_task = held.clone();
+    runtime.spawn_detached(async move {
+        let _held = in_task;
+        pending::<()>().await;
+    });
+    let shared = runtime.handle().shared();
+    let on_its_way = shared.injector.pop().expect("it was spawned from outside");
+    drop(workers);
+    assert_eq!(Arc::strong_count(&held), 2);
+    Scheduler::schedule(on_its_way, WakeKind::Wake);
+    assert_eq!(Arc::strong_count(&held), 1);
+    drop(runtime);
 }
