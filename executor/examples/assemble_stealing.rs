@@ -1,17 +1,15 @@
 //! A work-stealing executor of one's own from four parts, without `selvedge`: task cells (`task-header`), a queue a worker that others steal
 //! from (`worker-queue`), one for what comes from outside (`queue-global`), wakers of one's own (`waker-vtable`).
 //!
-//! It is complete, and simpler than it could be: a worker without work sleeps for a moment at a time, where `selvedge` counts who searches and who sleeps; and tasks that wake each
-//! other go on for as long as they like, where `selvedge` has a cap.
+//! It is complete, and simpler than it could be: a worker without work sleeps for a moment at a time, where `selvedge` counts who searches and
+//! who sleeps; and tasks that wake each other go on for as long as they like, where `selvedge` has a cap.
 use queue_global::{Injector, List};
 use std::{
     cell::RefCell,
     future::Future,
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -25,7 +23,7 @@ type Queue = WorkerQueue<Node<Scheduler>>;
 struct Shared {
     injector: Injector<Node<Scheduler>>,
     stealers: Vec<Stealer<Node<Scheduler>>>,
-    threads: std::sync::Mutex<Vec<thread::Thread>>,
+    threads: Mutex<Vec<thread::Thread>>,
     asleep: AtomicUsize,
     ending: AtomicBool,
     stolen: AtomicUsize,
@@ -65,20 +63,15 @@ impl Scheduler {
         queue.push_next(task, shared);
         None
     }
-
-    /// A task that was spawned in time is never refused.
-    fn requeue(shared: &Shared, task: Task) {
-        if let Some(task) = Self::keep(shared, task) {
-            shared.injector.requeue(task);
-            shared.wake_all();
-        }
-    }
 }
 
 impl Schedule for Scheduler {
     fn schedule(task: Task, _why: WakeKind) {
         let shared = task.scheduler().0.clone();
-        Self::requeue(&shared, task);
+        if let Some(task) = Self::keep(&shared, task) {
+            shared.injector.requeue(task); // Never refused: it was spawned in time.
+            shared.wake_all();
+        }
     }
 }
 
@@ -145,12 +138,11 @@ struct Executor {
 
 impl Executor {
     fn new(workers: usize) -> Self {
-        let queue = |index| Queue::new(256).with_seed(42, index);
-        let queues: Vec<_> = (0..workers).map(queue).collect();
+        let queues = Vec::from_iter((0..workers).map(|i| Queue::new(256).with_seed(42, i)));
         let shared = Arc::new(Shared {
             injector: Injector::new(),
             stealers: queues.iter().map(Queue::stealer).collect(),
-            threads: std::sync::Mutex::default(),
+            threads: Mutex::default(),
             asleep: AtomicUsize::new(0),
             ending: AtomicBool::new(false),
             stolen: AtomicUsize::new(0),
@@ -194,30 +186,14 @@ fn main() {
     let shared = executor.shared.clone();
     let parent = spawn(&executor.shared, async move {
         // All of these go to one worker's queue.
-        let children: Vec<_> = (0..5_000_u64)
-            .map(|i| {
-                spawn(&shared, async move {
-                    (0..200).fold(i, |n, m| std::hint::black_box(n ^ m))
-                })
-            })
-            .collect();
-        let mut done = 0;
-        for child in children {
-            child.await.unwrap();
-            done += 1;
-        }
-        done
+        let count = |n| async move { (0..200).fold(n, |n, m| std::hint::black_box(n ^ m)) };
+        let children = Vec::from_iter((0..5_000_u64).map(|n| spawn(&shared, count(n))));
+        futures::future::join_all(children).await;
     });
-    let done = futures::executor::block_on(parent).unwrap();
-    println!(
-        "{done} tasks ran; stolen: {}",
-        executor.shared.stolen.load(SeqCst)
-    );
-    assert_eq!(done, 5_000);
+    futures::executor::block_on(parent).unwrap();
     let shared = executor.shared.clone();
+    println!("5000 tasks ran; stolen: {}", shared.stolen.load(SeqCst));
     drop(executor);
-    let late = spawn(&shared, async {});
-    assert!(late.is_finished(), "it would wait for ever");
-    drop(late);
+    assert!(spawn(&shared, async {}).is_finished());
     assert_eq!(Arc::strong_count(&shared), 1, "a task was left");
 }

@@ -7,7 +7,9 @@
 //! Who looks and when is [`Watch`]'s, with its rules; the places that it speaks of are the slots. A worker that others drive returns to them at each
 //! look, and its next sleep takes the watch up where it was, with what it has seen, unless something has ended the last one.
 //!
-//! No task is lost if all this fails: it waits for its worker's poll.
+//! No task is lost if all this fails: it waits for its worker's poll. It may fail where a slot is filled in the nanoseconds in which the watcher leaves for
+//! work that keeps it: the filler still sees a watcher, and that one, which looks as it leaves, not yet what is in the slot. Without a fence at each push into a
+//! slot, which would cost every one of them, the next look is that of whoever goes to sleep.
 use crate::{core::Core, shared::Task};
 use std::mem;
 use worker_idle::Watch;
