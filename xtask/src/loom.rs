@@ -131,12 +131,16 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     pub(crate) bound: Option<u64>,
     pub(crate) status: Status,
+    /// Of the tree that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
 }
 
 /// Runs what the options name; false when a model failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     workspace::writable(options.json.as_deref())?;
+    let commit = workspace::commit(options.path.as_deref().unwrap_or(Path::new(".")));
     let models = find(options)?;
     if options.list {
         return Ok(print(
@@ -158,7 +162,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             .with_context(|| format!("writing {}", file.display())),
     };
     // As they come, for a run that is cut off.
-    let outcomes = run_all(models, options.jobs, limit, |outcome| {
+    let outcomes = run_all(models, options.jobs, limit, &commit, |outcome| {
         let mut so_far = so_far.lock().expect("no job panics");
         so_far.push(outcome.clone());
         write(&so_far)
@@ -349,6 +353,7 @@ pub(crate) fn run_all(
     models: Vec<Model>,
     jobs: usize,
     limit: Duration,
+    commit: &str,
     done: impl Fn(&Outcome) -> Result<()> + Sync,
 ) -> Result<Vec<Outcome>> {
     let width = models
@@ -365,7 +370,8 @@ pub(crate) fn run_all(
                 loop {
                     let next = queue.lock().expect("no job panics").pop_front();
                     let Some(model) = next else { return };
-                    let ran = run_one(&model, limit, &[]).and_then(|(outcome, said)| {
+                    let ran = run_one(&model, limit, &[]).and_then(|(mut outcome, said)| {
+                        outcome.commit = Some(commit.into());
                         print(&line(&outcome, width, &said));
                         done(&outcome)?;
                         outcomes.lock().expect("no job panics").push(outcome);
@@ -452,6 +458,7 @@ pub(crate) fn run_one(
         seconds: begun.elapsed().as_secs_f64(),
         bound: report.and_then(|report| report.bound),
         status,
+        commit: None,
     };
     let how = ended.map_or(String::new(), |exit| format!("{exit}"));
     Ok((outcome, format!("{said}\n{how}")))

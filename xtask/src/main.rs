@@ -71,3 +71,20 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_some_is_not_written_down_as_one_of_all() {
+        let refused = |words: &str| Cli::try_parse_from(words.split(' ')).is_err();
+        assert!(!refused("xtask soak --json f"));
+        assert!(refused("xtask soak --json f --crate a"));
+        assert!(!refused("xtask sanitize thread --json f"));
+        assert!(refused("xtask sanitize thread --json f --crate a"));
+        // Those of a crate are put beside those of others.
+        assert!(!refused("xtask shuttle --json f --crate a"));
+        assert!(refused("xtask shuttle --json f --model a"));
+    }
+}

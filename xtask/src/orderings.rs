@@ -95,6 +95,9 @@ pub(crate) struct Row {
     pub(crate) reason: Option<String>,
     tried: usize,
     seconds: f64,
+    /// Of the tree that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
 }
 
 /// The function of a site: `crate/file/function` of `crate/file/function#n`.
@@ -337,6 +340,7 @@ fn judge(
                 .map(move |how| (number, site, how.as_str()))
         })
         .collect();
+    let commit = workspace::commit(root);
     let verdicts = if options.list || mutants.is_empty() {
         let none = Verdict {
             end: End::Unreached,
@@ -365,6 +369,7 @@ fn judge(
             reason: list.reason(site, how).map(str::to_owned),
             tried: verdict.tried,
             seconds: verdict.seconds,
+            commit: Some(commit.clone()),
         })
         .collect())
 }

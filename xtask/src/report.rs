@@ -76,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     run_models(&folder, options, &mut models, small)?;
     let write = |models: &Models, mutants: &[Row]| {
         let file = root.join(PAGE);
-        let page = page::text(&root, &folder, models, mutants, &large)?;
+        let page = page::text(&root, &folder, &packages, models, mutants, &large)?;
         fs::write(&file, page).with_context(|| format!("writing {}", file.display()))
     };
     // What follows takes long: whoever ends it has a page without it.
@@ -108,7 +108,7 @@ fn passes<'a>(models: impl Iterator<Item = &'a Outcome> + Clone, mutants: &[Row]
 
 /// Whether the page lists the models and the mutants that there are, and no others, each with what became of it. A large model may be listed as one that has not run.
 pub(crate) fn is_current() -> Result<bool> {
-    let (_, root) = workspace::load()?;
+    let (packages, root) = workspace::load()?;
     let folder = root.join(FOLDER);
     let known: Vec<Outcome> = read(&folder, "models")?.unwrap_or_default();
     let (models, new) = kept_and_new(&folder, |_| false)?;
@@ -123,7 +123,7 @@ pub(crate) fn is_current() -> Result<bool> {
     let mut current = same_models && same_mutants;
     if current {
         let written = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-        let page = page::text(&root, &folder, &models, &mutants, &large)?;
+        let page = page::text(&root, &folder, &packages, &models, &mutants, &large)?;
         current = without_compiler(&written) == without_compiler(&page);
     }
     if !current {
@@ -204,10 +204,12 @@ fn take(folder: &Path, file: &Path) -> Result<()> {
 
 /// Runs models. Each result is written as soon as it is there, so that a run that is cut off goes on next time.
 fn run_models(folder: &Path, options: &Options, all: &mut Models, new: Vec<Model>) -> Result<()> {
+    let commit = workspace::commit(folder);
     let write = |all: &Models| write_json(folder, "models", &all.values().collect::<Vec<_>>());
     write(all)?;
     let shared = Mutex::new(all);
-    loom::run_all(new, options.jobs, Duration::from_secs(3_600), |outcome| {
+    let limit = Duration::from_secs(3_600);
+    loom::run_all(new, options.jobs, limit, &commit, |outcome| {
         let mut all = shared.lock().expect("no job panics");
         all.insert(key(outcome), outcome.clone());
         write(&all)
@@ -265,21 +267,11 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 
 /// `None` when there is no such file.
 fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
-    let file = file(folder, name);
-    if !file.exists() {
-        return Ok(None);
-    }
-    let text = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-    let value = serde_json::from_slice(&text);
-    Ok(Some(
-        value.with_context(|| format!("reading {}", file.display()))?,
-    ))
+    workspace::earlier(&file(folder, name))
 }
 
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<()> {
-    let file = file(folder, name);
-    let json = serde_json::to_string_pretty(value)? + "\n";
-    fs::write(&file, json).with_context(|| format!("writing {}", file.display()))
+    workspace::write_json(&file(folder, name), value)
 }
 
 #[cfg(test)]

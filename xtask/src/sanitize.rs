@@ -32,13 +32,13 @@ pub(crate) struct Options {
     /// Only these crates.
     #[arg(long = "crate", value_name = "PACKAGE")]
     crates: Vec<String>,
-    /// Writes to a file what ran without a report.
-    #[arg(long, value_name = "FILE")]
+    /// Writes to a file what ran, over all crates, without a report, in the place of what it has of these tools.
+    #[arg(long, value_name = "FILE", conflicts_with = "crates")]
     json: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Tool {
+pub(crate) enum Tool {
     /// Memory errors and leaks.
     Address,
     /// Data races.
@@ -99,13 +99,25 @@ pub(crate) struct Clean {
     pub(crate) tool: String,
     pub(crate) version: String,
     seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
+}
+
+/// Puts it in the place of what the file has of this tool.
+fn record(file: &Path, clean: Clean) -> Result<()> {
+    let mut all: Vec<Clean> = workspace::earlier(file)?.unwrap_or_default();
+    all.retain(|known| known.tool != clean.tool);
+    all.push(clean);
+    workspace::write_json(file, &all)
 }
 
 /// A wrong program, and what is to be said of it.
 type Probe = (&'static str, &'static str);
 
 impl Tool {
-    fn name(self) -> &'static str {
+    pub(crate) const ALL: [Self; 4] = [Self::Address, Self::Leak, Self::Thread, Self::Valgrind];
+
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Address => "address",
             Self::Thread => "thread",
@@ -214,7 +226,7 @@ fn nightly(program: &str, arguments: &[&str]) -> Command {
 /// Runs the tools; false when one reported something, or a test failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let tools = if options.all {
-        vec![Tool::Address, Tool::Leak, Tool::Thread, Tool::Valgrind]
+        Tool::ALL.to_vec()
     } else {
         options.tools.clone()
     };
@@ -237,7 +249,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .into_iter()
         .filter(|package| options.crates.is_empty() || options.crates.contains(&package.name))
         .collect();
-    let mut clean = Vec::new();
+    let commit = workspace::commit(&root);
     for tool in tools {
         let begun = Instant::now();
         let passed = check(tool, &root, &chosen)?;
@@ -250,15 +262,15 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         if !passed {
             return Ok(false);
         }
-        clean.push(Clean {
-            tool: tool.name().into(),
-            version: tool.version()?,
-            seconds: begun.elapsed().as_secs_f64(),
-        });
-    }
-    if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&clean)?;
-        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+        if let Some(file) = &options.json {
+            let clean = Clean {
+                tool: tool.name().into(),
+                version: tool.version()?,
+                seconds: begun.elapsed().as_secs_f64(),
+                commit: Some(commit.clone()),
+            };
+            record(file, clean)?;
+        }
     }
     Ok(true)
 }
@@ -360,6 +372,25 @@ mod tests {
     fn what_is_missing_says_how_it_is_installed() {
         assert!(Missing::Nightly.to_string().contains("rustup toolchain"));
         assert!(Missing::Valgrind.to_string().contains("apt-get install"));
+    }
+
+    #[test]
+    fn a_run_of_one_tool_stays_beside_those_of_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sanitize.json");
+        let old = r#"[{"tool": "address", "version": "1", "seconds": 0.5}, {"tool": "thread", "version": "1", "seconds": 0.5}]"#;
+        fs::write(&file, old).unwrap();
+        let clean = Clean {
+            tool: "thread".into(),
+            version: "2".into(),
+            seconds: 0.5,
+            commit: None,
+        };
+        record(&file, clean).unwrap();
+        let all: Vec<Clean> = workspace::earlier(&file).unwrap().unwrap();
+        let mut found: Vec<_> = all.iter().map(|c| (&*c.tool, &*c.version)).collect();
+        found.sort_unstable();
+        assert_eq!(found, [("address", "1"), ("thread", "2")]);
     }
 
     #[test]

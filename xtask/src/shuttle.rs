@@ -4,9 +4,9 @@
 //! ordering for sequentially consistent. Half of the schedules are random, half go by priorities (PCT, depth 3).
 use crate::{
     loom::{self, Build, Model, Status},
-    workspace,
+    workspace::{self, Package},
 };
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -34,18 +34,20 @@ pub(crate) struct Options {
     /// Repeats a run: what a failed one printed.
     #[arg(long)]
     seed: Option<u64>,
-    /// Writes the results to a file.
-    #[arg(long, value_name = "FILE")]
+    /// Writes the results to a file, when no model failed, in the place of those that it has of these crates.
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
     json: Option<PathBuf>,
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }
 
-/// What ran.
-#[derive(Serialize, Deserialize)]
+/// What ran without a failure.
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Done {
-    pub(crate) seed: u64,
+    /// Of all rows: of files that have none in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
     /// By structure.
     pub(crate) rows: BTreeMap<String, Row>,
 }
@@ -56,13 +58,31 @@ pub(crate) struct Row {
     pub(crate) models: usize,
     pub(crate) schedules: u64,
     seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
+}
+
+impl Done {
+    /// What a file has; nothing when there is none.
+    pub(crate) fn read(file: &Path) -> Result<Self> {
+        let mut done: Self = workspace::earlier(file)?.unwrap_or_default();
+        let seed = done.seed.take();
+        for row in done.rows.values_mut() {
+            row.seed = row.seed.or(seed);
+        }
+        Ok(done)
+    }
 }
 
 /// Runs them; false when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     workspace::writable(options.json.as_deref())?;
-    let mut models = find(options)?;
+    let (packages, root) = workspace::load()?;
+    let commit = workspace::commit(&root);
+    let mut models = find(options, &packages, &root)?;
     let here = models.iter().map(is_here).collect::<Result<Vec<_>>>()?;
     let mut here = here.into_iter();
     models.retain(|_| here.next() == Some(true));
@@ -101,6 +121,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
                 say!("{} {}: FAILED\n{said}", model.package, model.name);
             }
             let row = results.0.entry(name).or_default();
+            (row.seed, row.commit) = (Some(seed), Some(commit.clone()));
             row.models += 1;
             row.schedules += outcome.executions;
             row.seconds += outcome.seconds;
@@ -127,11 +148,29 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         rows.values().map(|row| row.schedules).sum::<u64>(),
         begun.elapsed().as_secs_f64()
     );
-    if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&Done { seed, rows })?;
-        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    record(options.json.as_deref(), failed, &options.crates, rows)
+}
+
+/// Unless a model failed, puts what ran in the place of what the file has of these crates, or of all; false when one did.
+fn record(
+    file: Option<&Path>,
+    failed: usize,
+    crates: &[String],
+    ran: BTreeMap<String, Row>,
+) -> Result<bool> {
+    if let (Some(file), 0) = (file, failed) {
+        let mut done = Done::read(file)?;
+        let again = |name: &str| crates.is_empty() || crates.iter().any(|of| is_of(name, of));
+        done.rows.retain(|name, _| !again(name));
+        done.rows.extend(ran);
+        workspace::write_json(file, &done)?;
     }
     Ok(failed == 0)
+}
+
+/// Whether a structure is one of this crate's.
+fn is_of(structure: &str, package: &str) -> bool {
+    structure.split(' ').next() == Some(package)
 }
 
 /// Whether it does anything here: negative models are the model checker's.
@@ -143,18 +182,22 @@ fn is_here(model: &Model) -> Result<bool> {
 
 /// Whose model it is: the crate, and the module above `models`; of histories that word.
 fn structure(model: &Model) -> String {
-    let module = match model.name.split_once("models::") {
-        Some((module, _)) => module.trim_end_matches("::").replace("::", "/"),
-        None => "histories".into(),
-    };
-    [model.package.as_str(), &module]
-        .join(" ")
-        .trim_end()
-        .into()
+    structure_of(&model.package, &model.name)
 }
 
-fn find(options: &Options) -> Result<Vec<Model>> {
-    let (packages, root) = workspace::load()?;
+/// The same, by the crate's and the test's name.
+pub(crate) fn structure_of(package: &str, test: &str) -> String {
+    let module = match test.split_once("models::") {
+        Some((module, _)) => module.trim_end_matches("::").replace("::", "/"),
+        None => HISTORIES.into(),
+    };
+    [package, &module].join(" ").trim_end().into()
+}
+
+/// The test that has them.
+pub(crate) const HISTORIES: &str = "histories";
+
+fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Model>> {
     let modelled: Vec<_> = packages
         .iter()
         .filter(|package| package.is_modelled() && package.name != "sync-shim")
@@ -176,11 +219,11 @@ fn find(options: &Options) -> Result<Vec<Model>> {
             continue;
         }
         let build = Build {
-            root: &root,
+            root,
             target: Path::new("target/shuttle"),
             flags: "--cfg selvedge_shuttle -C debug-assertions=on",
             features: None,
-            targets: if package.has_test("histories") {
+            targets: if package.has_test(HISTORIES) {
                 &["--lib", "--test", "histories"]
             } else {
                 loom::LIB
@@ -216,5 +259,47 @@ mod tests {
         assert_eq!(structure(&model("ring::models::b")), "a ring");
         assert_eq!(structure(&model("models::b")), "a");
         assert_eq!(structure(&model("b")), "a histories");
+    }
+
+    fn rows(names: &[&str], schedules: u64) -> BTreeMap<String, Row> {
+        let row = || Row {
+            schedules,
+            ..Row::default()
+        };
+        names.iter().map(|name| ((*name).into(), row())).collect()
+    }
+
+    #[test]
+    fn a_run_of_some_crates_stays_beside_those_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("shuttle.json");
+        let old = r#"{"seed": 7, "rows": {
+            "a x": {"models": 1, "schedules": 2, "seconds": 0.5},
+            "a gone": {"models": 1, "schedules": 2, "seconds": 0.5},
+            "ab x": {"models": 1, "schedules": 2, "seconds": 0.5}}}"#;
+        std::fs::write(&file, old).unwrap();
+        record(Some(&file), 0, &["a".into()], rows(&["a x", "a y"], 9)).unwrap();
+        let done = Done::read(&file).unwrap();
+        let found: Vec<_> = done
+            .rows
+            .iter()
+            .map(|(name, row)| (name.as_str(), row.schedules, row.seed))
+            .collect();
+        assert_eq!(
+            found,
+            [("a x", 9, None), ("a y", 9, None), ("ab x", 2, Some(7))]
+        );
+        record(Some(&file), 0, &[], rows(&["b x"], 9)).unwrap();
+        let done = Done::read(&file).unwrap();
+        assert_eq!(done.rows.into_keys().collect::<Vec<_>>(), ["b x"]);
+    }
+
+    #[test]
+    fn a_run_in_which_a_model_failed_is_not_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("shuttle.json");
+        assert!(record(Some(&file), 0, &[], rows(&["a x"], 2)).unwrap());
+        assert!(!record(Some(&file), 1, &[], rows(&["a x"], 9)).unwrap());
+        assert_eq!(Done::read(&file).unwrap().rows["a x"].schedules, 2);
     }
 }

@@ -28,8 +28,8 @@ pub(crate) struct Options {
     /// The first round's; that which a failed round printed repeats it.
     #[arg(long)]
     seed: Option<u64>,
-    /// Writes the result to a file.
-    #[arg(long, value_name = "FILE")]
+    /// Writes the result to a file: that of all crates.
+    #[arg(long, value_name = "FILE", conflicts_with = "crates")]
     json: Option<PathBuf>,
 }
 
@@ -41,6 +41,8 @@ pub(crate) struct Done {
     pub(crate) items: u64,
     /// The least and the most that a process held when its run was over, in KiB.
     pub(crate) memory: (u64, u64),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
 }
 
 /// Runs rounds; false when one failed.
@@ -52,6 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.items > 0, "--items is at least 1");
     workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
+    let commit = workspace::commit(&root);
     let soaked: Vec<_> = packages
         .into_iter()
         .filter(|package| package.has_test("threads"))
@@ -93,6 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         minutes: 0.0,
         items: 0,
         memory: (u64::MAX, 0),
+        commit: Some(commit),
     };
     for round in 0.. {
         let seed = first.wrapping_add(round);
@@ -136,8 +140,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         done.minutes
     );
     if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&done)?;
-        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+        workspace::write_json(file, &done)?;
     }
     Ok(true)
 }

@@ -1,9 +1,9 @@
 //! What cargo says of the workspace.
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -111,9 +111,95 @@ pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+/// What an earlier run has written there, if one has.
+pub(crate) fn earlier<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+    let text = match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| format!("reading {}", file.display()))?,
+    };
+    // One that failed has only asked whether it could.
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let value = serde_json::from_slice(&text);
+    value.with_context(|| format!("reading {}", file.display()))
+}
+
+/// Writes results.
+pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_string_pretty(value)? + "\n";
+    fs::write(file, json).with_context(|| format!("writing {}", file.display()))
+}
+
+/// The commit of the tree at a folder, which a result is for: to be asked before anything is built. A tree with changes says so, but for its documents,
+/// where results go.
+pub(crate) fn commit(root: &Path) -> String {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(root).args(arguments);
+        // Of a hook that runs this.
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            git.env_remove(name);
+        }
+        let said = git.stderr(Stdio::null()).output().ok()?;
+        let said = said.status.success().then_some(said.stdout)?;
+        Some(String::from_utf8_lossy(&said).trim().to_owned())
+    };
+    let Some(head) = git(&["rev-parse", "--short", "HEAD"]) else {
+        return "unknown".into();
+    };
+    match git(&["status", "--porcelain", "-uno", "--", ".", ":!docs"]) {
+        Some(changes) if changes.is_empty() => head,
+        _ => head + " with changes",
+    }
+}
+
 /// The cargo that runs this, free of what it set for this process.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.env_remove("CARGO_TARGET_DIR");
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commit_is_that_of_the_tree_and_tells_of_changes_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(commit(folder.path()), "unknown");
+        let git = |arguments: &str| {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+            let git = git.current_dir(&folder).args(arguments.split(' '));
+            assert!(git.output().unwrap().status.success());
+        };
+        let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        git("init");
+        write("a", "1");
+        fs::create_dir(folder.path().join("docs")).unwrap();
+        write("docs/b", "1");
+        git("add .");
+        git("commit -m a");
+        let clean = commit(folder.path());
+        assert!(clean.len() >= 4 && clean.chars().all(|c| c.is_ascii_hexdigit()));
+        write("docs/b", "2");
+        assert_eq!(commit(folder.path()), clean);
+        write("a", "2");
+        assert_eq!(commit(folder.path()), clean + " with changes");
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_not_written_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.json");
+        assert_eq!(earlier::<u32>(&file).unwrap(), None);
+        writable(Some(&file)).unwrap();
+        assert_eq!(earlier::<u32>(&file).unwrap(), None);
+        write_json(&file, &7).unwrap();
+        assert_eq!(earlier::<u32>(&file).unwrap(), Some(7));
+        fs::write(&file, "x").unwrap();
+        assert!(earlier::<u32>(&file).is_err());
+    }
 }

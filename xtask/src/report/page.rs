@@ -1,18 +1,20 @@
 //! The page's text, from the results.
-use super::{Models, read};
+use super::{Models, file, read};
 use crate::{
     loom::{Model, Outcome, Status},
     orderings::{Row, list::List},
     sanitize, shuttle, soak,
+    workspace::Package,
 };
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use std::{fmt::Write, fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path, process::Command};
 
 /// All of it. `missing` are the large models that have no result.
 pub(super) fn text(
     root: &Path,
     folder: &Path,
+    packages: &[Package],
     models: &Models,
     mutants: &[Row],
     missing: &[Model],
@@ -30,7 +32,12 @@ pub(super) fn text(
         .iter()
         .filter(|model| !models.contains_key(&(model.package.clone(), model.name.clone())))
         .collect();
-    summary(&mut page, folder, models, mutants, missing.len())?;
+    let random = shuttle::Done::read(&file(folder, "shuttle"))?;
+    let structures = structures(packages, models, &missing);
+    summary(&mut page, models, mutants, missing.len())?;
+    random_schedules(&mut page, &random, &structures)?;
+    tools(&mut page, folder)?;
+    trees(&mut page, models, mutants)?;
     by_hand(&mut page, root, mutants)?;
     of_models(&mut page, models)?;
     if !missing.is_empty() {
@@ -41,17 +48,11 @@ pub(super) fn text(
     }
     of_orderings(&mut page, mutants)?;
     of_code(&mut page, folder)?;
-    schedules(&mut page, folder)?;
+    schedules(&mut page, &random, &structures)?;
     Ok(page)
 }
 
-fn summary(
-    page: &mut String,
-    folder: &Path,
-    models: &Models,
-    mutants: &[Row],
-    missing: usize,
-) -> Result<()> {
+fn summary(page: &mut String, models: &Models, mutants: &[Row], missing: usize) -> Result<()> {
     let sum = |bounded: bool| -> u64 {
         let counted = models
             .values()
@@ -76,29 +77,116 @@ fn summary(
         mutants.len(),
         mutants.len() - killed - survived
     )?;
-    if let Some(done) = read::<shuttle::Done>(folder, "shuttle")? {
-        let schedules: u64 = done.rows.values().map(|row| row.schedules).sum();
+    Ok(())
+}
+
+/// The structures that have models, and whether random schedules are expected of them: not where each model must fail.
+fn structures(packages: &[Package], models: &Models, missing: &[&Model]) -> BTreeMap<String, bool> {
+    let mut all = BTreeMap::new();
+    let models = models.values().map(|model| {
+        let passes = model.status == Status::Ok;
+        (&model.package, model.model.as_str(), passes)
+    });
+    let missing = (missing.iter()).map(|model| (&model.package, model.name.as_str(), true));
+    let with_histories = (packages.iter()).filter(|package| package.has_test(shuttle::HISTORIES));
+    let histories = with_histories.map(|package| (&package.name, shuttle::HISTORIES, true));
+    for (package, test, expected) in models.chain(missing).chain(histories) {
+        // The shim's are of what it stands for.
+        if package != "sync-shim" {
+            *all.entry(shuttle::structure_of(package, test)).or_default() |= expected;
+        }
+    }
+    all
+}
+
+/// What ran of what is there.
+fn schedules_of<'a>(
+    random: &'a shuttle::Done,
+    structures: &BTreeMap<String, bool>,
+) -> Vec<(&'a String, &'a shuttle::Row)> {
+    let rows = random.rows.iter();
+    rows.filter(|(name, _)| structures.contains_key(*name))
+        .collect()
+}
+
+/// What should have run, and did not.
+fn not_run<'a>(random: &shuttle::Done, structures: &'a BTreeMap<String, bool>) -> Vec<&'a str> {
+    let expected = structures.iter().filter(|&(_, expected)| *expected);
+    let names = expected.map(|(name, _)| name.as_str());
+    names
+        .filter(|name| !random.rows.contains_key(*name))
+        .collect()
+}
+
+fn random_schedules(
+    page: &mut String,
+    random: &shuttle::Done,
+    structures: &BTreeMap<String, bool>,
+) -> Result<()> {
+    let rows = schedules_of(random, structures);
+    let schedules: u64 = rows.iter().map(|(_, row)| row.schedules).sum();
+    writeln!(
+        page,
+        "| random schedules | {schedules} over {} structures: none failed; {} not run | `cargo xtask shuttle --full` |",
+        rows.len(),
+        not_run(random, structures).len()
+    )?;
+    Ok(())
+}
+
+/// The sanitizers and the soak, also those that have not run.
+fn tools(page: &mut String, folder: &Path) -> Result<()> {
+    let clean: Vec<sanitize::Clean> = read(folder, "sanitize")?.unwrap_or_default();
+    for tool in sanitize::Tool::ALL.map(sanitize::Tool::name) {
+        let found = match clean.iter().find(|clean| clean.tool == tool) {
+            Some(clean) => format!("no report, by {}, {}", clean.version, at(&clean.commit)),
+            None => "not run".into(),
+        };
         writeln!(
             page,
-            "| random schedules, seed {} | {schedules} over {} structures: none failed | `cargo xtask shuttle --full` |",
-            done.seed,
-            done.rows.len()
+            "| sanitizer {tool} | {found} | `cargo xtask sanitize {tool}` |"
         )?;
-    }
-    if let Some(clean) = read::<Vec<sanitize::Clean>>(folder, "sanitize")? {
-        for sanitize::Clean { tool, version, .. } in clean {
-            writeln!(
-                page,
-                "| sanitizer {tool} | no report, by {version} | `cargo xtask sanitize {tool}` |"
-            )?;
-        }
     }
     if let Some(done) = read::<soak::Done>(folder, "soak")? {
         writeln!(
             page,
-            "| soak, seed {} | {:.0} minutes, {} items, memory {} to {} KiB | `cargo xtask soak --minutes {:.0}` |",
-            done.seed, done.minutes, done.items, done.memory.0, done.memory.1, done.minutes
+            "| soak, seed {} | {:.0} minutes, {} items, memory {} to {} KiB, {} | `cargo xtask soak --minutes {:.0}` |",
+            done.seed,
+            done.minutes,
+            done.items,
+            done.memory.0,
+            done.memory.1,
+            at(&done.commit),
+            done.minutes
         )?;
+    } else {
+        writeln!(page, "| soak | not run | `cargo xtask soak --minutes 30` |")?;
+    }
+    writeln!(page)?;
+    Ok(())
+}
+
+/// Which tree a result is for.
+fn at(commit: &Option<String>) -> String {
+    (commit.as_ref()).map_or("of an unrecorded commit".into(), |commit| {
+        format!("at {commit}")
+    })
+}
+
+/// How many results are for which tree.
+fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
+    let mut trees = BTreeMap::<_, (usize, usize)>::new();
+    for model in models.values() {
+        trees.entry(model.commit.as_deref()).or_default().0 += 1;
+    }
+    for mutant in mutants {
+        trees.entry(mutant.commit.as_deref()).or_default().1 += 1;
+    }
+    *page += "A result stays until it is made again, whatever has changed around it. Of which commit those of the models and the mutants are, each in \
+              [models.json](verification/models.json) and [mutants.json](verification/mutants.json):\n\n| commit | models | mutants |\n|---|---:|---:|\n";
+    for (commit, (models, mutants)) in trees {
+        let commit = commit.unwrap_or("not recorded");
+        writeln!(page, "| {commit} | {models} | {mutants} |")?;
     }
     writeln!(page)?;
     Ok(())
@@ -200,13 +288,23 @@ fn of_code(page: &mut String, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn schedules(page: &mut String, folder: &Path) -> Result<()> {
-    let Some(done) = read::<shuttle::Done>(folder, "shuttle")? else {
-        return Ok(());
-    };
-    *page += "\n## Random schedules\n\nHalf of them random, half by priorities (PCT, depth 3). A structure that is not here has not run so often.\n\n| structure | models | schedules |\n|---|---:|---:|\n";
-    for (name, row) in &done.rows {
-        writeln!(page, "| {name} | {} | {} |", row.models, row.schedules)?;
+fn schedules(
+    page: &mut String,
+    random: &shuttle::Done,
+    structures: &BTreeMap<String, bool>,
+) -> Result<()> {
+    *page += "\n## Random schedules\n\nHalf of them random, half by priorities (PCT, depth 3).\n\n| structure | models | schedules | seed | |\n|---|---:|---:|---:|---|\n";
+    for (name, row) in schedules_of(random, structures) {
+        let seed = row.seed.map_or("-".into(), |seed| seed.to_string());
+        let (models, schedules, at) = (row.models, row.schedules, at(&row.commit));
+        writeln!(page, "| {name} | {models} | {schedules} | {seed} | {at} |")?;
+    }
+    let missing = not_run(random, structures);
+    if !missing.is_empty() {
+        *page += "\n## Structures of which no random schedule has run\n\n`cargo xtask shuttle --full` runs those that are built there.\n\n| structure |\n|---|\n";
+        for name in missing {
+            writeln!(page, "| {name} |")?;
+        }
     }
     Ok(())
 }
@@ -236,7 +334,55 @@ fn version(lock: &toml::Table, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_structure_without_a_run_and_a_tool_that_has_not_run_are_listed() {
+        let model = |name: &str, status| {
+            let outcome = Outcome {
+                package: "a".into(),
+                model: name.into(),
+                executions: 2,
+                seconds: 0.0,
+                bound: None,
+                status,
+                commit: None,
+            };
+            (("a".into(), name.into()), outcome)
+        };
+        let models = Models::from([
+            model("x::models::b", Status::Ok),
+            model("y::models::b", Status::Ok),
+            model("z::models::b", Status::FailedAsItMust),
+        ]);
+        let large = Model {
+            package: "a".into(),
+            binary: PathBuf::new(),
+            name: "w::models::full_b".into(),
+        };
+        let structures = structures(&[], &models, &[&large]);
+        let random = shuttle::Done {
+            rows: ["a x", "a gone"]
+                .map(|name| (name.into(), shuttle::Row::default()))
+                .into(),
+            ..shuttle::Done::default()
+        };
+        assert_eq!(not_run(&random, &structures), ["a w", "a y"]);
+        let mut page = String::new();
+        schedules(&mut page, &random, &structures).unwrap();
+        assert!(page.contains("| a y |") && !page.contains("gone"));
+        let (mut page, nothing) = (String::new(), tempfile::tempdir().unwrap());
+        tools(&mut page, nothing.path()).unwrap();
+        for tool in ["address", "leak", "thread", "valgrind"] {
+            assert!(page.contains(&format!("| sanitizer {tool} | not run |")));
+        }
+        let old = r#"[{"tool": "leak", "version": "7", "seconds": 1.0, "commit": "abc"}]"#;
+        fs::write(file(nothing.path(), "sanitize"), old).unwrap();
+        page.clear();
+        tools(&mut page, nothing.path()).unwrap();
+        assert!(page.contains("| sanitizer leak | no report, by 7, at abc |"));
+    }
 
     #[test]
     fn of_several_versions_it_is_the_shim_s_that_is_told() {
