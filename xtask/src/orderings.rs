@@ -93,6 +93,9 @@ pub(crate) struct Row {
     pub(crate) model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+    /// What the model that killed it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    said: Option<String>,
     tried: usize,
     seconds: f64,
     /// Of the tree that it is for.
@@ -137,6 +140,10 @@ impl Row {
 
     pub(crate) fn survived(&self) -> bool {
         !self.is_killed() && self.reason.is_none()
+    }
+
+    pub(crate) fn is_justified(&self) -> bool {
+        !self.is_killed() && !self.survived()
     }
 
     pub(crate) fn fate(&self) -> String {
@@ -208,8 +215,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 /// What a run gives.
 pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
-    /// Justifications of what is gone.
-    stale: Vec<String>,
+    /// Entries of `orderings.toml` about what is gone.
+    pub(crate) stale: Vec<String>,
     unreached: Vec<String>,
 }
 
@@ -219,6 +226,10 @@ pub(crate) fn results(options: &Options) -> Result<Results> {
     let chosen = choose(options, &packages)?;
     let list = list::List::read(&root.join("orderings.toml"))?;
     let (mut rows, mut stale, mut unreached) = (Vec::new(), Vec::new(), Vec::new());
+    if options.crates.is_empty() {
+        let all: Vec<_> = chosen.iter().map(|package| package.name.as_str()).collect();
+        stale.extend(list.strangers(&all));
+    }
     for package in chosen {
         let found = prepare(options, package, &root, &list)?;
         let names = [package.name.clone()];
@@ -345,6 +356,7 @@ fn judge(
         let none = Verdict {
             end: End::Unreached,
             by: None,
+            said: None,
             tried: 0,
             seconds: 0.0,
         };
@@ -367,6 +379,7 @@ fn judge(
             end: verdict.end,
             model: verdict.by,
             reason: list.reason(site, how).map(str::to_owned),
+            said: verdict.said,
             tried: verdict.tried,
             seconds: verdict.seconds,
             commit: Some(commit.clone()),
@@ -466,21 +479,7 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
     for what in unreached {
         say!("not a choice: {what}");
     }
-    for what in stale {
-        say!("STALE: orderings.toml {what}, which is gone");
-    }
-    let needless = rows
-        .iter()
-        .filter(|row| row.is_killed() && row.reason.is_some());
-    let needless = needless
-        .inspect(|row| {
-            say!(
-                "NEEDLESS: orderings.toml justifies {} {}",
-                row.site,
-                row.mutant
-            )
-        })
-        .count();
+    let listed_well = list_fits(rows, stale);
     let killed = rows.iter().filter(|row| row.is_killed()).count();
     let by_limit = rows.iter().filter(|row| row.end == End::Limit).count();
     let survived = rows.iter().filter(|row| row.survived()).count();
@@ -492,5 +491,23 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
         "{} mutants, {killed} killed, {justified} justified, {survived} survived",
         rows.len()
     );
-    survived == 0 && stale.is_empty() && needless == 0
+    survived == 0 && listed_well
+}
+
+/// Whether all that `orderings.toml` tells of is there, and needs a reason where it has one. Says what isn't.
+pub(crate) fn list_fits(rows: &[Row], stale: &[String]) -> bool {
+    for what in stale {
+        say!("STALE: orderings.toml {what}, which is gone");
+    }
+    let needless = rows
+        .iter()
+        .filter(|row| row.is_killed() && row.reason.is_some());
+    let needless = needless.inspect(|row| {
+        say!(
+            "NEEDLESS: orderings.toml justifies {} {}",
+            row.site,
+            row.mutant
+        )
+    });
+    needless.count() == 0 && stale.is_empty()
 }

@@ -4,7 +4,10 @@
 //! commands that make them, with `--json docs/verification/NAME.json`. The page is written from them.
 use crate::{
     loom::{self, Model, Outcome},
-    orderings::{self, Row},
+    orderings::{
+        self, Row,
+        list::{List, Named},
+    },
     workspace,
 };
 use anyhow::{Context, Result, ensure};
@@ -116,10 +119,18 @@ pub(crate) fn is_current() -> Result<bool> {
     let name = |model: &Model| (model.package.clone(), model.name.clone());
     let there = models.keys().cloned().chain(small.iter().map(name));
     let same_models = compare("model", &known.iter().map(key).collect(), &there.collect());
-    let mutants: Vec<Row> = read(&folder, "mutants")?.unwrap_or_default();
-    let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
+    let found = orderings::results(&orderings::Options::of(Vec::new(), true))?;
+    let there = found.rows;
+    let mutants = read(&folder, "mutants")?.unwrap_or_default();
+    let mutants = with_reasons_of(&there, mutants);
     let names = |rows: &[Row]| rows.iter().map(Row::name).collect();
     let same_mutants = compare("mutant", &names(&mutants), &names(&there));
+    let list = List::read(&root.join("orderings.toml"))?;
+    let sound = [
+        orderings::list_fits(&mutants, &found.stale),
+        names_are_killed(&list.named, &mutants),
+        few_are_justified(&mutants),
+    ];
     let mut current = same_models && same_mutants;
     if current {
         let written = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
@@ -129,8 +140,47 @@ pub(crate) fn is_current() -> Result<bool> {
     if !current {
         say!("{PAGE} is out of date: `cargo xtask report --quick` brings it up to date");
     }
-    Ok(current && passes(known.iter(), &mutants))
+    let sound = sound.iter().all(|sound| *sound);
+    Ok(current && sound && passes(known.iter(), &mutants))
 }
+
+/// The rows that are known, each with the reason that it has now.
+fn with_reasons_of(there: &[Row], known: Vec<Row>) -> Vec<Row> {
+    let reasons: BTreeMap<_, _> = (there.iter())
+        .map(|row| (row.name(), row.reason.clone()))
+        .collect();
+    let reason = |row: &Row| reasons.get(&row.name()).cloned().flatten();
+    (known.iter())
+        .map(|row| row.with_reason(reason(row)))
+        .collect()
+}
+
+/// Whether each mistake that has a name is caught by a model. Says which isn't.
+fn names_are_killed(named: &[Named], mutants: &[Row]) -> bool {
+    let lost = named.iter().filter(|named| {
+        let mut of = mutants.iter().filter(|row| named.is(row));
+        !of.any(Row::is_killed)
+    });
+    lost.inspect(|named| say!("UNNOTICED: {}: {}", named.what, named.site))
+        .count()
+        == 0
+}
+
+/// Whether at most a tenth of the mutants are left to a reason.
+fn few_are_justified(mutants: &[Row]) -> bool {
+    let justified = mutants.iter().filter(|row| row.is_justified()).count();
+    let few = justified * JUSTIFIED_OF <= mutants.len();
+    if !few {
+        say!(
+            "{justified} of {} mutants are justified, which is more than one in {JUSTIFIED_OF}",
+            mutants.len()
+        );
+    }
+    few
+}
+
+/// One mutant of so many, at most, may survive with a reason.
+const JUSTIFIED_OF: usize = 10;
 
 /// The page but for the version of the compiler, which may be another where it is checked.
 fn without_compiler(page: &str) -> Vec<&str> {
@@ -286,5 +336,48 @@ mod tests {
         assert!(compare("model", &list(&["x"]), &list(&["x"])));
         assert!(!compare("model", &list(&["x"]), &list(&["x", "y"])));
         assert!(!compare("model", &list(&["x", "y"]), &list(&["x"])));
+    }
+
+    fn row(site: &str, end: &str, reason: Option<&str>) -> Row {
+        let json = serde_json::json!({
+            "crate": "a", "site": site, "line": 1, "operation": "load", "ordering": "Acquire",
+            "mutant": "Relaxed", "end": end, "reason": reason, "tried": 1, "seconds": 0.5
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_named_mistake_that_no_model_catches_is_told() {
+        let named = [Named {
+            what: "it is forgotten".into(),
+            site: "a/b.rs/c#1".into(),
+            mutant: "Relaxed".into(),
+        }];
+        let holds = |row: Row| names_are_killed(&named, &[row]);
+        assert!(holds(row("a/b.rs/c#1", "killed", None)));
+        assert!(!holds(row("a/b.rs/c#1", "survived", Some("spared"))));
+        assert!(!holds(row("a/b.rs/c#2", "killed", None)));
+    }
+
+    #[test]
+    fn a_reason_that_is_taken_out_or_needless_is_told() {
+        let known = || vec![row("s", "survived", Some("old"))];
+        let of = |reason| with_reasons_of(&[row("s", "unreached", reason)], known());
+        assert!(!of(Some("new"))[0].survived() && of(None)[0].survived());
+        assert!(orderings::list_fits(&known(), &[]));
+        assert!(!orderings::list_fits(&known(), &["names b".into()]));
+        assert!(!orderings::list_fits(
+            &[row("s", "killed", Some("old"))],
+            &[]
+        ));
+    }
+
+    #[test]
+    fn no_more_than_a_tenth_of_the_mutants_is_justified() {
+        let mut rows: Vec<_> = (0..10).map(|_| row("s", "killed", None)).collect();
+        rows[0] = row("s", "survived", Some("spared"));
+        assert!(few_are_justified(&rows));
+        rows[1] = row("s", "unreached", Some("spared"));
+        assert!(!few_are_justified(&rows));
     }
 }

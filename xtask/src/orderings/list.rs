@@ -1,5 +1,5 @@
 //! `orderings.toml`: survivors that are justified, and structural mutants that no rule finds.
-use super::{mutants::Order, sites::Site};
+use super::{Row, mutants::Order, sites::Site};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{fs, path::Path};
@@ -99,6 +99,28 @@ impl List {
             .map(|entry| format!("names {} {}", entry.site, entry.mutant));
         justified.chain(named)
     }
+
+    /// The entries of crates that are not among all these.
+    pub(crate) fn strangers(&self, crates: &[&str]) -> Vec<String> {
+        let justified = self
+            .justified
+            .iter()
+            .map(|entry| ("justifies", &entry.site));
+        let changes = self.structural.iter().map(|entry| ("changes", &entry.site));
+        let named = self.named.iter().map(|entry| ("names", &entry.site));
+        justified
+            .chain(changes)
+            .chain(named)
+            .filter(|(_, site)| !crates.iter().any(|name| of(site, name)))
+            .map(|(how, site)| format!("{how} {site}"))
+            .collect()
+    }
+}
+
+impl Named {
+    pub(crate) fn is(&self, row: &Row) -> bool {
+        row.site == self.site && row.mutant == self.mutant
+    }
 }
 
 impl Justified {
@@ -111,4 +133,25 @@ impl Justified {
 pub(crate) fn of(key: &str, name: &str) -> bool {
     key.strip_prefix(name)
         .is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_crate_that_is_gone_is_told() {
+        let list = r#"
+            justified = [{ site = "a/b.rs/c#1", mutant = "Relaxed", reason = "r" }]
+            structural = [{ site = "ab/b.rs/c#x", find = "f", with = "w" }]
+            named = [{ what = "w", site = "a/b.rs/c#1", mutant = "Relaxed" }]
+        "#;
+        let list: List = toml::from_str(list).unwrap();
+        assert_eq!(list.strangers(&["a", "ab"]), [""; 0]);
+        assert_eq!(list.strangers(&["a"]), ["changes ab/b.rs/c#x"]);
+        assert_eq!(
+            list.strangers(&["ab"]),
+            ["justifies a/b.rs/c#1", "names a/b.rs/c#1"]
+        );
+    }
 }

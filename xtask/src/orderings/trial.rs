@@ -22,6 +22,8 @@ pub(crate) struct Judge {
     seconds: f64,
     /// The sites at which it comes by.
     reaches: HashSet<usize>,
+    /// What panics say in it without a mutant: a model may have some on purpose.
+    panics: HashSet<String>,
 }
 
 /// How a mutant ended.
@@ -30,7 +32,7 @@ pub(crate) struct Judge {
 pub(crate) enum End {
     /// A model failed.
     Killed,
-    /// No model failed, but one took more than ten times as long as without the mutant.
+    /// No model failed, but one took more than ten times as long as without the mutant, or more branches than the checker follows.
     Limit,
     Survived,
     /// Survived so far, when its time was up.
@@ -45,6 +47,8 @@ pub(crate) struct Verdict {
     pub(crate) end: End,
     /// Who killed it.
     pub(crate) by: Option<String>,
+    /// The first line of what its panic said, or how it ended.
+    pub(crate) said: Option<String>,
     /// Models that were run.
     pub(crate) tried: usize,
     pub(crate) seconds: f64,
@@ -90,6 +94,7 @@ impl Bench<'_> {
             Ok((outcome.status != Status::FailedAsItMust).then(|| Judge {
                 model: model.clone(),
                 seconds: outcome.seconds,
+                panics: panics(&said).map(str::to_owned).collect(),
                 reaches: reached
                     .lines()
                     .filter_map(|line| line.parse().ok())
@@ -136,6 +141,7 @@ impl Bench<'_> {
                 End::Survived
             },
             by: None,
+            said: None,
             tried: 0,
             seconds: 0.0,
         };
@@ -148,22 +154,22 @@ impl Bench<'_> {
             }
             // A weaker ordering has more executions, which is no bug: the limit leaves room for them.
             let limit = Duration::from_secs_f64((10.0 * judge.seconds).max(10.0));
-            let (outcome, _) = loom::run_one(
+            let (outcome, said) = loom::run_one(
                 &judge.model,
                 limit,
                 &[("ORDERINGS_MUTANT", mutant.as_ref())],
             )?;
             verdict.tried += 1;
             verdict.seconds = begun.elapsed().as_secs_f64();
-            match outcome.status {
-                Status::Failed => {
-                    verdict.end = End::Killed;
-                    verdict.by = Some(judge.model.name.clone());
+            let said = first_new(&said, &judge.panics);
+            let by = || Some(judge.model.name.clone());
+            match end(outcome.status, &said) {
+                End::Killed => {
+                    (verdict.end, verdict.by, verdict.said) = (End::Killed, by(), Some(said));
                     return Ok(verdict);
                 }
-                Status::Truncated if verdict.end == End::Survived => {
-                    verdict.end = End::Limit;
-                    verdict.by = Some(judge.model.name.clone());
+                End::Limit if verdict.end == End::Survived => {
+                    (verdict.end, verdict.by) = (End::Limit, by());
                 }
                 _ => {}
             }
@@ -207,8 +213,67 @@ impl Bench<'_> {
     }
 }
 
+/// How a mutant ends for one model.
+fn end(status: Status, said: &str) -> End {
+    match status {
+        // Loom's own word: an endless loop, or only a longer way.
+        Status::Failed if said.starts_with("Model exceeded maximum number of branches") => {
+            End::Limit
+        }
+        Status::Failed => End::Killed,
+        Status::Truncated => End::Limit,
+        _ => End::Survived,
+    }
+}
+
+/// The first line of what each panic says, in order.
+fn panics(said: &str) -> impl Iterator<Item = &str> {
+    let lines = said.lines().zip(said.lines().skip(1));
+    lines.filter_map(|(line, next)| {
+        let panicked = line.starts_with("thread '") && line.contains(" panicked at ");
+        panicked.then_some(next)
+    })
+}
+
+/// What the first panic says that is not one of `usual`; if there is none, the last line: how the process ended.
+fn first_new(said: &str, usual: &HashSet<String>) -> String {
+    let new = panics(said).find(|line| !usual.contains(*line));
+    new.or(said.lines().last()).unwrap_or_default().to_owned()
+}
+
 /// How many modules two paths have in common from the start.
 fn shared(test: &str, module: &str) -> usize {
     let pairs = test.split("::").zip(module.split("::"));
     pairs.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(message: &str) -> String {
+        format!(
+            "running 1 test\n\nthread 'models::a' (7) panicked at a.rs:1:2:\nmeant to\nnote: a note\n\n\
+             thread 'models::a' (7) panicked at a.rs:3:4:\n{message}\nmore\n\nexit status: 101"
+        )
+    }
+
+    #[test]
+    fn a_kill_says_what_the_model_found_and_not_what_it_always_says() {
+        let usual = HashSet::from(["meant to".into()]);
+        assert_eq!(first_new(&said("lost"), &HashSet::new()), "meant to");
+        assert_eq!(first_new(&said("lost"), &usual), "lost");
+        let aborted = "running 1 test\n\nsignal: 6 (SIGABRT)";
+        assert_eq!(first_new(aborted, &usual), "signal: 6 (SIGABRT)");
+    }
+
+    #[test]
+    fn more_branches_than_the_checker_follows_are_no_kill() {
+        let branches = "Model exceeded maximum number of branches. This is often caused \
+                        by an algorithm requiring the processor to make progress, e.g. spin locks.";
+        assert_eq!(end(Status::Failed, branches), End::Limit);
+        assert_eq!(end(Status::Failed, "lost"), End::Killed);
+        assert_eq!(end(Status::Truncated, ""), End::Limit);
+        assert_eq!(end(Status::Ok, ""), End::Survived);
+    }
 }

@@ -195,8 +195,8 @@ fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
 fn by_hand(page: &mut String, root: &Path, mutants: &[Row]) -> Result<()> {
     *page += "## Mistakes by hand\n\nWhat is easily forgotten, and what notices.\n\n| mistake | site | |\n|---|---|---|\n";
     for named in List::read(&root.join("orderings.toml"))?.named {
-        let is = |row: &&Row| row.site == named.site && row.mutant == named.mutant;
-        let fate = mutants.iter().find(is).map_or("GONE".into(), Row::fate);
+        let mut of = mutants.iter().filter(|row| named.is(row));
+        let fate = of.next().map_or("GONE".into(), Row::fate);
         writeln!(page, "| {} | {} | {fate} |", named.what, named.site)?;
     }
     Ok(())
