@@ -9,7 +9,7 @@
 //! and the two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
 use crate::{
     test::succeeds,
-    workspace::{self, cargo},
+    workspace::{self, Package, cargo},
 };
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,12 @@ pub(crate) struct Clean {
     pub(crate) tool: String,
     pub(crate) version: String,
     seconds: f64,
+    /// What ran.
+    #[serde(default)]
+    pub(crate) ran: Vec<String>,
+    /// What was switched off, suppressed or left out.
+    #[serde(default)]
+    pub(crate) without: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
 }
@@ -155,20 +161,71 @@ impl Tool {
         }
     }
 
-    /// Cells come from the allocator and go back to it, so that each is seen.
-    fn flags(self) -> &'static str {
-        match self {
-            Self::Address => "-Zsanitizer=address --cfg selvedge_plain_alloc",
+    fn flags(self, cells: Cells) -> String {
+        let flags = match self {
+            Self::Address => "-Zsanitizer=address",
             Self::Thread => {
                 "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg selvedge_tsan"
             }
-            Self::Leak => "-Zsanitizer=leak --cfg selvedge_plain_alloc",
-            Self::Valgrind => "--cfg selvedge_plain_alloc",
+            Self::Leak => "-Zsanitizer=leak",
+            Self::Valgrind => "",
+        };
+        match cells {
+            Cells::Recycled => flags.into(),
+            Cells::Allocated => format!("{flags} --cfg {PLAIN}"),
         }
     }
 
+    /// What its tests' cells are, but in the pass that is for what recycles them. A race shows in both.
+    fn cells(self) -> Cells {
+        match self {
+            Self::Thread => Cells::Recycled,
+            _ => Cells::Allocated,
+        }
+    }
+
+    /// What is switched off, suppressed or left out.
+    fn without(self) -> Vec<String> {
+        let leaks = LEAKS.join(", ");
+        let plain = format!(
+            "--cfg {PLAIN}: no task's memory is recycled but in the tests of that, and the executor's tests of limits, forks and long chains are not built"
+        );
+        match self {
+            Self::Address => vec![
+                plain,
+                format!("the leak detector in what leaks on purpose: {leaks}"),
+                format!("{DEEP}, as its frames are larger"),
+            ],
+            Self::Leak => vec![plain, format!("what leaks on purpose: {leaks}")],
+            Self::Thread => vec![
+                format!(
+                    "{INTERCEPTORS}: what std's compiled code, or the C library, copies counts for nothing"
+                ),
+                format!(
+                    "suppressed: {}",
+                    THREAD_SUPPRESSIONS.trim().replace('\n', ", ")
+                ),
+                format!("{NOT_UNDER_THREAD}, as it rests on a library's fences"),
+                "tests that are neither models nor named `threads`".into(),
+            ],
+            Self::Valgrind => vec![
+                plain,
+                format!("what leaks on purpose: {leaks}"),
+                "the executor's own tests, too slow there".into(),
+            ],
+        }
+    }
+
+    fn target(self, root: &Path, cells: Cells) -> PathBuf {
+        let name = match cells == self.cells() {
+            true => self.name().into(),
+            false => format!("{}-recycled", self.name()),
+        };
+        root.join("target/sanitize").join(name)
+    }
+
     /// cargo with what makes its programs this tool's.
-    fn cargo(self, root: &Path, command: &str) -> Command {
+    fn cargo(self, root: &Path, command: &str, cells: Cells) -> Command {
         let mut cargo = match self {
             Self::Valgrind => {
                 let mut cargo = cargo();
@@ -181,13 +238,13 @@ impl Tool {
         if self == Self::Thread {
             cargo.arg("--release");
         }
-        let target = root.join("target/sanitize").join(self.name());
+        let target = self.target(root, cells);
         cargo
             .current_dir(root)
             .arg("--target-dir")
             .arg(&target)
-            .env("RUSTFLAGS", self.flags())
-            .env("TSAN_OPTIONS", self.thread_options(&target));
+            .env("RUSTFLAGS", self.flags(cells))
+            .env("TSAN_OPTIONS", thread_options(&target));
         if self == Self::Valgrind {
             // It is thirty times slower.
             cargo
@@ -196,13 +253,25 @@ impl Tool {
         }
         cargo
     }
+}
 
-    fn thread_options(self, target: &Path) -> String {
-        format!(
-            "ignore_interceptors_accesses=1 suppressions={}",
-            target.join("suppressions").display()
-        )
-    }
+/// Where a test's task cells come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cells {
+    /// The allocator, to which they go back, so that each is seen.
+    Allocated,
+    /// The blocks that earlier ones have left.
+    Recycled,
+}
+
+const PLAIN: &str = "selvedge_plain_alloc";
+const INTERCEPTORS: &str = "ignore_interceptors_accesses=1";
+
+fn thread_options(target: &Path) -> String {
+    format!(
+        "{INTERCEPTORS} suppressions={}",
+        target.join("suppressions").display()
+    )
 }
 
 const VALGRIND: [&str; 6] = [
@@ -252,21 +321,26 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let commit = workspace::commit(&root);
     for tool in tools {
         let begun = Instant::now();
-        let passed = check(tool, &root, &chosen)?;
-        let word = if passed { "0 reports" } else { "FAILED" };
+        for what in tool.without() {
+            say!("sanitize {}: without {what}", tool.name());
+        }
+        let ran = check(tool, &root, &chosen)?;
+        let word = ran.as_ref().map_or("FAILED", |_| "0 reports");
         say!(
             "sanitize {}: {word}, {:.0} s",
             tool.name(),
             begun.elapsed().as_secs_f64()
         );
-        if !passed {
+        let Some(ran) = ran else {
             return Ok(false);
-        }
+        };
         if let Some(file) = &options.json {
             let clean = Clean {
                 tool: tool.name().into(),
                 version: tool.version()?,
                 seconds: begun.elapsed().as_secs_f64(),
+                ran,
+                without: tool.without(),
                 commit: Some(commit.clone()),
             };
             record(file, clean)?;
@@ -275,12 +349,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-fn check(tool: Tool, root: &Path, packages: &[&workspace::Package]) -> Result<bool> {
-    let target = root.join("target/sanitize").join(tool.name());
+/// What ran, if nothing failed.
+fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<String>>> {
+    let target = tool.target(root, tool.cells());
     fs::create_dir_all(&target).with_context(|| format!("making {}", target.display()))?;
     if tool == Tool::Thread {
         fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
-        say!("sanitize thread: suppressed are\n{THREAD_SUPPRESSIONS}");
     }
     probe(tool, root)?;
     // The executor's own is not among the parts, and too slow there.
@@ -291,49 +365,81 @@ fn check(tool: Tool, root: &Path, packages: &[&workspace::Package]) -> Result<bo
         .collect();
     if names.contains(&"selvedge") {
         // Its tests run them, and look for them next to themselves.
-        let mut build = tool.cargo(root, "build");
+        let mut build = tool.cargo(root, "build", tool.cells());
         build.args(["--quiet", "--examples", "--package", "selvedge"]);
         ensure!(build.status()?.success(), "the examples don't build");
     }
-    let test = |arguments: &[&str], leaks: bool| {
-        let mut test = tool.cargo(root, "test");
+    let mut ran = Vec::new();
+    let mut test = |what: &str, arguments: &[&str], leaks: bool| {
+        let mut test = tool.cargo(root, "test", tool.cells());
         test.args(["--quiet", "--all-features", "--no-fail-fast"])
             .args(&names)
             .args(arguments);
         if leaks {
             test.env("ASAN_OPTIONS", "detect_leaks=0");
         }
+        ran.push(what.to_owned());
         succeeds(&mut test)
     };
-    if tool != Tool::Thread {
-        say!("sanitize {}: these leak on purpose:", tool.name());
-        for name in LEAKS {
-            say!("  {name}");
-        }
+    let mut passed = if tool == Tool::Thread {
+        let models = test(
+            "models",
+            &["--lib", "--", "--test-threads=1", "models::"],
+            false,
+        )?;
+        let threaded = packages.iter().any(|package| package.has_test("threads"));
+        let skipped = ["--", "--test-threads=1", "--skip", NOT_UNDER_THREAD];
+        let threads = [&["--test", "threads"][..], &skipped].concat();
+        models && (!threaded || test("tests named `threads`", &threads, false)?)
+    } else {
         let most = ["--lib", "--tests", "--"].into_iter();
         let mut most: Vec<_> = most
             .chain(LEAKS.iter().flat_map(|name| ["--skip", name]))
             .collect();
         if tool == Tool::Address {
-            say!("sanitize address: left out, as its frames are larger: {DEEP}");
             most.extend(["--skip", DEEP]);
         }
         // The others for what else they may do wrong, where leaks can be allowed.
         let rest = [&["--lib", "--tests", "--"], &LEAKS[..]].concat();
-        return Ok(test(&most, false)? && (tool != Tool::Address || test(&rest, true)?));
+        test("unit and integration tests", &most, false)?
+            && (tool != Tool::Address
+                || test("those that leak on purpose, for the rest", &rest, true)?)
+    };
+    if names.contains(&RECYCLER) && tool != Tool::Leak {
+        passed = passed && recycled(tool, root)?;
+        ran.push("task-header's recycling of memory, and its tests named `threads` with it".into());
     }
-    say!("sanitize thread: left out, as it rests on a library's fences: {NOT_UNDER_THREAD}\n");
-    let models = test(&["--lib", "--", "--test-threads=1", "models::"], false)?;
-    let threaded = packages.iter().any(|package| package.has_test("threads"));
-    let skipped = ["--", "--test-threads=1", "--skip", NOT_UNDER_THREAD];
-    let threads = [&["--test", "threads"][..], &skipped].concat();
-    Ok(models && (!threaded || test(&threads, false)?))
+    Ok(passed.then_some(ran))
+}
+
+/// The crate that recycles memory.
+const RECYCLER: &str = "task-header";
+
+/// The tests of what recycles the memory of tasks, and those on threads with it.
+fn recycled(tool: Tool, root: &Path) -> Result<bool> {
+    let test = |arguments: &[&str]| {
+        let mut test = tool.cargo(root, "test", Cells::Recycled);
+        test.args(["--quiet", "--all-features", "--package", RECYCLER]);
+        test.args(arguments);
+        test
+    };
+    // They are not there where the recycler is switched off, and none would pass, too.
+    let mut list = test(&["--lib", "--", "--list", "blocks::"]);
+    let listed = list.output().context("listing the tests")?.stdout;
+    ensure!(
+        String::from_utf8_lossy(&listed).contains("blocks::"),
+        "{RECYCLER} has no tests of its recycler there"
+    );
+    Ok(
+        succeeds(&mut test(&["--lib", "--", "--test-threads=1", "blocks::"]))?
+            && succeeds(&mut test(&["--test", "threads", "--", "--test-threads=1"]))?,
+    )
 }
 
 /// Shows the tool what it must report.
 fn probe(tool: Tool, root: &Path) -> Result<()> {
     let run = |what: &str| {
-        let mut run = tool.cargo(root, "run");
+        let mut run = tool.cargo(root, "run", tool.cells());
         run.args([
             "--quiet",
             "--package",
@@ -375,6 +481,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_switched_off_is_said() {
+        for tool in Tool::ALL {
+            let without = tool.without().join("\n");
+            assert_eq!(
+                tool.flags(tool.cells()).contains(PLAIN),
+                without.contains(PLAIN)
+            );
+            assert!(!tool.flags(Cells::Recycled).contains(PLAIN));
+        }
+        let options = thread_options(Path::new("t"));
+        let without = Tool::Thread.without().join("\n");
+        for option in options.split(' ').map(|o| o.split("=t/").next().unwrap()) {
+            let said = option.replace("suppressions", "suppressed");
+            assert!(without.contains(&said), "{option}");
+        }
+        for name in LEAKS.iter().chain(&[DEEP]) {
+            assert!(Tool::Address.without().join("").contains(name));
+        }
+    }
+
+    #[test]
     fn a_run_of_one_tool_stays_beside_those_of_the_others() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sanitize.json");
@@ -384,6 +511,8 @@ mod tests {
             tool: "thread".into(),
             version: "2".into(),
             seconds: 0.5,
+            ran: Vec::new(),
+            without: Vec::new(),
             commit: None,
         };
         record(&file, clean).unwrap();

@@ -34,6 +34,8 @@ struct Target {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
+    #[cfg(test)]
+    req: String,
 }
 
 impl Package {
@@ -188,6 +190,30 @@ mod tests {
         assert_eq!(commit(folder.path()), clean);
         write("a", "2");
         assert_eq!(commit(folder.path()), clean + " with changes");
+    }
+
+    #[test]
+    fn each_crate_is_released_after_those_that_it_needs() {
+        let (packages, root) = load().unwrap();
+        let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+        let order = text.split_once("those that need it: ").unwrap().1;
+        let order = order.split_once('.').unwrap().0;
+        let order: Vec<_> = order.split('`').skip(1).step_by(2).collect();
+        let place = |name: &str| order.iter().position(|n| *n == name);
+        let published = |name: &str| packages.iter().any(|p| p.name == name && p.is_published());
+        for package in packages.iter().filter(|package| package.is_published()) {
+            let name = package.name.as_str();
+            assert!(place(name).is_some(), "{name} is not in the order");
+            // One without a version is left out of what is published.
+            let needs = package.dependencies.iter().filter(|d| d.req != "*");
+            for needed in needs.filter(|d| published(&d.name)) {
+                assert!(
+                    place(&needed.name) < place(name),
+                    "{name} needs {}",
+                    needed.name
+                );
+            }
+        }
     }
 
     #[test]

@@ -163,6 +163,15 @@ fn tools(page: &mut String, folder: &Path) -> Result<()> {
         writeln!(page, "| soak | not run | `cargo xtask soak --minutes 30` |")?;
     }
     writeln!(page)?;
+    for clean in clean.iter().filter(|clean| !clean.ran.is_empty()) {
+        let (ran, without) = (clean.ran.join("; "), clean.without.join("; "));
+        writeln!(
+            page,
+            "- Under sanitizer {} ran: {ran}. Without: {without}.",
+            clean.tool
+        )?;
+    }
+    writeln!(page)?;
     Ok(())
 }
 
@@ -377,11 +386,12 @@ mod tests {
         for tool in ["address", "leak", "thread", "valgrind"] {
             assert!(page.contains(&format!("| sanitizer {tool} | not run |")));
         }
-        let old = r#"[{"tool": "leak", "version": "7", "seconds": 1.0, "commit": "abc"}]"#;
+        let old = r#"[{"tool": "leak", "version": "7", "seconds": 1.0, "commit": "abc", "ran": ["r"], "without": ["w"]}]"#;
         fs::write(file(nothing.path(), "sanitize"), old).unwrap();
         page.clear();
         tools(&mut page, nothing.path()).unwrap();
         assert!(page.contains("| sanitizer leak | no report, by 7, at abc |"));
+        assert!(page.contains("leak ran: r. Without: w."));
     }
 
     #[test]
