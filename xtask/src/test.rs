@@ -113,6 +113,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let named = |list: &[String]| list.iter().any(|name| name == step.name);
         (options.only.is_empty() || named(&options.only)) && !named(&options.skip)
     });
+    let all = Instant::now();
     for step in chosen {
         say!("== {}: {}", step.name, step.what);
         if options.list {
@@ -129,6 +130,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         if !passed {
             return Ok(false);
         }
+    }
+    if !options.list {
+        say!(
+            "== all: ok, {:.1} minutes",
+            all.elapsed().as_secs_f64() / 60.0
+        );
     }
     Ok(true)
 }
