@@ -187,16 +187,19 @@ impl Tool {
     /// What is switched off, suppressed or left out.
     fn without(self) -> Vec<String> {
         let leaks = LEAKS.join(", ");
-        let plain = format!(
-            "--cfg {PLAIN}: no task's memory is recycled but in the tests of that, and the executor's tests of limits, forks and long chains are not built"
-        );
+        let plain = format!("--cfg {PLAIN}: no task's memory is recycled");
+        let tested = "but in the tests of that";
+        let unbuilt = "and the executor's tests of limits, forks and long chains are not built";
         match self {
             Self::Address => vec![
-                plain,
+                format!("{plain} {tested}, {unbuilt}"),
                 format!("the leak detector in what leaks on purpose: {leaks}"),
                 format!("{DEEP}, as its frames are larger"),
             ],
-            Self::Leak => vec![plain, format!("what leaks on purpose: {leaks}")],
+            Self::Leak => vec![
+                format!("{plain}, {unbuilt}"),
+                format!("what leaks on purpose: {leaks}"),
+            ],
             Self::Thread => vec![
                 format!(
                     "{INTERCEPTORS}: what std's compiled code, or the C library, copies counts for nothing"
@@ -209,7 +212,7 @@ impl Tool {
                 "tests that are neither models nor named `threads`".into(),
             ],
             Self::Valgrind => vec![
-                plain,
+                format!("{plain} {tested}"),
                 format!("what leaks on purpose: {leaks}"),
                 "the executor's own tests, too slow there".into(),
             ],

@@ -150,7 +150,14 @@ pub(crate) fn commit(root: &Path) -> String {
     let Some(head) = git(&["rev-parse", "--short", "HEAD"]) else {
         return "unknown".into();
     };
-    match git(&["status", "--porcelain", "-uno", "--", ".", ":!docs"]) {
+    match git(&[
+        "status",
+        "--porcelain",
+        "-uno",
+        "--",
+        ":(top)",
+        ":(top,exclude)docs",
+    ]) {
         Some(changes) if changes.is_empty() => head,
         _ => head + " with changes",
     }
@@ -188,8 +195,11 @@ mod tests {
         assert!(clean.len() >= 4 && clean.chars().all(|c| c.is_ascii_hexdigit()));
         write("docs/b", "2");
         assert_eq!(commit(folder.path()), clean);
+        assert_eq!(commit(&folder.path().join("docs")), clean);
         write("a", "2");
-        assert_eq!(commit(folder.path()), clean + " with changes");
+        let changed = clean + " with changes";
+        assert_eq!(commit(folder.path()), changed);
+        assert_eq!(commit(&folder.path().join("docs")), changed);
     }
 
     #[test]
