@@ -298,17 +298,19 @@ impl Report {
         }
         if let Some(dir) = &options.plot {
             let page = dir.join("results.md");
-            let mut text = table::page(&self.machine.line(), &self.tables);
-            text.push_str(&format!(
-                "\n```text{}```\n",
-                table::closing(&self.tables, &self.samples)
-            ));
             for file in plot::draw(&self.machine, &self.tables, dir)? {
                 print(&format!("{}\n", file.display()));
             }
-            std::fs::write(&page, text).with_context(|| format!("writing {}", page.display()))?;
+            std::fs::write(&page, self.page())
+                .with_context(|| format!("writing {}", page.display()))?;
         }
         Ok(())
+    }
+
+    fn page(&self) -> String {
+        let page = table::page(&self.machine.line(), &self.tables);
+        let closing = table::closing(&self.tables, &self.samples);
+        format!("{page}\n```text{closing}```\n")
     }
 }
 
@@ -337,6 +339,9 @@ struct Machine {
     rounds: usize,
     placement: Placement,
     allocator: String,
+    /// The kernel and the compiler.
+    #[serde(default)]
+    system: String,
     versions: Vec<(String, String)>,
 }
 
@@ -363,6 +368,7 @@ impl Machine {
                 "the system's"
             }
             .to_owned(),
+            system: system(),
             versions: runtimes.iter().map(version).collect(),
         }
     }
@@ -374,15 +380,36 @@ impl Machine {
             .map(|(name, version)| format!("{name} {version}"))
             .collect();
         format!(
-            "{}, processors: {}, workers: {}, allocator: {}, rounds: {}; {}\n",
+            "{}, processors: {} ({}), workers: {}, allocator: {}, {}; rounds: {}; {}\n",
             self.processor,
             self.processors,
+            match self.placement {
+                Placement::Near => "near each other",
+                Placement::Far => "far from each other",
+                Placement::Any => "anywhere",
+            },
             self.workers,
             self.allocator,
+            self.system,
             self.rounds,
             versions.join(", ")
         )
     }
+}
+
+/// `linux 6.12.0, rustc 1.95.0`, as far as it is told.
+fn system() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let compiler = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .arg("--version")
+        .output();
+    let compiler = compiler.map_or_else(
+        |_| "rustc".to_owned(),
+        |said| String::from_utf8_lossy(&said.stdout).into_owned(),
+    );
+    let compiler: Vec<_> = compiler.split_whitespace().take(2).collect();
+    let (os, release) = (std::env::consts::OS, release.trim());
+    format!("{os} {release}, {}", compiler.join(" "))
 }
 
 /// The version of a package in a lock file.
@@ -580,6 +607,20 @@ mod tests {
             round_trip_after_ns: after,
             others,
         }
+    }
+
+    #[test]
+    fn the_pages_are_of_the_figures_beside_them() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks");
+        for dir in [docs.clone(), docs.join("jemalloc")] {
+            let report = saved(&[dir.join("results.json")]).unwrap();
+            let page = std::fs::read_to_string(dir.join("results.md")).unwrap();
+            assert_eq!(page, report.page(), "{}", dir.display());
+        }
+        let readme = std::fs::read_to_string(docs.join("../../README.md")).unwrap();
+        let report = saved(&[docs.join("results.json")]).unwrap();
+        let closing = table::closing(&report.tables, &report.samples);
+        assert!(readme.contains(&closing), "the README is to say:{closing}");
     }
 
     #[test]

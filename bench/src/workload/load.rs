@@ -1,6 +1,9 @@
 //! Workloads whose tasks have something to do, so that a second processor helps, and what it could help at most.
 use super::{Done, Measured, runs};
-use crate::rt::Rt;
+use crate::{
+    noise::{pin, processors},
+    rt::Rt,
+};
 use std::{
     hint::black_box,
     sync::Barrier,
@@ -25,20 +28,30 @@ pub(super) fn work(units: u64) {
     }
 }
 
-/// Units by which the pace is taken, some 8 ms.
-const PACE: u64 = 200_000;
+/// Units by which the pace is taken, some 4 ms.
+const PACE: u64 = 100_000;
 
-/// Nanoseconds that a unit takes when so many threads work at once and nothing else does: processors that share a core are slower together.
+/// Nanoseconds that a unit takes when so many threads work at once, each on its processor, and nothing else does: processors that share a core are slower together.
+/// The least of several, as two threads that have just begun may share a processor where they can't be pinned.
 fn pace(threads: usize) -> f64 {
+    (0..5).map(|_| pace_once(threads)).fold(f64::MAX, f64::min)
+}
+
+fn pace_once(threads: usize) -> f64 {
     let start = Barrier::new(threads);
+    let processors = processors().filter(|processors| processors.len() == threads);
     let times: Vec<(Instant, Instant)> = thread::scope(|scope| {
-        let working = || {
-            start.wait();
-            let begun = Instant::now();
-            work(PACE);
-            (begun, Instant::now())
+        let working = |index: usize| {
+            let (start, processors) = (&start, processors);
+            scope.spawn(move || {
+                processors.map(|processors| pin(processors[index]));
+                start.wait();
+                let begun = Instant::now();
+                work(PACE);
+                (begun, Instant::now())
+            })
         };
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(working)).collect();
+        let threads: Vec<_> = (0..threads).map(working).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().expect("it doesn't panic"))

@@ -116,7 +116,7 @@ fn two_workers_look_after_two_items() {
 #[test]
 fn full_two_workers_look_after_two_items() {
     Model::new()
-        .bound(5)
+        .bound(7)
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
