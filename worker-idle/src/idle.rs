@@ -344,6 +344,10 @@ impl fmt::Debug for Idle {
     }
 }
 
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(all(test, feature = "std"))]
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

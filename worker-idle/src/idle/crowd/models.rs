@@ -1,0 +1,122 @@
+//! Four workers that sleep and are woken, and two threads that push: more than the model checker takes.
+//!
+//! An item keeps its worker until as many items are taken as there are workers. So each worker is needed for each round: one that sleeps on is missed by all, and nothing goes on.
+use super::super::Idle;
+use crate::park::{Park, ThreadPark, ThreadUnpark, Unpark};
+use alloc::vec::Vec;
+use core::mem;
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    model,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+const WORKERS: usize = 4;
+const ROUNDS: usize = 3;
+const PUSHERS: usize = 2;
+
+struct Pool {
+    idle: Idle,
+    items: AtomicUsize,
+    unparks: Vec<ThreadUnpark>,
+    taken: Mutex<usize>,
+    round_is_full: Condvar,
+}
+
+impl Pool {
+    fn push(&self) {
+        // Ordering: Relaxed, the fence in `notify` orders it.
+        self.items.fetch_add(1, Relaxed);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        if let Some(worker) = self.idle.notify() {
+            self.unparks[worker].unpark();
+        }
+    }
+
+    fn has_items(&self) -> bool {
+        // Ordering: Relaxed, the fences in `sleep` and `stop_searching` order it.
+        self.items.load(Relaxed) > 0
+    }
+
+    fn take(&self) -> bool {
+        // Ordering: Relaxed, a count.
+        let less = |items: usize| items.checked_sub(1);
+        self.items.fetch_update(Relaxed, Relaxed, less).is_ok()
+    }
+
+    fn run_item(&self) {
+        let mut taken = self.taken.lock();
+        let until = (*taken / WORKERS + 1) * WORKERS;
+        *taken += 1;
+        if *taken == until {
+            self.round_is_full.notify_all();
+        }
+        while *taken < until {
+            taken = self.round_is_full.wait(taken);
+        }
+    }
+
+    fn work(&self, me: usize, park: &mut ThreadPark) {
+        let (mut rounds, mut searching) = (0, false);
+        while rounds < ROUNDS {
+            searching = searching || self.idle.try_search();
+            if self.take() {
+                let last = mem::take(&mut searching) && self.idle.stop_searching();
+                if last && self.has_items() {
+                    self.notify();
+                }
+                self.run_item();
+                rounds += 1;
+                continue;
+            }
+            self.idle.sleep(me, searching);
+            searching = true;
+            while !self.idle.was_notified(me) {
+                if self.has_items() {
+                    self.idle.wake_self(me);
+                    break;
+                }
+                park.park();
+            }
+        }
+    }
+}
+
+/// Each item finds a worker, and the counts end as they began.
+///
+/// Bites: a searcher that is never the last; a reservation that is kept when the own bit was taken.
+#[test]
+fn four_workers_find_what_two_threads_push() {
+    model(|| {
+        let parks = [(); WORKERS].map(|()| ThreadPark::new());
+        let pool = Arc::new(Pool {
+            idle: Idle::new(WORKERS),
+            items: AtomicUsize::new(0),
+            unparks: parks.iter().map(|park| park.unparker()).collect(),
+            taken: Mutex::new(0),
+            round_is_full: Condvar::new(),
+        });
+        let workers: Vec<_> = (parks.into_iter().enumerate())
+            .map(|(me, mut park)| {
+                let pool = pool.clone();
+                thread::spawn(move || pool.work(me, &mut park))
+            })
+            .collect();
+        let pushers = [(); PUSHERS].map(|()| {
+            let pool = pool.clone();
+            thread::spawn(move || (0..WORKERS * ROUNDS / PUSHERS).for_each(|_| pool.push()))
+        });
+        for thread in workers.into_iter().chain(pushers) {
+            thread.join().unwrap();
+        }
+        assert!(!pool.has_items());
+        assert_eq!(*pool.taken.lock(), WORKERS * ROUNDS);
+        assert_eq!(pool.idle.counts(), (0, 0));
+        // Ordering: Relaxed, after the joins.
+        assert!(pool.idle.masks().all(|mask| mask.load(Relaxed) == 0));
+    });
+}
