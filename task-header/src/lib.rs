@@ -54,6 +54,10 @@ pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]
 mod counts;
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod layout;
 #[cfg(all(test, feature = "std"))]

@@ -1,0 +1,239 @@
+//! A task in many hands at once: more threads than the model checker takes.
+//!
+//! Two threads wake it, by value and by reference; one aborts it, or lets go of the means to; one awaits it; two run it. Who waits is woken by nothing but the task, so that a
+//! lost wake is a standstill.
+use crate::{JoinHandle, Notified, Ran, Schedule, WakeKind};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    task::{Context, Poll, Wake, Waker},
+};
+use sync_shim::{
+    atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+    },
+    model,
+    sync::{Arc, Condvar, Mutex},
+    thread::{self, Thread},
+};
+
+/// A queue with room for one, that runners wait at.
+#[derive(Clone)]
+struct Line(Arc<(Mutex<Place>, Condvar)>);
+
+enum Place {
+    Empty,
+    Task(Notified<Line>),
+    /// The task is done.
+    Over,
+}
+
+impl Line {
+    fn put(&self, task: Notified<Self>) {
+        let (place, changed) = &*self.0;
+        let before = std::mem::replace(&mut *place.lock(), Place::Task(task));
+        assert!(
+            matches!(before, Place::Empty),
+            "two `Notified` of one task, or one of a task that is done"
+        );
+        changed.notify_all();
+    }
+
+    fn take(&self) -> Option<Notified<Self>> {
+        let (place, changed) = &*self.0;
+        let mut place = place.lock();
+        loop {
+            match std::mem::replace(&mut *place, Place::Empty) {
+                Place::Task(task) => return Some(task),
+                Place::Empty => place = changed.wait(place),
+                Place::Over => {
+                    *place = Place::Over;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Runs what comes, until the task is done.
+    fn run(&self) {
+        while let Some(task) = self.take() {
+            match task.run() {
+                Ran::Notified(task) => self.put(task),
+                Ran::Pending => {}
+                Ran::Complete => {
+                    *self.0.0.lock() = Place::Over;
+                    self.0.1.notify_all();
+                }
+            }
+        }
+    }
+}
+
+impl Schedule for Line {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        let line = task.scheduler().clone();
+        line.put(task);
+    }
+}
+
+const CONDITIONS: usize = 4;
+
+#[derive(Default)]
+struct Books {
+    conditions: [AtomicBool; CONDITIONS],
+    /// Whether somebody polls.
+    polled: AtomicBool,
+    futures_dropped: AtomicUsize,
+    outputs_made: AtomicUsize,
+    outputs_dropped: AtomicUsize,
+}
+
+impl Books {
+    /// Relaxed: the wake that follows orders it.
+    fn meet(&self, condition: usize) {
+        self.conditions[condition].store(true, Relaxed);
+    }
+}
+
+/// Ready when all conditions are met. Leaves its waker behind once.
+struct All {
+    books: Arc<Books>,
+    waker: Arc<Mutex<Option<Waker>>>,
+    asked: bool,
+}
+
+impl Future for All {
+    type Output = Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        let books = self.books.clone();
+        let other = books.polled.swap(true, Relaxed);
+        assert!(!other, "two polls at once");
+        if !self.asked {
+            self.asked = true;
+            *self.waker.lock() = Some(cx.waker().clone());
+        }
+        let all = books.conditions.iter().all(|met| met.load(Relaxed));
+        books.polled.store(false, Relaxed);
+        if !all {
+            return Poll::Pending;
+        }
+        books.outputs_made.fetch_add(1, Relaxed);
+        Poll::Ready(Output(books))
+    }
+}
+
+impl Drop for All {
+    fn drop(&mut self) {
+        self.books.futures_dropped.fetch_add(1, Relaxed);
+    }
+}
+
+struct Output(Arc<Books>);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.outputs_dropped.fetch_add(1, Relaxed);
+    }
+}
+
+struct Unpark {
+    woken: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        // Ordering: SeqCst, as what it says is no part of the protocol.
+        self.woken.store(true, SeqCst);
+        self.thread.unpark();
+    }
+}
+
+/// Whether there was an output. A lost wake leaves it parked.
+fn wait(join: JoinHandle<Output>) -> bool {
+    let mut join = pin!(join);
+    let unpark = std::sync::Arc::new(Unpark {
+        woken: AtomicBool::new(false),
+        thread: thread::current(),
+    });
+    let waker = Waker::from(unpark.clone());
+    let mut poll = |waker| join.as_mut().poll(&mut Context::from_waker(waker));
+    // Another waker first, so that it changes beside the completion.
+    let mut answer = poll(Waker::noop());
+    loop {
+        if let Poll::Ready(answer) = answer {
+            return answer.is_ok();
+        }
+        answer = poll(&waker);
+        if answer.is_pending() {
+            while !unpark.woken.swap(false, SeqCst) {
+                thread::park();
+            }
+        }
+    }
+}
+
+fn hands(aborts: bool) {
+    let line = Line(Arc::new((Mutex::new(Place::Empty), Condvar::new())));
+    let (books, waker) = (Arc::new(Books::default()), Arc::new(Mutex::new(None)));
+    let all = All {
+        books: books.clone(),
+        waker: waker.clone(),
+        asked: false,
+    };
+    let (task, join) = crate::new(all, line.clone());
+    let abort = join.abort_handle();
+    assert!(matches!(task.run(), Ran::Pending));
+    let by_value = waker.lock().take().expect("it was polled");
+    let by_ref = by_value.clone();
+    let (first, second) = (books.clone(), books.clone());
+    let runner = line.clone();
+    let threads = [
+        thread::spawn(move || {
+            let again = by_value.clone();
+            first.meet(0);
+            again.wake();
+            first.meet(1);
+            by_value.wake();
+        }),
+        thread::spawn(move || {
+            second.meet(2);
+            by_ref.wake_by_ref();
+            second.meet(3);
+            by_ref.wake_by_ref();
+        }),
+        thread::spawn(move || {
+            if aborts {
+                abort.abort();
+            }
+        }),
+        thread::spawn(move || runner.run()),
+    ];
+    let joiner = thread::spawn(move || wait(join));
+    line.run();
+    let has_output = joiner.join().unwrap();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(has_output || aborts);
+    assert_eq!(books.futures_dropped.load(Relaxed), 1);
+    let outputs = usize::from(has_output);
+    assert_eq!(books.outputs_made.load(Relaxed), outputs);
+    assert_eq!(books.outputs_dropped.load(Relaxed), outputs);
+    drop(waker);
+    assert_eq!(Arc::strong_count(&line.0), 1, "the task is still there");
+}
+
+/// Bites: let `pend` ignore NOTIFIED; submit when NOTIFIED was set; set JOIN_WAKER without looking at COMPLETE.
+#[test]
+fn a_task_in_many_hands_is_done_once() {
+    model(|| hands(false));
+}
+
+/// Bites: let an abort set CANCELLED without NOTIFIED; let a completion forget whom it is to wake.
+#[test]
+fn a_task_in_many_hands_is_done_or_aborted_once() {
+    model(|| hands(true));
+}
