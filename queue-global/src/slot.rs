@@ -152,5 +152,9 @@ impl<T: Linked> Drop for Slot<T> {
     }
 }
 
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(all(test, feature = "std"))]
 mod models;

@@ -3,9 +3,9 @@ use super::*;
 use crate::Boxed;
 use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
 
-type Node = Boxed<UnsafeCell<usize>>;
+pub(super) type Node = Boxed<UnsafeCell<usize>>;
 
-fn task(n: usize) -> Box<Node> {
+pub(super) fn task(n: usize) -> Box<Node> {
     let node = Box::new(Boxed::new(UnsafeCell::new(0)));
     // SAFETY: not shared yet. A write, as the model takes no notice of how a cell begins.
     node.value.with_mut(|value| unsafe { *value = n });
@@ -13,7 +13,7 @@ fn task(n: usize) -> Box<Node> {
 }
 
 /// Runs it, and says which it was, as a bit.
-fn run(task: Option<Box<Node>>) -> usize {
+pub(super) fn run(task: Option<Box<Node>>) -> usize {
     task.map_or(0, |task| {
         task.value.with_mut(|n| {
             // SAFETY: whoever has a task has it alone; the model checks it.
@@ -25,12 +25,12 @@ fn run(task: Option<Box<Node>>) -> usize {
 }
 
 /// By the model's first thread, which owns each slot.
-fn put(slot: &Slot<Node>, task: Box<Node>) -> Option<Box<Node>> {
+pub(super) fn put(slot: &Slot<Node>, task: Box<Node>) -> Option<Box<Node>> {
     // SAFETY: that thread alone.
     unsafe { slot.put(task) }
 }
 
-fn look_and_steal(slot: &Slot<Node>) -> usize {
+pub(super) fn look_and_steal(slot: &Slot<Node>) -> usize {
     run(slot.look().and_then(|seen| slot.steal(seen)))
 }
 
