@@ -38,6 +38,10 @@ pub use worker::{Tick, Worker};
 pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
 
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;
 #[cfg(all(test, not(selvedge_loom)))]

@@ -12,7 +12,10 @@ use std::{
 };
 use sync_shim::{
     Model,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+    atomic::{
+        AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
     sync::{Arc, Mutex},
     thread,
 };
@@ -35,7 +38,7 @@ impl Drop for Counted {
 /// A task that its poll has left without a core is queued while the runtime closes and its only worker ends: the worker drops it, or the
 /// thread that queued it does.
 ///
-/// Bites: drop the fence in `WorkerQueue::take_any`, or that in `Idle::notify`; leave out the look at the close in `take_in`.
+/// Bites: drop the fence in `Core::end`, or that in `Idle::notify`; leave out the look at the close in `take_in`.
 #[test]
 fn a_task_that_is_taken_in_against_the_end_is_dropped() {
     Model::new().branches(20_000).check(|| {
@@ -208,6 +211,87 @@ fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
         assert!(!work || unparks > 0, "work, and nobody woken");
         drop(runtime);
         while searcher.tick() != Tick::Ended || sleeper.tick() != Tick::Ended {}
+    });
+}
+
+/// Two workers sleep while a third polls a task. One is woken for another task, and while it is still on its way, the first task puts a third one into its worker's slot, and goes on.
+/// The searcher is kept by what it was woken for: the other sleeper is woken by then, to watch the slot, by who filled it or by the worker that leaves its search.
+///
+/// Bites: leave a search without a look whether a slot is filled that nobody watches.
+#[test]
+fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_a_slot() {
+    Model::new().branches(20_000).check(|| {
+        let parks = [(); 3].map(|()| Scene {
+            unparks: Arc::new(AtomicUsize::new(0)),
+            play: None,
+        });
+        let unparks = parks[1].unparks.clone();
+        let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
+        let [mut searcher, mut sleeper, mut owner] = <[_; 3]>::try_from(workers).unwrap();
+        let shared = runtime.handle().shared().clone();
+        let back = Arc::new(Mutex::new(None));
+        let give = back.clone();
+        runtime.spawn_detached(async move {
+            let task = task_header::new_detached(async {}, Scheduler::of(&shared));
+            searcher.park_mut().play = Some(Box::new({
+                let shared = shared.clone();
+                move || shared.inject(task)
+            }));
+            let searchers = Arc::new(Mutex::new(None));
+            let returned = searchers.clone();
+            sleeper.park_mut().play = Some(Box::new(move || {
+                searcher.park();
+                let searches = thread::spawn(move || {
+                    assert_eq!(searcher.tick(), Tick::Ran);
+                    searcher
+                });
+                crate::spawn_detached(async {});
+                *returned.lock() = Some(searches.join().unwrap());
+                assert!(shared.has_filled_slot());
+                assert!(unparks.load(Relaxed) > 0, "a slot, and nobody woken");
+            }));
+            sleeper.park();
+            let searcher = searchers.lock().take().unwrap();
+            *give.lock() = Some((searcher, sleeper));
+        });
+        assert_eq!(owner.tick(), Tick::Ran);
+        let (mut searcher, mut sleeper) = back.lock().take().unwrap();
+        drop(runtime);
+        for worker in [&mut searcher, &mut sleeper, &mut owner] {
+            while worker.tick() != Tick::Ended {}
+        }
+    });
+}
+
+/// The runtime closes beside a worker that is about to park. If its hook knows of that, it looks for itself, and does not wait.
+///
+/// Bites: announce a sleep without a look at the close.
+#[test]
+fn a_worker_whose_hook_knows_of_the_close_does_not_park() {
+    Model::new().branches(20_000).check(|| {
+        let closed = Arc::new(AtomicUsize::new(0));
+        let known = Arc::new(AtomicUsize::new(0));
+        let (tell, know) = (closed.clone(), known.clone());
+        let (runtime, mut workers) = Builder::new()
+            // Ordering: Acquire, from the thread that has closed it. Relaxed, this thread's own.
+            .on_thread_park(move || know.store(closed.load(Acquire), Relaxed))
+            .build_driven([Scene {
+                unparks: Arc::new(AtomicUsize::new(0)),
+                play: None,
+            }]);
+        let mut worker = workers.remove(0);
+        let other = thread::spawn(move || {
+            drop(runtime);
+            // Ordering: Release, to the hook.
+            tell.store(1, Release);
+        });
+        if worker.tick() == Tick::Idle {
+            let may_wait = move || assert_eq!(known.load(Relaxed), 0, "it waits");
+            worker.park_mut().play = Some(Box::new(may_wait));
+            worker.park();
+        }
+        other.join().unwrap();
+        while worker.tick() != Tick::Ended {}
     });
 }
 

@@ -1,0 +1,70 @@
+//! A whole runtime of four workers, and two threads that spawn: more threads than the model checker takes.
+//!
+//! A task holds its worker until as many tasks run as there are workers. So each worker is needed for each round, and one that sleeps on beside a task keeps all from going on.
+use crate::{Builder, JoinHandle, park};
+use std::{future::poll_fn, pin::Pin};
+use sync_shim::{
+    model,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+const WORKERS: usize = 4;
+const SPAWNERS: usize = 2;
+const TASKS: usize = 2 * WORKERS;
+
+#[derive(Default)]
+struct Rounds {
+    begun: Mutex<usize>,
+    full: Condvar,
+}
+
+impl Rounds {
+    fn run_task(&self) {
+        let mut begun = self.begun.lock();
+        let until = (*begun / WORKERS + 1) * WORKERS;
+        *begun += 1;
+        if *begun == until {
+            self.full.notify_all();
+        }
+        while *begun < until {
+            begun = self.full.wait(begun);
+        }
+    }
+}
+
+fn wait(mut task: JoinHandle<()>) {
+    let mut park = park::ThreadPark::new();
+    let joined = poll_fn(move |cx| Pin::new(&mut task).poll(cx));
+    park::block_on(&mut park, joined).unwrap();
+}
+
+/// Each task is run, each worker is woken for its share, and the runtime ends.
+///
+/// Bites: leave a search without a look whether there is more; announce a sleep without a look at the queues.
+#[test]
+fn four_workers_run_what_two_threads_spawn() {
+    model(|| {
+        let runtime = Builder::new()
+            .workers(WORKERS)
+            .ring_capacity(4)
+            .build()
+            .unwrap();
+        let rounds = Arc::new(Rounds::default());
+        let spawners = [(); SPAWNERS].map(|()| {
+            let (handle, rounds) = (runtime.handle().clone(), rounds.clone());
+            thread::spawn(move || {
+                let tasks = [(); TASKS / SPAWNERS].map(|()| {
+                    let rounds = rounds.clone();
+                    handle.spawn(async move { rounds.run_task() })
+                });
+                tasks.into_iter().for_each(wait);
+            })
+        });
+        for spawner in spawners {
+            spawner.join().unwrap();
+        }
+        drop(runtime);
+        assert_eq!(*rounds.begun.lock(), TASKS);
+    });
+}
