@@ -227,5 +227,9 @@ impl Drop for Registration<'_> {
     }
 }
 
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(all(test, feature = "std"))]
 mod models;

@@ -226,13 +226,13 @@ fn hands(aborts: bool) {
     assert_eq!(Arc::strong_count(&line.0), 1, "the task is still there");
 }
 
-/// Bites: let `pend` ignore NOTIFIED; submit when NOTIFIED was set; set JOIN_WAKER without looking at COMPLETE.
+/// Bites: let `pend` ignore NOTIFIED; submit when NOTIFIED was set; set JOIN_WAKER without looking at COMPLETE; let a completion forget whom it is to wake.
 #[test]
 fn a_task_in_many_hands_is_done_once() {
     model(|| hands(false));
 }
 
-/// Bites: let an abort set CANCELLED without NOTIFIED; let a completion forget whom it is to wake.
+/// Bites: let an abort set CANCELLED without NOTIFIED; let a wake by value go without a look whether it was the last to hold the task.
 #[test]
 fn a_task_in_many_hands_is_done_or_aborted_once() {
     model(|| hands(true));
