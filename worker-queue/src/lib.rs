@@ -18,6 +18,10 @@ pub use stealer::Stealer;
 
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(all(test, feature = "std"))]
 mod models;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]

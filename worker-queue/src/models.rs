@@ -11,10 +11,10 @@ use sync_shim::{
     thread,
 };
 
-type Item = Boxed<UnsafeCell<usize>>;
-type Queue = WorkerQueue<Item>;
+pub(crate) type Item = Boxed<UnsafeCell<usize>>;
+pub(crate) type Queue = WorkerQueue<Item>;
 
-fn item(n: usize) -> Box<Item> {
+pub(crate) fn item(n: usize) -> Box<Item> {
     let item = Box::new(Boxed::new(UnsafeCell::new(0)));
     // SAFETY: not shared yet. A write, as the model takes no notice of how a cell begins.
     item.value.with_mut(|value| unsafe { *value = n });
@@ -23,7 +23,7 @@ fn item(n: usize) -> Box<Item> {
 
 /// Runs it, and says which it was.
 #[expect(clippy::boxed_local, reason = "a handle is a box")]
-fn run(item: Box<Item>) -> usize {
+pub(crate) fn run(item: Box<Item>) -> usize {
     item.value.with_mut(|n| {
         // SAFETY: whoever has an item has it alone; the model checks it.
         let n = unsafe { &mut *n };
@@ -33,11 +33,11 @@ fn run(item: Box<Item>) -> usize {
 }
 
 /// All that is left, by its worker.
-fn rest(queue: &Queue) -> Vec<usize> {
+pub(crate) fn rest(queue: &Queue) -> Vec<usize> {
     core::iter::from_fn(|| queue.take_any()).map(run).collect()
 }
 
-fn assert_each_once(mut ran: Vec<usize>, n: usize) {
+pub(crate) fn assert_each_once(mut ran: Vec<usize>, n: usize) {
     ran.sort_unstable();
     assert_eq!(ran, (0..n).collect::<Vec<_>>());
 }

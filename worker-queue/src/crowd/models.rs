@@ -1,0 +1,167 @@
+//! A worker beside three that sleep and are told, and a watcher: more threads than the model checker takes.
+//!
+//! The worker is held up in the middle: whatever is in its ring then is for the others, and until they have run it nothing goes on.
+use crate::{
+    Around, Stealer,
+    models::{Item, Queue, assert_each_once, item, rest, run},
+};
+use queue_global::List;
+use std::{boxed::Box, vec::Vec};
+use sync_shim::{
+    atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+        fence,
+    },
+    model,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+const THIEVES: usize = 3;
+
+struct Beside {
+    asleep: AtomicUsize,
+    over: AtomicBool,
+    /// Calls that no sleeper has heard yet.
+    calls: Mutex<usize>,
+    called: Condvar,
+    ran: Mutex<Vec<usize>>,
+    more_ran: Condvar,
+}
+
+impl Beside {
+    fn run(&self, item: Box<Item>) {
+        self.ran.lock().push(run(item));
+        self.more_ran.notify_all();
+    }
+
+    /// Till so many have run.
+    fn wait_for(&self, n: usize) {
+        let mut ran = self.ran.lock();
+        while ran.len() < n {
+            ran = self.more_ran.wait(ran);
+        }
+    }
+
+    fn call(&self) {
+        *self.calls.lock() += 1;
+        self.called.notify_one();
+    }
+
+    fn end(&self) {
+        // Ordering: SeqCst, as what it says is no part of the protocol.
+        self.over.store(true, SeqCst);
+        (0..THIEVES).for_each(|_| self.call());
+    }
+
+    /// A thief's last look, and its sleep.
+    fn sleep(&self, stealer: &Stealer<Item>) {
+        // Ordering: Relaxed, the fence orders it.
+        self.asleep.fetch_add(1, Relaxed);
+        // Ordering: SeqCst pairs with that of `tell`.
+        fence(SeqCst);
+        if stealer.is_empty() && !self.over.load(SeqCst) {
+            let mut calls = self.calls.lock();
+            while *calls == 0 {
+                calls = self.called.wait(calls);
+            }
+            *calls -= 1;
+        }
+        // Ordering: Relaxed, a count.
+        self.asleep.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Around<Item> for Beside {
+    fn overflow(&self, items: List<Item>) {
+        items.into_iter().for_each(|item| self.run(item));
+    }
+
+    fn tell(&self) {
+        // Ordering: SeqCst pairs with a sleeper's.
+        fence(SeqCst);
+        // Ordering: Relaxed, the fence orders it.
+        if self.asleep.load(Relaxed) > 0 {
+            self.call();
+        }
+    }
+}
+
+fn steal(stealer: &Stealer<Item>, around: &Beside) {
+    let own = Queue::new(4);
+    // Ordering: SeqCst, as in `end`.
+    while !around.over.load(SeqCst) {
+        match own.steal_from(stealer) {
+            None => around.sleep(stealer),
+            Some(batch) => {
+                around.run(batch.first);
+                while let Some(item) = own.take_any() {
+                    around.run(item);
+                }
+            }
+        }
+    }
+}
+
+fn watch(stealer: &Stealer<Item>, around: &Beside) {
+    for _ in 0..4 {
+        let seen = stealer.look();
+        thread::yield_now();
+        if let Some(item) = seen.and_then(|seen| stealer.rob(seen)) {
+            around.run(item);
+        }
+    }
+}
+
+/// Each item is run once, by the worker, by a thief, by the watcher, or where it overflows.
+///
+/// Bites: open the slot and don't tell; drop what a new item of the slot displaces, or what spills; leave the slot full at the end; a robbery with a load and a store.
+#[test]
+fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
+    model(|| {
+        let queue = Queue::new(2);
+        let around = Arc::new(Beside {
+            asleep: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+            calls: Mutex::new(0),
+            called: Condvar::new(),
+            ran: Mutex::new(Vec::new()),
+            more_ran: Condvar::new(),
+        });
+        let beside = |work: fn(&Stealer<Item>, &Beside)| {
+            let (stealer, around) = (queue.stealer(), around.clone());
+            thread::spawn(move || work(&stealer, &around))
+        };
+        let others = [steal, steal, steal, watch].map(beside);
+        for n in [0, 2, 4] {
+            queue.push_back(item(n), &*around);
+            queue.push_next(item(n + 1), &*around);
+        }
+        // One runs and yields, and so does the next.
+        for _ in 0..2 {
+            if let Some(next) = queue.next(&*around) {
+                queue.requeue(next.item, &*around);
+            }
+        }
+        // One that is held up.
+        let long = queue.next(&*around);
+        queue.push_next(item(6), &*around);
+        queue.open_slot(&*around);
+        around.wait_for(if long.is_some() { 6 } else { 7 });
+        if let Some(long) = long {
+            around.run(long.item);
+        }
+        // The end, beside them.
+        queue.push_next(item(7), &*around);
+        queue.push_next(item(8), &*around);
+        around.end();
+        let mut ran = rest(&queue);
+        assert!(queue.is_empty());
+        for other in others {
+            other.join().unwrap();
+        }
+        ran.append(&mut around.ran.lock());
+        assert_each_once(ran, 9);
+    });
+}
