@@ -13,6 +13,10 @@ pub use times::{Histogram, Times};
 
 #[cfg(all(test, selvedge_count))]
 mod counts;
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
