@@ -217,6 +217,10 @@ fn assert_capacity(capacity: usize) {
 
 #[cfg(all(test, selvedge_count))]
 mod counts;
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(all(test, feature = "std"))]
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

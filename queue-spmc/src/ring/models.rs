@@ -11,10 +11,10 @@ use sync_shim::{
     thread,
 };
 
-const WRAP: u32 = u32::MAX;
+pub(super) const WRAP: u32 = u32::MAX;
 
 /// Takes what it can in `times` tries, into a list.
-fn steal_one_by_one(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
+pub(super) fn steal_one_by_one(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
         if let Steal::Success { first, .. } = stealer.steal() {
@@ -24,7 +24,7 @@ fn steal_one_by_one(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     got
 }
 
-fn steal_half(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
+pub(super) fn steal_half(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut mine = Worker::new(4);
     let mut got = Vec::new();
     for _ in 0..times {
@@ -38,7 +38,7 @@ fn steal_half(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     got
 }
 
-fn assert_each_once(mut got: Vec<u32>, n: u32) {
+pub(super) fn assert_each_once(mut got: Vec<u32>, n: u32) {
     got.sort_unstable();
     assert_eq!(got, (0..n).collect::<Vec<_>>());
 }
@@ -138,7 +138,7 @@ fn two_thieves(items: u32) {
     assert_each_once(got, items);
 }
 
-struct Global(Mutex<Vec<u32>>);
+pub(super) struct Global(pub(super) Mutex<Vec<u32>>);
 
 impl Overflow<u32> for Global {
     fn push(&self, item: u32) {
