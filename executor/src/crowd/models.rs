@@ -40,8 +40,6 @@ fn wait(mut task: JoinHandle<()>) {
 }
 
 /// Each task is run, each worker is woken for its share, and the runtime ends.
-///
-/// Bites: leave a search without a look whether there is more; announce a sleep without a look at the queues.
 #[test]
 fn four_workers_run_what_two_threads_spawn() {
     model(|| {
