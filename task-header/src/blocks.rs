@@ -21,7 +21,7 @@
 //! 4. A block in the depot is in its page's list, where a leak checker finds it, and is a bit of its page's map, by which it is handed
 //!    out. A page is handed out whole. It has one place of [`PLACES`] for each size, or more than one: each has blocks of its own.
 //!    Where none of the [`PROBES`] places is free in which a page may be, its blocks go to the rest, a chain without order.
-//!    The places take 262 KiB of a program's zeroed memory, of which the system gives what is used.
+//!    The places take 240 KiB of a program's zeroed memory, of which the system gives what is used.
 //!
 //! It has atomics of nobody's but std's, in a lock, and is switched off where the model, or a sanitizer, is to see each block come
 //! and go: `--cfg selvedge_plain_alloc`, or without the feature `recycle`.

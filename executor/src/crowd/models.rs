@@ -40,6 +40,8 @@ fn wait(mut task: JoinHandle<()>) {
 }
 
 /// Each task is run, each worker is woken for its share, and the runtime ends.
+///
+/// Bites: announce a sleep without a look at the queues.
 #[test]
 fn four_workers_run_what_two_threads_spawn() {
     model(|| {

@@ -143,6 +143,15 @@ struct Scene {
     play: Option<Box<dyn FnOnce() + Send>>,
 }
 
+impl Scene {
+    fn new() -> Self {
+        Self {
+            unparks: Arc::new(AtomicUsize::new(0)),
+            play: None,
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Unparks(Arc<AtomicUsize>);
 
@@ -177,10 +186,7 @@ impl Park for Scene {
 #[test]
 fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
     Model::new().branches(20_000).check(|| {
-        let parks = [(); 2].map(|()| Scene {
-            unparks: Arc::new(AtomicUsize::new(0)),
-            play: None,
-        });
+        let parks = [(); 2].map(|()| Scene::new());
         let unparks = parks[1].unparks.clone();
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
         let [mut searcher, mut sleeper] = <[_; 2]>::try_from(workers).unwrap();
@@ -221,10 +227,7 @@ fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
 #[test]
 fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_a_slot() {
     Model::new().branches(20_000).check(|| {
-        let parks = [(); 3].map(|()| Scene {
-            unparks: Arc::new(AtomicUsize::new(0)),
-            play: None,
-        });
+        let parks = [(); 3].map(|()| Scene::new());
         let unparks = parks[1].unparks.clone();
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
         let [mut searcher, mut sleeper, mut owner] = <[_; 3]>::try_from(workers).unwrap();
@@ -275,10 +278,7 @@ fn a_worker_whose_hook_knows_of_the_close_does_not_park() {
         let (runtime, mut workers) = Builder::new()
             // Ordering: Acquire, from the thread that has closed it. Relaxed, this thread's own.
             .on_thread_park(move || know.store(closed.load(Acquire), Relaxed))
-            .build_driven([Scene {
-                unparks: Arc::new(AtomicUsize::new(0)),
-                play: None,
-            }]);
+            .build_driven([Scene::new()]);
         let mut worker = workers.remove(0);
         let other = thread::spawn(move || {
             drop(runtime);
@@ -302,10 +302,7 @@ fn a_worker_whose_hook_knows_of_the_close_does_not_park() {
 #[test]
 fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
     (Model::new().bound(2).branches(20_000)).check(|| {
-        let parks = [(); 2].map(|()| Scene {
-            unparks: Arc::new(AtomicUsize::new(0)),
-            play: None,
-        });
+        let parks = [(); 2].map(|()| Scene::new());
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
         let [mut owner, mut thief] = <[_; 2]>::try_from(workers).unwrap();
         let ran = Arc::new(AtomicUsize::new(0));

@@ -52,6 +52,7 @@ impl Pool {
             return false;
         }
         *searching = true;
+        // Ordering: Relaxed, a hint: what it misses, the look after the sleep's fence finds.
         self.idle.counts().0 == 1 && linger.wait(|| self.items.load(Relaxed) > 0)
     }
 
@@ -65,6 +66,7 @@ impl Pool {
     }
 
     fn check(&self, kept: &[bool]) {
+        // Ordering: Relaxed, the joins order it.
         let left = self.items.load(Relaxed);
         let busy = kept.iter().filter(|kept| **kept).count();
         assert!(
