@@ -1,7 +1,7 @@
 //! A worker's loop: find a task, run it and what it puts into the slot, else sleep.
 //!
 //! The slot's task runs next after the one that filled it, in the same budget, at most three times
-//! in a row; then it goes behind the others.
+//! in a row; then it goes behind the others. One that a hook or a drop between two runs has put there begins a run.
 //!
 //! A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So nothing here holds on to it across a poll: the
 //! thread's own [`context`](crate::context) says after each whether it is a worker still.
@@ -20,6 +20,7 @@ use std::{
 };
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::{Id, Ran};
+use worker_idle::Linger;
 
 /// Polls of the slot in a row.
 const LIFO_CAP: u32 = 3;
@@ -29,6 +30,10 @@ pub(crate) fn drive(core: Box<Core>) {
     let shared = core.shared.clone();
     core.lendable.set(true);
     core.clock_in();
+    if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
+        // Who makes a runtime has work for it soon, or its end. A model has no use for looks that nothing rests on.
+        Linger::eager().wait(|| shared.has_work() || shared.is_closing());
+    }
     let core = Box::into_raw(core);
     let turn = || coop_budget::with_turns(&OnWorker, |turns| work(&shared, turns));
     // SAFETY: it is freed below.
