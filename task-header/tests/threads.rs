@@ -1,12 +1,13 @@
 //! Tasks among real threads that spawn, run, wake, abort, await and let go of them at once: every future and every output is dropped exactly once, no wake and no
 //! join is lost, and every list ends empty.
 //!
-//! `SELVEDGE_ITEMS=1000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
+//! `SELVEDGE_ITEMS=1000000` makes it a long run, in rounds, as the handles keep their tasks' memory until a round's end; `SELVEDGE_SEED` mixes the operations in another way.
 #![cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 #![allow(missing_docs, reason = "a test")]
 use std::{
     collections::VecDeque,
     future::Future,
+    ops::Range,
     pin::Pin,
     sync::{
         Arc,
@@ -25,6 +26,8 @@ use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 const RUNNERS: usize = 3;
 const WAKERS: usize = 2;
 const SPAWNERS: usize = 2;
+/// Tasks of a round.
+const ROUND: usize = 100_000;
 
 fn from_env(name: &str, default: u64) -> u64 {
     let said = std::env::var(name).ok();
@@ -57,9 +60,21 @@ struct Shared {
     queue: Mutex<VecDeque<Notified<Queue>>>,
     /// Of tasks that were polled, with their numbers.
     wakers: Mutex<VecDeque<(usize, Waker)>>,
+    /// The round's first task, whose line is the book's first.
+    first: usize,
     book: Vec<Line>,
     dropped: AtomicUsize,
     closing: AtomicBool,
+}
+
+impl Shared {
+    fn numbers(&self) -> Range<usize> {
+        self.first..self.first + self.book.len()
+    }
+
+    fn line(&self, number: usize) -> &Line {
+        &self.book[number - self.first]
+    }
 }
 
 #[derive(Clone)]
@@ -90,7 +105,7 @@ impl Future for Work {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
         self.polls += 1;
-        let line = &self.shared.book[self.number];
+        let line = self.shared.line(self.number);
         // Ordering: Relaxed, so that the wake alone can have made it visible.
         if line.flag.load(Relaxed) {
             if mixed(self.number, 7).is_multiple_of(16) {
@@ -117,7 +132,7 @@ impl Future for Work {
 impl Drop for Work {
     fn drop(&mut self) {
         self.polls += 1;
-        let line = &self.shared.book[self.number];
+        let line = self.shared.line(self.number);
         assert_eq!(line.futures.fetch_add(1, SeqCst), 0, "dropped twice");
         self.shared.dropped.fetch_add(1, SeqCst);
     }
@@ -125,7 +140,7 @@ impl Drop for Work {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        let line = &self.shared.book[self.number];
+        let line = self.shared.line(self.number);
         line.outputs_dropped.fetch_add(1, SeqCst);
     }
 }
@@ -244,7 +259,7 @@ fn wake(shared: &Shared) {
             continue;
         }
         // Ordering: as in `poll`.
-        shared.book[number].flag.store(true, Relaxed);
+        shared.line(number).flag.store(true, Relaxed);
         match mixed(number, 3) % 3 {
             0 => waker.wake(),
             1 => waker.wake_by_ref(),
@@ -273,8 +288,15 @@ fn is_soon(mut holds: impl FnMut() -> bool) -> bool {
 
 #[test]
 fn tasks_among_threads_end_once_each_and_no_wake_is_lost() {
-    let tasks = tasks();
+    let all = tasks();
+    for first in (0..all).step_by(ROUND) {
+        round(first, ROUND.min(all - first));
+    }
+}
+
+fn round(first: usize, tasks: usize) {
     let shared = Arc::new(Shared {
+        first,
         queue: Mutex::default(),
         wakers: Mutex::default(),
         book: (0..tasks).map(|_| Line::default()).collect(),
@@ -291,14 +313,18 @@ fn tasks_among_threads_end_once_each_and_no_wake_is_lost() {
         let spawners: Vec<_> = (0..SPAWNERS)
             .map(|first| {
                 let shared = &shared;
-                scope.spawn(move || spawn(shared, (first..tasks).step_by(SPAWNERS)))
+                let numbers = shared.numbers().skip(first).step_by(SPAWNERS);
+                scope.spawn(move || spawn(shared, numbers))
             })
             .collect();
         let joins = spawners
             .into_iter()
             .flat_map(|s| s.join().unwrap())
             .collect();
-        let abandoned = (0..tasks).filter(|&number| is_abandoned(number)).count();
+        let abandoned = shared
+            .numbers()
+            .filter(|&number| is_abandoned(number))
+            .count();
         let woken = is_soon(|| shared.dropped.load(SeqCst) >= tasks - abandoned);
         shared.closing.store(true, SeqCst);
         assert!(woken, "a wake was lost");
