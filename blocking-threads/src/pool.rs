@@ -151,8 +151,8 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         match Self::call(this, &mut state, &this.settings.name) {
-            // The others will come to it.
-            Err(_) if state.busy + state.ready > 0 => Ok(()),
+            // The others will come to it, but for those that are ready for what is urgent.
+            Err(_) if state.busy + state.ready > state.urgent.len() => Ok(()),
             Err(_) => state
                 .queue
                 .pop_back()

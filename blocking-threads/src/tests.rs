@@ -310,3 +310,22 @@ fn a_joined_pool_has_dropped_its_threads_locals() {
     pool.join();
     assert_eq!(dropped.load(SeqCst), 2);
 }
+
+/// The one ready thread is spoken for by an urgent job, which may never end.
+#[test]
+fn a_job_that_only_a_thread_for_an_urgent_one_could_take_comes_back() {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let pool = pool(|settings| {
+        settings.name = "a\0b".into(); // No thread has that.
+        settings.on_start = Arc::new(move || held.lock().unwrap().recv().unwrap());
+    });
+    let (done, wait) = mpsc::channel();
+    let urgent: Boxed = Box::new(move || done.send(()).unwrap());
+    assert!(Pool::submit_now(&pool, urgent, "a").is_ok());
+    assert!(Pool::submit(&pool, Box::new(|| {})).is_err());
+    release.send(()).unwrap();
+    wait.recv().unwrap();
+    assert!(pool.close().is_empty());
+    assert!(pool.wait(Some(Duration::from_secs(20))));
+}

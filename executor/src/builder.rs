@@ -284,7 +284,8 @@ impl Builder {
         self
     }
 
-    /// Called by each thread of the runtime when it starts.
+    /// Called by each thread of the runtime when it starts, before it is in the runtime: [`Handle::current`](crate::Handle::current) and [`spawn`](crate::spawn())
+    /// panic there.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
@@ -301,7 +302,7 @@ impl Builder {
         self
     }
 
-    /// Called by each thread of the runtime before it ends.
+    /// Called by each thread of the runtime before it ends, when it is no longer in the runtime.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
@@ -482,7 +483,7 @@ impl Builder {
     ///
     /// # Errors
     /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or a thread can't be started; none is left
-    /// behind then.
+    /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
     pub fn build(self) -> io::Result<Runtime> {
         let workers = match self.workers {
             Some(workers) => workers,

@@ -48,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) searching: Cell<bool>,
     /// Whether a sleep was told of, and its end not yet.
     pub(crate) owes_unpark: Cell<bool>,
+    /// Its polls when it was last notified in its sleep, until it sleeps again.
+    pub(crate) notified_at: Cell<Option<u64>>,
     /// Ticks until the injector's turn.
     interval: Cell<u32>,
     pub(crate) index: usize,
@@ -81,6 +83,7 @@ impl Core {
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
             searching: Cell::new(false),
+            notified_at: Cell::new(None),
             linger: Cell::new(settings.linger),
             calm: Cell::new(Calm::default()),
             owes_unpark: Cell::new(false),
@@ -212,7 +215,10 @@ impl Core {
         self.interval.set(self.shared.settings.global_interval);
         self.clock_out();
         self.clock_in();
-        self.drain();
+        if self.has_releases() {
+            self.leave_search();
+            self.drain();
+        }
         self.take_share()
     }
 

@@ -45,7 +45,8 @@ macro_rules! counters {
 
         /// What a runtime has done so far: sums over its workers, what others did, and each worker's own.
         ///
-        /// Taking one costs the workers nothing. That of a running one may be a little uneven. Its `Display` is a line of words and numbers.
+        /// Taking one costs the workers' polls nothing; it takes the lock of the threads that block, which [`block_in_place`](crate::block_in_place()) takes, and that
+        /// which a thread's first wake of a runtime takes. That of a running one may be a little uneven. Its `Display` is a line of words and numbers.
         ///
         /// ```
         /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -152,7 +153,7 @@ counters! {
     parks,
     /// Sleeps that a notification ended.
     unparks,
-    /// Wake-ups for nothing.
+    /// Wake-ups for nothing: the parker returned by itself, or a notification's work was gone when the worker came.
     false_wakes,
     /// Nanoseconds awake, up to the last sleep. Zero unless asked for.
     busy_ns,

@@ -90,6 +90,10 @@ impl Core {
         if shared.has_work() || shared.is_closing() {
             return None;
         }
+        let polls = self.counters().polls.get();
+        if self.notified_at.take() == Some(polls) {
+            self.counters().false_wakes.add(1); // There was nothing left for it.
+        }
         self.counters().parks.add(1);
         self.clock_out();
         let task = self.doze(park, patience);
@@ -108,6 +112,7 @@ impl Core {
             }
             if shared.idle.was_notified(self.index) {
                 self.counters().unparks.add(1);
+                self.notified_at.set(Some(self.counters().polls.get()));
                 break None;
             }
             if self.has_releases() || shared.has_work() || shared.is_closing() {
@@ -134,7 +139,7 @@ impl Core {
         task
     }
 
-    fn has_releases(&self) -> bool {
+    pub(crate) fn has_releases(&self) -> bool {
         // SAFETY: for this call, which runs no user code.
         unsafe { self.owned() }.has_releases()
     }

@@ -294,3 +294,64 @@ fn a_panic_of_an_unparker_goes_to_the_handler_and_not_to_who_spawns() {
     worker.join().unwrap();
     assert_eq!(heard.load(SeqCst), 2);
 }
+
+/// A parker that has something happen while its worker sleeps, once.
+#[derive(Default)]
+struct Meanwhile(Option<Box<dyn FnOnce() + Send>>);
+
+impl Park for Meanwhile {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        if let Some(happens) = self.0.take() {
+            happens();
+        }
+    }
+
+    fn park_timeout(&mut self, _: Duration) {
+        self.park();
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        ThreadPark::new().unparker()
+    }
+}
+
+#[test]
+fn a_worker_that_was_woken_for_what_another_has_run_has_woken_falsely() {
+    for stolen in [true, false] {
+        let other = Arc::new(std::sync::Mutex::new(None));
+        let handle = Arc::new(std::sync::Mutex::new(None::<crate::Handle>));
+        let happens: Box<dyn FnOnce() + Send> = {
+            let (other, handle) = (other.clone(), handle.clone());
+            Box::new(move || {
+                handle
+                    .lock()
+                    .unwrap()
+                    .take()
+                    .unwrap()
+                    .spawn_detached(async {});
+                if stolen {
+                    let run = move || {
+                        let worker: &mut Option<crate::Worker<Meanwhile>> =
+                            &mut other.lock().unwrap();
+                        assert_eq!(worker.as_mut().unwrap().tick(), Tick::Ran);
+                    };
+                    thread::spawn(run).join().unwrap();
+                }
+            })
+        };
+        let parks = [Meanwhile(Some(happens)), Meanwhile(None)];
+        let (runtime, mut workers) = Builder::new().build_driven(parks);
+        *other.lock().unwrap() = workers.pop();
+        *handle.lock().unwrap() = Some(runtime.handle().clone());
+        let mut woken = workers.remove(0);
+        woken.park();
+        let ran = if stolen { Tick::Idle } else { Tick::Ran };
+        assert_eq!(woken.tick(), ran);
+        woken.park(); // Its parker returns for nothing.
+        let counts = &runtime.metrics().per_worker[0];
+        assert_eq!((counts.unparks, counts.parks), (1, 2));
+        assert_eq!(counts.false_wakes, 1 + u64::from(stolen));
+    }
+}

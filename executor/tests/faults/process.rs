@@ -33,11 +33,20 @@ pub fn role() -> Option<String> {
 /// # Panics
 /// When it hangs.
 pub fn run(test: &str, role: impl ToString) -> Ended {
+    run_with(test, role, &[])
+}
+
+/// The same, with these variables.
+///
+/// # Panics
+/// When it hangs.
+pub fn run_with(test: &str, role: impl ToString, variables: &[(&str, &str)]) -> Ended {
     let role = role.to_string();
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(ROLE, &role)
         .env("RUST_BACKTRACE", "0")
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -44,7 +44,7 @@ struct Inner {
 /// ```
 pub struct ThreadPark(Arc<Inner>);
 
-/// Unparks a [`ThreadPark`]: one read-modify-write, and a system call if it sleeps.
+/// Unparks a [`ThreadPark`]: one read-modify-write; if it sleeps, also a lock and what std's unpark costs.
 ///
 /// ```
 /// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};

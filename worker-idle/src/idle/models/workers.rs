@@ -112,11 +112,21 @@ fn two_workers_look_after_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// With more preemptions.
+/// Without a bound, where a fence and what is before it are one step.
 ///
-/// Bites: as above, where a bound of 4 was enough.
+/// Bites: as above.
 #[test]
 fn full_two_workers_look_after_two_items() {
+    Model::new()
+        .whole_fences()
+        .check(|| workers::<1>(2, Sleeps::AtOnce));
+}
+
+/// With more preemptions than 4. Without a bound it was not through after 36 minutes.
+///
+/// Bites: as above.
+#[test]
+fn full_two_workers_look_after_two_items_between_the_fences() {
     Model::new()
         .bound(7)
         .check(|| workers::<1>(2, Sleeps::AtOnce));

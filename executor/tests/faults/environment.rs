@@ -1,0 +1,36 @@
+//! What the environment says.
+use crate::process;
+use selvedge::Builder;
+
+const TEST: &str = "environment::the_environment_names_the_workers_where_the_builder_does_not";
+
+#[test]
+fn the_environment_names_the_workers_where_the_builder_does_not() {
+    const NAME: &str = "SELVEDGE_WORKERS";
+    if process::role().is_some() {
+        let named = Builder::new()
+            .workers(2)
+            .build()
+            .map(|runtime| runtime.metrics().workers);
+        let unnamed = Builder::new()
+            .build()
+            .map(|runtime| runtime.metrics().workers);
+        println!("named {named:?}, unnamed {unnamed:?};");
+        return;
+    }
+    for (said, comes_of_it) in [
+        ("3", "named Ok(2), unnamed Ok(3);"),
+        (" 1 ", "named Ok(2), unnamed Ok(1);"),
+        ("0", "InvalidInput"),
+        ("65536", "InvalidInput"),
+        ("-1", "InvalidInput"),
+        ("many", "InvalidInput"),
+        ("", "InvalidInput"),
+    ] {
+        let ended = process::run_with(TEST, "build", &[(NAME, said)]);
+        assert!(
+            ended.status.success() && ended.said.contains(comes_of_it),
+            "{said:?}: {ended:?}"
+        );
+    }
+}
