@@ -205,7 +205,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
 
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
-    let machine = Machine::this(options, &runtimes, &lock);
+    let machine = Machine::this(options, &runtimes, &root, &lock);
     print(&machine.line());
     if options.quick {
         print(
@@ -239,7 +239,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         tables,
         samples: session.taken,
     };
-    print(&table::closing(&report.tables, &report.samples));
+    print(&report.closing());
     report.keep(options)?;
     Ok(complete)
 }
@@ -250,7 +250,7 @@ fn show(report: &Report, options: &Options) -> Result<bool> {
     for table in &report.tables {
         print(&table.text());
     }
-    print(&table::closing(&report.tables, &report.samples));
+    print(&report.closing());
     report.keep(options)?;
     Ok(report.tables.iter().all(table::Table::is_complete))
 }
@@ -309,8 +309,16 @@ impl Report {
 
     fn page(&self) -> String {
         let page = table::page(&self.machine.line(), &self.tables);
-        let closing = table::closing(&self.tables, &self.samples);
-        format!("{page}\n```text{closing}```\n")
+        format!("{page}\n```text{}```\n", self.closing())
+    }
+
+    fn closing(&self) -> String {
+        // The rows' aims are of the system's allocator.
+        let aim = match &*self.machine.allocator {
+            JEMALLOC => table::Aim::BestPeer(0.9),
+            _ => table::Aim::Rows,
+        };
+        table::closing(&self.tables, &self.samples, aim)
     }
 }
 
@@ -330,6 +338,8 @@ fn build(tree: &Path, jemalloc: bool, target: &Path) -> Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
+const JEMALLOC: &str = "jemalloc";
+
 /// Where and with what it was measured: a figure without it says little.
 #[derive(PartialEq, Deserialize, Serialize)]
 struct Machine {
@@ -342,11 +352,14 @@ struct Machine {
     /// The kernel and the compiler.
     #[serde(default)]
     system: String,
+    /// Of the tree, where it is known.
+    #[serde(default)]
+    commit: String,
     versions: Vec<(String, String)>,
 }
 
 impl Machine {
-    fn this(options: &Options, runtimes: &[Runtime], lock: &str) -> Self {
+    fn this(options: &Options, runtimes: &[Runtime], root: &Path, lock: &str) -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -363,12 +376,13 @@ impl Machine {
             rounds: options.rounds(),
             placement: options.placement,
             allocator: if options.jemalloc {
-                "jemalloc"
+                JEMALLOC
             } else {
                 "the system's"
             }
             .to_owned(),
             system: system(),
+            commit: workspace::commit(root),
             versions: runtimes.iter().map(version).collect(),
         }
     }
@@ -377,7 +391,11 @@ impl Machine {
         let versions: Vec<_> = self
             .versions
             .iter()
-            .map(|(name, version)| format!("{name} {version}"))
+            .enumerate()
+            .map(|(i, (name, version))| match &*self.commit {
+                commit if i == 0 && !commit.is_empty() => format!("{name} {version} at {commit}"),
+                _ => format!("{name} {version}"),
+            })
             .collect();
         format!(
             "{}, processors: {} ({}), workers: {}, allocator: {}, {}; rounds: {}; {}\n",
@@ -619,7 +637,7 @@ mod tests {
         }
         let readme = std::fs::read_to_string(docs.join("../../README.md")).unwrap();
         let report = saved(&[docs.join("results.json")]).unwrap();
-        let closing = table::closing(&report.tables, &report.samples);
+        let closing = report.closing();
         assert!(readme.contains(&closing), "the README is to say:{closing}");
     }
 

@@ -217,7 +217,8 @@ pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
     /// Entries of `orderings.toml` about what is gone.
     pub(crate) stale: Vec<String>,
-    unreached: Vec<String>,
+    /// Orderings that are written so that no mutant of them can be made.
+    pub(crate) unreached: Vec<String>,
 }
 
 pub(crate) fn results(options: &Options) -> Result<Results> {
@@ -476,9 +477,7 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
             row.fate()
         );
     }
-    for what in unreached {
-        say!("not a choice: {what}");
-    }
+    let all_judged = all_are_choices(unreached);
     let listed_well = list_fits(rows, stale);
     let killed = rows.iter().filter(|row| row.is_killed()).count();
     let by_limit = rows.iter().filter(|row| row.end == End::Limit).count();
@@ -491,7 +490,15 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
         "{} mutants, {killed} killed, {justified} justified, {survived} survived",
         rows.len()
     );
-    survived == 0 && listed_well
+    survived == 0 && listed_well && all_judged
+}
+
+/// Whether there is a mutant of every ordering. Says of which there is none.
+pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
+    for what in unreached {
+        say!("NOT A CHOICE: no mutant can be made of {what}");
+    }
+    unreached.is_empty()
 }
 
 /// Whether all that `orderings.toml` tells of is there, and needs a reason where it has one. Says what isn't.

@@ -128,6 +128,7 @@ pub(crate) fn is_current() -> Result<bool> {
     let list = List::read(&root.join("orderings.toml"))?;
     let sound = [
         orderings::list_fits(&mutants, &found.stale),
+        orderings::all_are_choices(&found.unreached),
         names_are_killed(&list.named, &mutants),
         few_are_justified(&mutants),
     ];

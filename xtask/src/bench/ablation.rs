@@ -132,7 +132,7 @@ pub(super) fn run(
         })
         .collect();
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
-    let machine = Machine::this(options, std::slice::from_ref(ours), &lock);
+    let machine = Machine::this(options, std::slice::from_ref(ours), root, &lock);
     print(&machine.line());
     let mut session = Session {
         options,

@@ -158,7 +158,7 @@ pub(super) fn page(machine: &str, tables: &[Table]) -> String {
         "# Runtimes side by side\n\n\
          `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. What a row is, and what the charts show \
          of which runtime, is in [bench](../../bench). Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
-         medians of the rounds' ratios.\n\n{machine}\n\
+         medians of the rounds' ratios. The means leave out `coop`, which is no race, and bytes.\n\n{machine}\n\
          | row | selvedge | spread | {YARDSTICK} | x {YARDSTICK} | aim | processor time, x {YARDSTICK} | best parallel peer | x that |\n\
          |---|---|---|---|---|---|---|---|---|\n"
     );
@@ -168,8 +168,12 @@ pub(super) fn page(machine: &str, tables: &[Table]) -> String {
             continue;
         };
         let value = |line: Option<&Line>| figure(line.and_then(|line| line.value), 1);
-        let efficiency = ours.efficiency.filter(|_| table.kind == "load");
-        let efficiency = efficiency.map(|part| format!(" ({:.0} % of the workers)", 100.0 * part));
+        let of_what = match &*table.kind {
+            "load" => "of the workers",
+            _ => "of the other's pace alone",
+        };
+        let efficiency =
+            (ours.efficiency).map(|part| format!(" ({:.0} % {of_what})", 100.0 * part));
         let tail = ours
             .p99_to_yardstick
             .map(|ratio| format!(" (p99 {ratio:.2})"));
@@ -197,8 +201,20 @@ pub(super) fn page(machine: &str, tables: &[Table]) -> String {
     text
 }
 
+/// What a row is to reach.
+#[derive(Clone, Copy)]
+pub(super) enum Aim {
+    /// What the row says, of the yardstick's time.
+    Rows,
+    /// So much of the best parallel peer's time.
+    BestPeer(f64),
+}
+
+/// What the always-ready task of `coop` is to keep of its pace.
+const PACE: f64 = 0.97;
+
 /// What is to be said of all rows.
-pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
+pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     let mut text = "\n".to_owned();
     // A budget is worth what it costs: that row has no race to win. Nor are bytes times.
     let timed = || {
@@ -235,8 +251,17 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
             continue;
         };
         let mut behind = Vec::new();
-        if let Some((ratio, false)) = table.ours() {
+        if let (Some((ratio, false)), Aim::Rows) = (table.ours(), aim) {
             behind.push(format!("{ratio:.2} x tokio, the aim is {}", table.aim));
+        }
+        let pace = |line: &Line| line.efficiency.filter(|_| table.row == "coop");
+        if let Some(kept) = pace(line).filter(|kept| *kept < PACE) {
+            let yardstick = table.lines.iter().find(|line| line.rt == YARDSTICK);
+            behind.push(format!(
+                "the other's pace {} of what it is alone (tokio's {}), the aim is {PACE}",
+                figure(Some(kept), 2),
+                figure(yardstick.and_then(pace), 2)
+            ));
         }
         for (ratio, of) in [
             (line.cpu_to_yardstick, "processor time"),
@@ -246,10 +271,14 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken]) -> String {
                 behind.push(format!("{of} {ratio:.2} x tokio's"));
             }
         }
-        if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer)
-            && ratio > 1.0
-        {
-            behind.push(format!("{ratio:.2} x {best}"));
+        if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer) {
+            match aim {
+                Aim::BestPeer(aim) if ratio > aim && table.unit == "ns" => {
+                    behind.push(format!("{ratio:.2} x {best}, the aim is {aim}"));
+                }
+                _ if ratio > 1.0 => behind.push(format!("{ratio:.2} x {best}")),
+                _ => {}
+            }
         }
         if !behind.is_empty() {
             text.push_str(&format!("behind in {}: {}\n", table.row, behind.join("; ")));
@@ -406,7 +435,7 @@ mod tests {
         assert_eq!((table.lines[0].kept, table.lines[0].taken), (1, 2));
         assert_eq!(table.lines[2].value, None);
         assert!(!table.is_complete());
-        assert!(closing(&[table], &[]).contains("2 of 4 figures"));
+        assert!(closing(&[table], &[], Aim::Rows).contains("2 of 4 figures"));
     }
 
     #[test]
@@ -429,7 +458,7 @@ mod tests {
                 taken("tokio", 0, 100.0, Verdict::Kept),
             ]
         };
-        let closing = |ours| super::closing(&[table(&samples(ours))], &[]);
+        let closing = |ours| super::closing(&[table(&samples(ours))], &[], Aim::Rows);
         assert!(!closing(25.0).contains("behind"));
         assert!(closing(26.0).contains("behind in row: 0.26 x tokio, the aim is 0.25"));
         assert!(closing(110.0).contains("processor time 1.10 x tokio's; p99 1.10 x tokio's"));

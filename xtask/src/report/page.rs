@@ -278,6 +278,13 @@ fn of_code(page: &mut String, folder: &Path) -> Result<()> {
     *page += "\n## Mutants of the code\n\nBy cargo-mutants, by hand: what [CONTRIBUTING](../CONTRIBUTING.md) says. What no model judged and no test caught is in \
               [cargo-mutants.json](verification/cargo-mutants.json), each with a reason; some change nothing that a test could see.\n\n\
               | file | viable | caught | by the limit | by the models | changes nothing | missed |\n|---|---:|---:|---:|---:|---:|---:|\n";
+    let all = |of: fn(&CodeMutants) -> u64| files.iter().map(of).sum::<u64>();
+    let (viable, missed) = (all(|file| file.viable), all(|file| file.missed));
+    let noticed = viable - missed - all(|file| file.changes_nothing);
+    let total = format!(
+        "\n{noticed} of {viable}, {:.1} %.\n",
+        100.0 * noticed as f64 / viable.max(1) as f64
+    );
     for file in files {
         let CodeMutants {
             file,
@@ -293,6 +300,7 @@ fn of_code(page: &mut String, folder: &Path) -> Result<()> {
             "| {file} | {viable} | {caught} | {timeout} | {by_models} | {changes_nothing} | {missed} |"
         )?;
     }
+    *page += &total;
     Ok(())
 }
 
