@@ -29,6 +29,10 @@ static_assertions::assert_eq_size!(WakerCell, [usize; 3]);
 
 #[cfg(all(test, selvedge_count))]
 mod counts;
+#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(all(test, feature = "std"))]
 mod models;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]

@@ -16,7 +16,7 @@ use sync_shim::{
 
 /// `STRONG` says whether the count is dropped with the order that it needs.
 #[repr(C)]
-struct Target<const STRONG: bool> {
+pub(crate) struct Target<const STRONG: bool> {
     header: WakeHeader,
     refs: AtomicUsize,
     wakes: AtomicUsize,
@@ -28,7 +28,7 @@ impl<const STRONG: bool> Target<STRONG> {
     const VTABLE: &'static TargetVtable = &TargetVtable::of::<Self>();
     const DROP: Ordering = if STRONG { AcqRel } else { Relaxed };
 
-    fn waker(frees: &std::sync::Arc<std::sync::atomic::AtomicUsize>) -> Waker {
+    pub(crate) fn waker(frees: &std::sync::Arc<std::sync::atomic::AtomicUsize>) -> Waker {
         // SAFETY: the layout has a size.
         let block = unsafe { alloc(Layout::new::<Self>()) }.cast::<Self>();
         let this = NonNull::new(block).expect("there is memory");
