@@ -148,5 +148,9 @@ impl fmt::Debug for ThreadUnpark {
     }
 }
 
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;
