@@ -1,18 +1,43 @@
 //! Two pushers and two consumers on real threads: every item turns up exactly once, and each pusher's in order to each consumer.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run.
+//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the sizes of batches in another way.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Injector, List};
 use std::{
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     thread,
 };
 
-/// A consumer's items: how many, their sum, and the least that may come next of each pusher.
-#[derive(Default)]
-struct Seen {
+/// Items: how many, and the sums of them and of their hashes, so that one twice for another that is lost shows.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
     count: u64,
     sum: u64,
+    hashes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, item: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(item);
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(item);
+        self.hashes = self.hashes.wrapping_add(hash);
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            sum: self.sum.wrapping_add(other.sum),
+            hashes: self.hashes.wrapping_add(other.hashes),
+        }
+    }
+}
+
+/// A consumer's items, and the least that may come next of each pusher.
+#[derive(Default)]
+struct Seen {
+    tally: Tally,
     least: [u64; 2],
 }
 
@@ -26,16 +51,30 @@ impl Seen {
         );
         self.least[pusher] = number + 1;
         taken[pusher].fetch_add(1, SeqCst);
-        self.count += 1;
-        self.sum = self.sum.wrapping_add(item);
+        self.tally.add(item);
+    }
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
+}
+
+/// Numbers without a pattern.
+struct Dice(u64);
+
+impl Dice {
+    /// One of the numbers below `n`.
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) % n
     }
 }
 
 #[test]
 fn every_item_turns_up_once_and_in_order() {
-    let items = std::env::var("SELVEDGE_ITEMS").ok();
-    let items: u64 = items.map_or(200_000, |n| n.parse().expect("SELVEDGE_ITEMS is a number"));
-    let each = items / 2;
+    let each = number("SELVEDGE_ITEMS", 200_000) / 2;
+    let seed = number("SELVEDGE_SEED", 1);
     let queue = Injector::<Boxed<u64>>::new();
     let pushing = AtomicUsize::new(2);
     let taken = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -44,12 +83,13 @@ fn every_item_turns_up_once_and_in_order() {
             let (queue, pushing, taken) = (&queue, &pushing, &taken);
             scope.spawn(move || {
                 let node = |number: u64| Box::new(Boxed::new(number << 1 | pusher));
+                let mut dice = Dice(seed << 1 | pusher);
                 let mut number = 0;
                 while number < each {
-                    let batch = if number % 1_000 < 900 {
-                        1
-                    } else {
-                        (each - number).min(100)
+                    // One push in fifty is of a batch: about half of all items.
+                    let batch = match dice.below(50) {
+                        0 => (each - number).min(1 + dice.below(100)),
+                        _ => 1,
                     };
                     if batch == 1 {
                         assert!(queue.push(node(number)).is_ok());
@@ -72,7 +112,7 @@ fn every_item_turns_up_once_and_in_order() {
                 let mut seen = Seen::default();
                 loop {
                     let over = pushing.load(SeqCst) == 0;
-                    let before = seen.count;
+                    let before = seen.tally.count;
                     if batch == 1 {
                         if let Some(node) = queue.pop() {
                             seen.add(node.value, taken);
@@ -82,7 +122,7 @@ fn every_item_turns_up_once_and_in_order() {
                             seen.add(node.value, taken);
                         }
                     }
-                    if seen.count == before {
+                    if seen.tally.count == before {
                         if over {
                             return seen;
                         }
@@ -93,7 +133,8 @@ fn every_item_turns_up_once_and_in_order() {
         });
         consumers.map(|consumer| consumer.join().unwrap())
     });
-    assert_eq!(seen[0].count + seen[1].count, each * 2);
-    let all = (0..each * 2).fold(0u64, u64::wrapping_add);
-    assert_eq!(seen[0].sum.wrapping_add(seen[1].sum), all);
+    let mut expected = Tally::default();
+    (0..each * 2).for_each(|item| expected.add(item));
+    let [one, other] = seen.map(|seen| seen.tally);
+    assert_eq!(one.and(other), expected);
 }
