@@ -15,7 +15,12 @@ use crate::{
     sync::{Arc, Condvar},
     thread,
 };
-use std::sync::{Mutex, OnceLock};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::Command,
+    sync::{Mutex, OnceLock},
+    time::Duration,
+};
 
 /// Two atomics and two threads, whose results are collected over all executions.
 fn outcomes(
@@ -423,7 +428,7 @@ fn a_wait_with_a_timeout_waits_for_ever() {
     model_must_fail("deadlock", || {
         let (lock, changed) = (loom::sync::Mutex::new(()), loom::sync::Condvar::new());
         let guard = lock.lock().unwrap();
-        let _ = changed.wait_timeout(guard, std::time::Duration::ZERO);
+        let _ = changed.wait_timeout(guard, Duration::ZERO);
     });
 }
 
@@ -503,4 +508,147 @@ fn a_fence_without_a_step_of_its_own_is_one_with_the_store_before() {
     assert!(!is_seen_before_its_fence(|| loom::sync::atomic::fence(
         SeqCst
     )));
+}
+
+/// So many threads beside the first, one after the other: those that have ended count as well. The last is the shim's, so that there is something to explore.
+fn threads(others: usize) {
+    for _ in 1..others {
+        loom::thread::spawn(|| ()).join().unwrap();
+    }
+    thread::spawn(|| ()).join().unwrap();
+}
+
+#[test]
+fn five_threads_are_modelled() {
+    model(|| threads(4));
+}
+
+#[test]
+fn a_sixth_thread_ends_the_model() {
+    model_must_fail("self.threads.len() < self.max()", || threads(5));
+}
+
+/// What may be read of an atomic by one who knows, in no order, that so many stores were made to it. The language lets all of them be read.
+fn values_behind(stores: usize) -> Vec<usize> {
+    let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
+    model(move || {
+        let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let other = {
+            let both = both.clone();
+            thread::spawn(move || {
+                for value in 1..=stores {
+                    both.0.store(value, Relaxed);
+                }
+                both.1.store(1, Relaxed);
+            })
+        };
+        if both.1.load(Relaxed) == 1 {
+            seen.lock().unwrap().push(both.0.load(Relaxed));
+        }
+        other.join().unwrap();
+    });
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_unstable();
+    seen.dedup();
+    seen
+}
+
+#[test]
+fn a_value_is_read_behind_six_newer_ones() {
+    assert_eq!(values_behind(6), [0, 1, 2, 3, 4, 5, 6]);
+}
+
+/// A blind spot: of an atomic seven values are kept.
+#[test]
+fn a_value_is_not_read_behind_seven_newer_ones() {
+    assert_eq!(values_behind(7), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+/// So many branches, and a few more by a thread, so that there is something to explore.
+fn branches(stores: usize) {
+    let x = AtomicUsize::new(0);
+    for value in 0..stores {
+        x.store(value, Relaxed);
+    }
+    thread::spawn(|| ()).join().unwrap();
+}
+
+#[test]
+fn nine_hundred_branches_are_modelled() {
+    model(|| branches(900));
+}
+
+#[test]
+fn more_than_a_thousand_branches_end_the_model() {
+    model_must_fail("exceeded maximum number of branches", || branches(1_000));
+}
+
+#[test]
+fn more_than_a_thousand_branches_are_modelled_where_they_are_allowed() {
+    Model::new().branches(2_000).check(|| branches(1_000));
+}
+
+/// Runs by loom's own.
+fn runs(limit: impl FnOnce(&mut loom::model::Builder)) -> usize {
+    let runs: &'static Mutex<usize> = Box::leak(Box::default());
+    let mut builder = loom::model::Builder::new();
+    limit(&mut builder);
+    builder.check(move || {
+        *runs.lock().unwrap() += 1;
+        message_passing(Release, Acquire);
+    });
+    *runs.lock().unwrap()
+}
+
+/// A blind spot, for which the shim doesn't use them. They are looked at every `checkpoint_interval` runs only.
+#[test]
+fn limits_of_looms_own_end_a_run_with_success() {
+    let all = runs(|_| ());
+    assert!(all > 2);
+    let by_number = runs(|builder| {
+        builder.max_permutations = Some(2);
+        builder.checkpoint_interval = 2;
+    });
+    let by_time = runs(|builder| {
+        builder.max_duration = Some(Duration::ZERO);
+        builder.checkpoint_interval = 2;
+    });
+    let seldom_looked_at = runs(|builder| builder.max_permutations = Some(2));
+    assert_eq!((by_number, by_time, seldom_looked_at), (1, 1, all));
+    message_passing_by_release_and_acquire_holds();
+}
+
+/// In a process of its own each, since loom reads the environment, which is that of all threads.
+#[test]
+fn limits_in_the_environment_do_not_end_a_model() {
+    let other = "litmus::models::message_passing_by_release_and_acquire_holds";
+    let report = |limit: &[(&str, &str)]| {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", other, "--nocapture"])
+            .envs(limit.iter().copied())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(child.stdout).unwrap();
+        let report = said.lines().find(|line| line.starts_with("model: "));
+        report.expect("a model's report").to_owned()
+    };
+    let looked_at = ("LOOM_CHECKPOINT_INTERVAL", "2");
+    let all = report(&[]);
+    assert_eq!(report(&[looked_at, ("LOOM_MAX_PERMUTATIONS", "2")]), all);
+    assert_eq!(report(&[looked_at, ("LOOM_MAX_DURATION", "0")]), all);
+    message_passing_by_release_and_acquire_holds();
+}
+
+/// A blind spot: nobody gets to see the poison, as loom's own lock doesn't expect it.
+#[test]
+fn a_poisoned_lock_ends_the_model() {
+    model_must_fail("PoisonError", || {
+        let lock = crate::sync::Mutex::new(());
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = lock.lock();
+            panic!("with the lock");
+        }));
+        assert!(panicked.is_err());
+        drop(lock.lock());
+    });
 }
