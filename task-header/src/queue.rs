@@ -45,3 +45,6 @@ unsafe impl<S: Schedule> Linked for Node<S> {
         header.queue_next.with_mut(|link| unsafe { *link = next });
     }
 }
+
+#[cfg(all(test, feature = "conformance"))]
+mod models;

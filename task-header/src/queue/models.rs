@@ -1,0 +1,36 @@
+//! The kit of lists and injectors on tasks: on real threads, and under the model.
+use super::Node;
+use crate::{Notified, Schedule, WakeKind, new_detached};
+use core::future::pending;
+use queue_global::conformance::{Subject, Token, linked};
+use sync_shim::conformance::Unseen;
+
+/// The scheduler of one task, which holds its token: so the token goes when the cell does.
+struct Holder(Unseen<Option<Token>>);
+
+impl Schedule for Holder {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        drop(task);
+    }
+}
+
+struct Tasks;
+
+impl Subject for Tasks {
+    type Node = Node<Holder>;
+
+    fn node(token: Token) -> Notified<Holder> {
+        new_detached(pending::<()>(), Holder(Unseen::new(Some(token))))
+    }
+
+    fn token(task: Notified<Holder>) -> Token {
+        let token = task.scheduler().0.lock().take();
+        token.expect("it is taken once")
+    }
+}
+
+/// Bites: a link that isn't written, or loses a bit.
+#[test]
+fn a_task_is_a_node() {
+    linked::<Tasks>();
+}
