@@ -400,5 +400,9 @@ impl<T> fmt::Debug for JoinSet<T> {
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
 
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;

@@ -1,0 +1,96 @@
+//! A set and many threads in which its members complete: more threads than the model checker takes.
+use super::super::*;
+use crate::{Ran, Runnable, gate::Gate};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    model, thread,
+};
+
+const THREADS: usize = 4;
+const TASKS: usize = 2 * THREADS;
+
+/// Counts its drops.
+struct Output(usize, Arc<AtomicUsize>);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, read after the joins.
+        self.1.fetch_add(1, Relaxed);
+    }
+}
+
+fn run(task: Runnable) {
+    assert!(matches!(task.run(), Ran::Complete));
+}
+
+/// The next that is done. A lost wake leaves it asleep.
+fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
+    let gate = Gate::new();
+    let waker = from_arc(gate.clone());
+    loop {
+        match set.poll_next(&mut Context::from_waker(&waker)) {
+            Poll::Ready(joined) => return joined,
+            Poll::Pending => gate.pass(),
+        }
+    }
+}
+
+/// Four threads run two members each, while a fifth aborts two of them. Half of the members come when some of the others are handed out, to their slots. Each is handed out
+/// once, by its own name.
+///
+/// Bites: wake only when `ready` was not empty; register after the second look in `poll_done`; a new member in a slot that is taken (leave `free` as it is in `insert`).
+#[test]
+fn each_member_of_a_set_that_many_complete_is_handed_out_once() {
+    model(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (mut tasks, mut joins, mut ids) = (Vec::new(), VecDeque::new(), Vec::new());
+        for n in 0..TASKS {
+            let output = Output(n, drops.clone());
+            let (task, join) = crate::spawn(async move { output }, drop);
+            ids.push(join.id());
+            tasks.push(task);
+            joins.push_back(join);
+        }
+        let aborts = [1, TASKS - 1].map(|n| joins[n].abort_handle());
+        let later = tasks.split_off(THREADS);
+        let mut threads: Vec<_> = (tasks.into_iter().zip(later))
+            .map(|(first, second)| {
+                thread::spawn(move || {
+                    run(first);
+                    run(second);
+                })
+            })
+            .collect();
+        threads.push(thread::spawn(move || {
+            aborts.iter().for_each(|abort| abort.abort());
+        }));
+        let mut set: JoinSet<_> = joins.drain(..THREADS).collect();
+        let mut seen = [0; TASKS];
+        let mut outputs = 0;
+        loop {
+            // Two at once, as soon as two are handed out.
+            if seen.iter().sum::<usize>() % 2 == 0 {
+                set.extend(joins.drain(..joins.len().min(2)));
+            }
+            let Some((id, joined)) = next(&mut set) else {
+                break;
+            };
+            let n = ids.iter().position(|other| *other == id).unwrap();
+            seen[n] += 1;
+            match joined {
+                Ok(output) => {
+                    assert_eq!(output.0, n);
+                    outputs += 1;
+                }
+                Err(error) => assert!(error.is_cancelled() && [1, TASKS - 1].contains(&n)),
+            }
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(seen, [1; TASKS]);
+        assert!(outputs >= TASKS - 2 && set.is_empty());
+        // Ordering: Relaxed, after the joins.
+        assert_eq!(drops.load(Relaxed), TASKS);
+    });
+}
