@@ -312,5 +312,9 @@ impl fmt::Debug for LocalSet {
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
 
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;

@@ -1,0 +1,86 @@
+//! A set and many threads that wake its tasks: more threads than the model checker takes.
+use super::super::*;
+use alloc::{rc::Rc, vec::Vec};
+use core::array;
+use sync_shim::{
+    atomic::{AtomicBool, Ordering::Relaxed},
+    model,
+    sync::Mutex,
+    thread,
+};
+
+const WAKERS: usize = 4;
+const TASKS: usize = 3;
+
+/// What each of the threads is to have done for a task.
+#[derive(Default)]
+struct Task {
+    conditions: [AtomicBool; WAKERS],
+    waker: Mutex<Option<Waker>>,
+}
+
+/// A task that is done when all conditions are met, if it `ends` at all, and the count of its polls: the thread's own, as long as its future lives.
+fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
+    let (task, polls) = (Arc::new(Task::default()), Rc::new(Cell::new(0)));
+    let (own, counted) = (task.clone(), polls.clone());
+    set.spawn_detached(poll_fn(move |cx| {
+        counted.set(counted.get() + 1);
+        if counted.get() == 1 {
+            *own.waker.lock() = Some(cx.waker().clone());
+        }
+        // Ordering: Relaxed, the wake that follows orders it.
+        if ends && own.conditions.iter().all(|met| met.load(Relaxed)) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }));
+    (task, polls)
+}
+
+/// Four threads meet a condition of each task and wake it, by reference and by value: of three that are done by that, and of one that goes with the set, while it is still
+/// woken. A lost wake leaves the set asleep; each task is polled for a wake at most, and its future dropped here.
+///
+/// Bites: leave out the second look in `next`; take the tag away in `Links::take` for good; return from the set's drop without waiting.
+#[test]
+fn what_four_wake_is_polled_and_goes_with_its_set() {
+    model(|| {
+        let set = LocalSet::new();
+        let tasks: [_; TASKS + 1] = array::from_fn(|n| spawn(&set, n < TASKS));
+        let gate = Gate::new();
+        let waker = from_arc(gate.clone());
+        let poll = || set.poll_tasks(&mut Context::from_waker(&waker));
+        assert!(poll().is_pending());
+        let wakers: Vec<_> = (tasks.iter())
+            .map(|(task, _)| task.waker.lock().take().expect("it was polled"))
+            .collect();
+        let threads: [_; WAKERS] = array::from_fn(|me| {
+            let wakers = wakers.clone();
+            let tasks: Vec<_> = tasks.iter().map(|(task, _)| task.clone()).collect();
+            thread::spawn(move || {
+                for (n, waker) in wakers.into_iter().enumerate() {
+                    // Ordering: Relaxed, as in the task.
+                    tasks[n].conditions[me].store(true, Relaxed);
+                    if (me + n) % 2 == 0 {
+                        waker.wake();
+                    } else {
+                        waker.wake_by_ref();
+                    }
+                }
+            })
+        });
+        drop(wakers);
+        while set.len() > 1 {
+            gate.pass();
+            assert!(poll().is_pending());
+        }
+        drop(set);
+        for (_, polls) in &tasks {
+            assert_eq!(Rc::strong_count(polls), 1);
+            assert!((1..=1 + WAKERS).contains(&polls.get()));
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(tasks.iter().all(|(task, _)| Arc::strong_count(task) == 1));
+    });
+}
