@@ -84,6 +84,16 @@ struct TimerPark {
     parks: usize,
 }
 
+impl TimerPark {
+    fn new(timers: Timers) -> Self {
+        Self {
+            thread: ThreadPark::new(),
+            timers,
+            parks: 0,
+        }
+    }
+}
+
 impl Park for TimerPark {
     type Unpark = ThreadUnpark;
 
@@ -108,12 +118,7 @@ impl Park for TimerPark {
 
 fn main() {
     let timers = Timers::default();
-    let park = TimerPark {
-        thread: ThreadPark::new(),
-        timers: timers.clone(),
-        parks: 0,
-    };
-    let (runtime, mut workers) = Builder::new().build_driven([park]);
+    let (runtime, mut workers) = Builder::new().build_driven([TimerPark::new(timers.clone())]);
     let mut worker = workers.remove(0);
     let begun = Instant::now();
     let tasks: Vec<_> = [30_u64, 10, 20]
@@ -138,4 +143,32 @@ fn main() {
     assert_eq!(ticks, 6);
     drop(runtime);
     worker.run();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use worker_idle::conformance;
+
+    #[test]
+    fn a_park_without_a_timer_passes() {
+        conformance::park(|| TimerPark::new(Timers::default()));
+    }
+
+    #[test]
+    fn a_park_that_a_timer_ends_passes() {
+        conformance::park(|| due_in(Duration::from_micros(50)));
+    }
+
+    #[test]
+    fn a_park_that_ends_before_its_timer_passes() {
+        conformance::park(|| due_in(Duration::from_secs(3600)));
+    }
+
+    fn due_in(time: Duration) -> TimerPark {
+        let (timers, waker) = (Timers::default(), Waker::noop().clone());
+        let at = Instant::now() + time;
+        timers.0.lock().unwrap().push(Reverse(Timer { at, waker }));
+        TimerPark::new(timers)
+    }
 }
