@@ -13,6 +13,10 @@ pub use lend::{Lent, Offered};
 pub use pool::{Counts, Job, Pool, Refused};
 pub use settings::{Linger, Settings, Spawn};
 
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

@@ -1,0 +1,126 @@
+//! Many who submit, the pool's threads, and the end: more threads than the model checker takes.
+use crate::{Job, Pool, Settings};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    model,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+const CAP: usize = 2;
+const SUBMITTERS: usize = 3;
+const TURNS: usize = 2;
+/// Two of each turn, and the last.
+const JOBS: usize = SUBMITTERS * (2 * TURNS + 1);
+
+#[derive(Default)]
+struct Books {
+    running: AtomicUsize,
+    ran: AtomicUsize,
+    dropped: AtomicUsize,
+    /// Submitters whose turns are over.
+    through: Latch,
+}
+
+#[derive(Default)]
+struct Latch(Mutex<usize>, Condvar);
+
+impl Latch {
+    fn arrive(&self) {
+        *self.0.lock() += 1;
+        self.1.notify_all();
+    }
+
+    fn wait(&self, for_all: usize) {
+        let mut here = self.0.lock();
+        while *here < for_all {
+            here = self.1.wait(here);
+        }
+    }
+}
+
+struct Errand {
+    books: Arc<Books>,
+    done: Arc<Latch>,
+    is_under_cap: bool,
+}
+
+/// Ordering: Relaxed, counts.
+impl Job for Errand {
+    fn run(self) {
+        let counted = usize::from(self.is_under_cap);
+        let others = self.books.running.fetch_add(counted, Relaxed);
+        thread::yield_now();
+        self.books.running.fetch_sub(counted, Relaxed);
+        // Not by a panic, which the pool contains.
+        let is_fine = others + counted <= CAP;
+        self.books.ran.fetch_add(usize::from(is_fine), Relaxed);
+        self.done.arrive();
+    }
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, a count.
+        self.books.dropped.fetch_add(1, Relaxed);
+    }
+}
+
+/// Waits for two jobs at a time, which are lost if no thread comes to them; then brings one that nobody waits for. Gives how many came back.
+fn submit(pool: &Arc<Pool<Errand>>, books: &Arc<Books>, beyond: bool) -> usize {
+    let errand = |done: &Arc<Latch>, is_under_cap| Errand {
+        books: books.clone(),
+        done: done.clone(),
+        is_under_cap,
+    };
+    for _ in 0..TURNS {
+        let done = Arc::default();
+        for _ in 0..2 {
+            Pool::submit(pool, errand(&done, true)).unwrap();
+        }
+        done.wait(2);
+    }
+    books.through.arrive();
+    let last = errand(&Arc::default(), !beyond);
+    if beyond {
+        Pool::submit_now(pool, last, "now").unwrap();
+        return 0;
+    }
+    usize::from(Pool::submit(pool, last).is_err())
+}
+
+/// Three wait for two jobs at a time, of which two run at a time, and bring another against the close: one of these beyond the cap. Each is run once, or comes back, and is dropped
+/// once.
+///
+/// Bites: no notification in `call`; take a job with `busy > cap`; drop in `close` what has not begun; leave `urgent` out of `wanted`.
+#[test]
+fn the_jobs_of_three_against_the_close_are_run_or_come_back() {
+    model(|| {
+        let settings = Settings {
+            cap: CAP,
+            ..Settings::default()
+        };
+        let pool = Arc::new(Pool::new(settings));
+        let books = Arc::new(Books::default());
+        let submitters: Vec<_> = (0..SUBMITTERS)
+            .map(|n| {
+                let (pool, books) = (pool.clone(), books.clone());
+                thread::spawn(move || submit(&pool, &books, n == 0))
+            })
+            .collect();
+        books.through.wait(SUBMITTERS);
+        let left = pool.close();
+        let mut back = left.len();
+        for submitter in submitters {
+            back += submitter.join().unwrap();
+        }
+        pool.join();
+        drop(left);
+        // Ordering: Relaxed, after the joins.
+        assert_eq!(books.ran.load(Relaxed) + back, JOBS);
+        assert_eq!(books.dropped.load(Relaxed), JOBS);
+        let counts = pool.counts();
+        assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
+        assert_eq!(Arc::strong_count(&pool), 1);
+    });
+}
