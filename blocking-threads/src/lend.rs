@@ -127,5 +127,9 @@ impl<T: Send> Drop for Lent<T> {
     }
 }
 
+#[cfg(all(test, not(selvedge_loom)))]
+mod crowd {
+    mod models;
+}
 #[cfg(test)]
 mod models;
