@@ -7,7 +7,8 @@
 //! 2. It is a bet. One that is won saves about as much as two lost ones cost, so each won one pays for two that are lost. After that the next
 //!    is made only after two sleeps, then four, and so on up to 1,024, until one is won.
 //! 3. One that takes long is lost, whatever it finds: somebody has kept the processor, and the system would have found a sleeper
-//!    another one. It is not made again for 1,024 sleeps.
+//!    another one. The next is made after 32 sleeps, and if that is late again after 64, and so on as in 2: on a machine that others use, too, a late one
+//!    says little about the next.
 //! 4. The first sleeps are without: for who sleeps a few times only, nothing is to be won.
 use std::time::{Duration, Instant};
 use sync_shim::thread;
@@ -27,6 +28,9 @@ const FIRST: u32 = 16;
 
 /// The longest pause between bets is two to this.
 const LONGEST: u32 = 10;
+
+/// The pause after one that took long is two to this at least.
+const AFTER_LATE: u32 = 5;
 
 /// Lost bets that are paid for at most.
 const CREDIT: u32 = 8;
@@ -131,8 +135,8 @@ impl Linger {
     /// Rule 3.
     fn late(&mut self) {
         self.credit = 0;
-        self.doublings = LONGEST;
-        self.pause = 1 << LONGEST;
+        self.doublings = LONGEST.min(AFTER_LATE.max(self.doublings + 1));
+        self.pause = 1 << self.doublings;
     }
 }
 

@@ -39,15 +39,19 @@ fn a_wait_that_pays_every_eighth_time_is_made_seldom() {
 }
 
 #[test]
-fn a_wait_that_was_long_is_not_made_for_a_thousand_sleeps() {
+fn a_wait_that_was_long_is_not_made_for_thirty_sleeps_and_the_next_for_ever_more_up_to_a_thousand()
+{
     let mut linger = Linger::eager();
     assert!(linger.is_due());
-    assert!(linger.wait(|| {
-        thread::yield_now();
-        std::thread::sleep(2 * LATE);
-        true
-    }));
-    assert_eq!(waits(&mut linger, 1023, |_| true), 0);
+    for pause in [32, 64, 128, 256, 512, 1024, 1024] {
+        assert!(linger.wait(|| {
+            std::thread::sleep(2 * LATE);
+            true
+        }));
+        assert_eq!(waits(&mut linger, pause - 1, |_| true), 0);
+        assert!(linger.is_due());
+    }
+    linger.won();
     assert_eq!(waits(&mut linger, 2, |_| true), 2);
 }
 
