@@ -6,11 +6,18 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-/// The system's, but for one allocation.
+/// The system's, but for one allocation. It counts what there is.
 struct Failing;
 
 /// Allocations until the one that fails; never, when negative.
 static LEFT: AtomicI64 = AtomicI64::new(-1);
+
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
+/// Blocks that are allocated and not freed.
+pub fn live() -> i64 {
+    LIVE.load(Relaxed)
+}
 
 fn fails() -> bool {
     LEFT.load(Relaxed) >= 0 && LEFT.fetch_sub(1, Relaxed) == 0
@@ -22,11 +29,13 @@ unsafe impl GlobalAlloc for Failing {
         if fails() {
             return ptr::null_mut();
         }
+        LIVE.fetch_add(1, Relaxed);
         // SAFETY: passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(1, Relaxed);
         // SAFETY: passed on.
         unsafe { System.dealloc(block, layout) }
     }

@@ -1,4 +1,5 @@
 //! Threads that are not to be had: there is no room for their stacks.
+use super::memory::live;
 use crate::process::is_child;
 use selvedge::Builder;
 use std::{fs, time::Duration};
@@ -46,12 +47,17 @@ fn a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none() {
         return;
     }
     let before = threads();
-    for room in 0..3 {
+    let mut blocks = Vec::new();
+    // The first round leaves what is made once.
+    for room in [2, 0, 1, 2] {
         limit(room);
         let error = builder(4).build().unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
         threads_come_down_to(before);
+        blocks.push(live());
     }
+    let leaked: Vec<_> = blocks.iter().map(|now| now - blocks[1]).collect();
+    assert_eq!(leaked[1..], [0; 3]);
     // What there is room for starts.
     limit(2);
     let runtime = builder(1).build().unwrap();
