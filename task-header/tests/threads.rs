@@ -317,7 +317,7 @@ fn round(first: usize, tasks: usize) {
                 scope.spawn(move || spawn(shared, numbers))
             })
             .collect();
-        let joins = spawners
+        let joins: Vec<Joining> = spawners
             .into_iter()
             .flat_map(|s| s.join().unwrap())
             .collect();
@@ -325,9 +325,14 @@ fn round(first: usize, tasks: usize) {
             .numbers()
             .filter(|&number| is_abandoned(number))
             .count();
-        let woken = is_soon(|| shared.dropped.load(SeqCst) >= tasks - abandoned);
+        let woken = is_soon(|| {
+            shared.dropped.load(SeqCst) >= tasks - abandoned && shared.wakers.lock().is_empty()
+        });
         shared.closing.store(true, SeqCst);
         assert!(woken, "a wake was lost");
+        // The lists cancel what is in them. What a guest has run is in none: its handle alone ends it, if nobody will wake it.
+        thread::sleep(Duration::from_millis(2));
+        joins.iter().for_each(|join| join.0.abort());
         joins
     });
     shared.wakers.lock().clear();
