@@ -20,16 +20,14 @@ use crate::{After, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKi
 use std::{
     future::Future,
     pin::Pin,
-    sync::{
-        Mutex as Unseen, MutexGuard,
-        atomic::{AtomicUsize as Count, Ordering::Relaxed as InTurn},
-    },
+    sync::atomic::{AtomicUsize as Count, Ordering::Relaxed as InTurn},
     task::{Context, Poll, Waker},
 };
 use sync_shim::{
     Model,
     atomic::{AtomicUsize, Ordering::Relaxed},
     cell::UnsafeCell,
+    conformance::Unseen,
     thread,
 };
 
@@ -94,10 +92,6 @@ struct Book {
 
 type Shared<T> = std::sync::Arc<T>;
 
-fn unseen<T>(lock: &Unseen<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap()
-}
-
 struct Task {
     polls: Polls,
     flag: Shared<AtomicUsize>,
@@ -119,7 +113,7 @@ impl Future for Task {
             *body
         });
         if polls == 1 {
-            *unseen(&self.book.waker) = Some(cx.waker().clone());
+            *self.book.waker.lock() = Some(cx.waker().clone());
             return Poll::Pending;
         }
         if polls == 2 && self.polls == Polls::GoesOn {
@@ -164,7 +158,7 @@ struct Queue(Shared<Unseen<Option<Notified<Queue>>>>, Shared<Book>);
 impl Schedule for Queue {
     fn schedule(task: Notified<Self>, _: WakeKind) {
         let queue = task.scheduler().clone();
-        let before = unseen(&queue.0).replace(task);
+        let before = queue.0.lock().replace(task);
         assert!(before.is_none(), "two `Notified` of one task");
     }
 }
@@ -177,7 +171,7 @@ impl Queue {
     }
 
     fn pop(&self) -> Option<Notified<Queue>> {
-        unseen(&self.0).take()
+        self.0.lock().take()
     }
 
     fn run_once(&self, task: Notified<Queue>, owned: &mut Owned<Queue>) {
@@ -279,7 +273,7 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         };
         let (task, handle) = crate::new(future, queue.clone());
         assert!(matches!(owned.run(task), Ran::Pending));
-        let waker = unseen(&book.waker).take().unwrap();
+        let waker = book.waker.lock().take().unwrap();
         if !wakes.is_wake() {
             // Ordering: Relaxed, nobody else runs yet.
             flag.store(1, Relaxed);
