@@ -143,8 +143,9 @@ impl Model {
         Runner::new(schedules, config.clone()).run(move || random());
         let schedules = PctScheduler::new_from_seed(seed, 3, half);
         Runner::new(schedules, config).run(move || {
-            // This scheduler refuses a scenario of one thread, and a kit has such, too.
+            // This scheduler refuses a scenario in which there is never a choice of threads, and a kit has such, too.
             let bystander = shuttle::thread::spawn(|| ());
+            shuttle::thread::yield_now();
             pct();
             bystander.join().expect("it does nothing");
         });
