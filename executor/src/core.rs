@@ -48,8 +48,6 @@ pub(crate) struct Core {
     pub(crate) searching: Cell<bool>,
     /// Whether a sleep was told of, and its end not yet.
     pub(crate) owes_unpark: Cell<bool>,
-    /// Its polls when it was last notified in its sleep, until it sleeps again.
-    pub(crate) notified_at: Cell<Option<u64>>,
     /// Ticks until the injector's turn.
     interval: Cell<u32>,
     pub(crate) index: usize,
@@ -61,6 +59,8 @@ pub(crate) struct Core {
     pub(crate) calm: Cell<Calm>,
     /// What the watcher has seen in the others' slots.
     pub(crate) seen: Cell<Vec<Seen>>,
+    /// Its polls when it was last notified in its sleep, until it sleeps again.
+    pub(crate) notified_at: Cell<Option<u64>>,
     /// Since when it is awake, if that is measured.
     awake: Cell<Option<Instant>>,
 }

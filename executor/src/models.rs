@@ -117,7 +117,8 @@ fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
 }
 
 /// Two workers and a task from outside against the runtime's end: one of them runs it or drops it,
-/// and both leave. The large one: with a preemption it was not through after twenty minutes.
+/// and both leave. Without preemptions, so that the threads change where one waits; with one it was not through after
+/// twenty minutes. More threads, and more changes, take turns at random in [`crowd`](crate::crowd).
 ///
 /// Bites: close the runtime without unparking its workers.
 #[test]

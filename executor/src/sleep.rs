@@ -90,10 +90,6 @@ impl Core {
         if shared.has_work() || shared.is_closing() {
             return None;
         }
-        let polls = self.counters().polls.get();
-        if self.notified_at.take() == Some(polls) {
-            self.counters().false_wakes.add(1); // There was nothing left for it.
-        }
         self.counters().parks.add(1);
         self.clock_out();
         let task = self.doze(park, patience);
@@ -104,6 +100,10 @@ impl Core {
     fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let mut watch = self.watch();
+        let was_notified = self.notified_at.take() == Some(self.counters().polls.get());
+        if was_notified && watch.is_none() {
+            self.counters().false_wakes.add(1); // There was nothing left for it, nor was it to watch.
+        }
         let task = loop {
             let look = watch.as_ref().map(Watch::limit);
             match [look, patience.limit()].into_iter().flatten().min() {

@@ -29,11 +29,8 @@ const LIFO_CAP: u32 = 3;
 pub(crate) fn drive(core: Box<Core>) {
     let shared = core.shared.clone();
     core.lendable.set(true);
+    core.stand_aside();
     core.clock_in();
-    if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
-        // Who makes a runtime has work for it soon, or its end. A model has no use for looks that nothing rests on.
-        Linger::eager().wait(|| shared.has_work() || shared.is_closing());
-    }
     let core = Box::into_raw(core);
     let turn = || coop_budget::with_turns(&OnWorker, |turns| work(&shared, turns));
     // SAFETY: it is freed below.
@@ -66,6 +63,16 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
 }
 
 impl Core {
+    /// Who makes a runtime has work for it soon, or its end: so a new worker without any waits a moment before it looks, and then sleeps. A model has no use for looks that
+    /// nothing rests on.
+    fn stand_aside(&self) {
+        let shared = &self.shared;
+        let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+        if waits && self.counters().polls.get() == 0 && !shared.has_work() {
+            Linger::eager().wait(|| shared.has_work() || shared.is_closing());
+        }
+    }
+
     /// Runs what may be user code outside of a poll: the core stays here.
     #[cold]
     pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {

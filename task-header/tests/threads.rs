@@ -41,7 +41,10 @@ fn tasks() -> usize {
 /// What is done to a task, by its number.
 fn mixed(task: usize, salt: u64) -> u64 {
     let seed = from_env("SELVEDGE_SEED", 1);
-    let mut x = (task as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(seed);
+    let salt = salt
+        .wrapping_mul(0xD6E8_FEB8_6659_FD93)
+        .wrapping_add(seed.wrapping_mul(0xA24B_AED4_963E_E407));
+    let mut x = (task as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt;
     x ^= x >> 31;
     x = x.wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x ^ x >> 29
@@ -64,12 +67,27 @@ struct Shared {
     first: usize,
     book: Vec<Line>,
     dropped: AtomicUsize,
+    /// Of those that are not abandoned: without a lost wake, all of them before the end.
+    woken: AtomicUsize,
     closing: AtomicBool,
 }
 
 impl Shared {
     fn numbers(&self) -> Range<usize> {
         self.first..self.first + self.book.len()
+    }
+
+    /// Whether all is over, which is to be soon after the closing.
+    fn is_over(&self, closing: &mut Option<Instant>) -> bool {
+        if !self.closing.load(SeqCst) {
+            return false;
+        }
+        let closing = closing.get_or_insert_with(Instant::now);
+        assert!(
+            closing.elapsed() < Duration::from_secs(60),
+            "a task was lost"
+        );
+        self.dropped.load(SeqCst) == self.book.len()
     }
 
     fn line(&self, number: usize) -> &Line {
@@ -134,6 +152,9 @@ impl Drop for Work {
         self.polls += 1;
         let line = self.shared.line(self.number);
         assert_eq!(line.futures.fetch_add(1, SeqCst), 0, "dropped twice");
+        if !is_abandoned(self.number) {
+            self.shared.woken.fetch_add(1, SeqCst);
+        }
         self.shared.dropped.fetch_add(1, SeqCst);
     }
 }
@@ -235,12 +256,7 @@ fn run(shared: &Shared) {
         if shared.closing.load(SeqCst) {
             owned.close();
             owned.cancel_all();
-            let closing = closing.get_or_insert_with(Instant::now);
-            assert!(
-                closing.elapsed() < Duration::from_secs(60),
-                "a task was lost"
-            );
-            if owned.is_empty() && shared.dropped.load(SeqCst) == shared.book.len() {
+            if shared.is_over(&mut closing) && owned.is_empty() {
                 return;
             }
         }
@@ -249,7 +265,8 @@ fn run(shared: &Shared) {
 }
 
 fn wake(shared: &Shared) {
-    while !shared.closing.load(SeqCst) {
+    let mut closing = None;
+    while !shared.is_over(&mut closing) {
         let next = shared.wakers.lock().pop_front();
         let Some((number, waker)) = next else {
             thread::yield_now();
@@ -301,6 +318,7 @@ fn round(first: usize, tasks: usize) {
         wakers: Mutex::default(),
         book: (0..tasks).map(|_| Line::default()).collect(),
         dropped: AtomicUsize::new(0),
+        woken: AtomicUsize::new(0),
         closing: AtomicBool::new(false),
     });
     let mut joins: Vec<Joining> = thread::scope(|scope| {
@@ -325,13 +343,10 @@ fn round(first: usize, tasks: usize) {
             .numbers()
             .filter(|&number| is_abandoned(number))
             .count();
-        let woken = is_soon(|| {
-            shared.dropped.load(SeqCst) >= tasks - abandoned && shared.wakers.lock().is_empty()
-        });
+        let woken = is_soon(|| shared.woken.load(SeqCst) == tasks - abandoned);
         shared.closing.store(true, SeqCst);
         assert!(woken, "a wake was lost");
         // The lists cancel what is in them. What a guest has run is in none: its handle alone ends it, if nobody will wake it.
-        thread::sleep(Duration::from_millis(2));
         joins.iter().for_each(|join| join.0.abort());
         joins
     });

@@ -7,7 +7,7 @@
 //! 2. It is a bet. One that is won saves about as much as two lost ones cost, so each won one pays for two that are lost. After that the next
 //!    is made only after two sleeps, then four, and so on up to 1,024, until one is won.
 //! 3. One that takes long is lost, whatever it finds: somebody has kept the processor, and the system would have found a sleeper
-//!    another one. The next is made after 32 sleeps, and if that is late again after 64, and so on as in 2: on a machine that others use, too, a late one
+//!    another one. The next is made after 32 sleeps, or twice as many as the last pause had if that is more: on a machine that others use, too, a late one
 //!    says little about the next.
 //! 4. The first sleeps are without: for who sleeps a few times only, nothing is to be won.
 use std::time::{Duration, Instant};

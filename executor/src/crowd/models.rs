@@ -1,7 +1,7 @@
 //! A whole runtime of four workers, and two threads that spawn: more threads than the model checker takes.
 //!
 //! A task holds its worker until as many tasks run as there are workers. So each worker is needed for each round, and one that sleeps on beside a task keeps all from going on.
-use crate::{Builder, JoinHandle, park};
+use crate::{Builder, JoinError, JoinHandle, park};
 use std::{future::poll_fn, pin::Pin};
 use sync_shim::{
     model,
@@ -33,10 +33,14 @@ impl Rounds {
     }
 }
 
-fn wait(mut task: JoinHandle<()>) {
+fn ended<T>(mut task: JoinHandle<T>) -> Result<T, JoinError> {
     let mut park = park::ThreadPark::new();
     let joined = poll_fn(move |cx| Pin::new(&mut task).poll(cx));
-    park::block_on(&mut park, joined).unwrap();
+    park::block_on(&mut park, joined)
+}
+
+fn wait(task: JoinHandle<()>) {
+    ended(task).unwrap();
 }
 
 /// Each task is run, each worker is woken for its share, and the runtime ends.
@@ -66,5 +70,37 @@ fn four_workers_run_what_two_threads_spawn() {
         }
         drop(runtime);
         assert_eq!(*rounds.begun.lock(), TASKS);
+    });
+}
+
+/// The runtime ends while two threads spawn tasks that spawn one each: each is run or cancelled, and no future is left.
+///
+/// Bites: close the runtime without unparking its workers; an end that leaves what is in the injector.
+#[test]
+fn three_workers_end_while_two_threads_spawn() {
+    model(|| {
+        let runtime = Builder::new().workers(3).ring_capacity(2).build().unwrap();
+        let held = Arc::new(());
+        let spawners = [(); SPAWNERS].map(|()| {
+            let (handle, held) = (runtime.handle().clone(), held.clone());
+            thread::spawn(move || {
+                [(); 3].map(|()| {
+                    let (handle, outer, inner) = (handle.clone(), held.clone(), held.clone());
+                    handle.clone().spawn(async move {
+                        let _outer = outer;
+                        let _inner = handle.spawn(async move { drop(inner) });
+                        crate::yield_now().await;
+                    })
+                })
+            })
+        });
+        drop(runtime);
+        for spawner in spawners {
+            for task in spawner.join().unwrap() {
+                let ended = ended(task);
+                assert!(ended.is_ok() || ended.unwrap_err().is_cancelled());
+            }
+        }
+        assert_eq!(Arc::strong_count(&held), 1);
     });
 }
