@@ -183,6 +183,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if !options.from.is_empty() {
         return show(&saved(&options.from)?, options);
     }
+    let commit = workspace::commit(&root);
     let bench = build(&root, options.jemalloc, &root.join("target"))?;
     let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
         .context("reading what `bench list` says")?;
@@ -191,7 +192,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     if let Some(dir) = &options.ablate {
-        return ablation::run(&root, &listing, options, &bench, dir);
+        return ablation::run(&root, &commit, &listing, options, &bench, dir);
     }
     let (ours, others) = listing
         .runtimes
@@ -205,7 +206,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
 
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
-    let machine = Machine::this(options, &runtimes, &root, &lock);
+    let machine = Machine::this(options, &runtimes, &commit, &lock);
     print(&machine.line());
     if options.quick {
         print(
@@ -308,17 +309,20 @@ impl Report {
     }
 
     fn page(&self) -> String {
-        let page = table::page(&self.machine.line(), &self.tables);
+        let page = table::page(&self.machine.line(), &self.tables, self.aim());
         format!("{page}\n```text{}```\n", self.closing())
     }
 
     fn closing(&self) -> String {
-        // The rows' aims are of the system's allocator.
-        let aim = match &*self.machine.allocator {
+        table::closing(&self.tables, &self.samples, self.aim())
+    }
+
+    /// The rows' aims are of the system's allocator.
+    fn aim(&self) -> table::Aim {
+        match &*self.machine.allocator {
             JEMALLOC => table::Aim::BestPeer(0.9),
             _ => table::Aim::Rows,
-        };
-        table::closing(&self.tables, &self.samples, aim)
+        }
     }
 }
 
@@ -359,7 +363,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn this(options: &Options, runtimes: &[Runtime], root: &Path, lock: &str) -> Self {
+    fn this(options: &Options, runtimes: &[Runtime], commit: &str, lock: &str) -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -382,7 +386,7 @@ impl Machine {
             }
             .to_owned(),
             system: system(),
-            commit: workspace::commit(root),
+            commit: commit.to_owned(),
             versions: runtimes.iter().map(version).collect(),
         }
     }

@@ -104,6 +104,8 @@ const ABLATIONS: &[Ablation] = &[
 /// Builds all, measures, prints, and writes `ablation.md` and `ablation.svg`.
 pub(super) fn run(
     root: &Path,
+
+    commit: &str,
     listing: &Listing,
     options: &Options,
     bench: &Path,
@@ -132,7 +134,7 @@ pub(super) fn run(
         })
         .collect();
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
-    let machine = Machine::this(options, std::slice::from_ref(ours), root, &lock);
+    let machine = Machine::this(options, std::slice::from_ref(ours), commit, &lock);
     print(&machine.line());
     let mut session = Session {
         options,

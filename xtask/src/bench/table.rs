@@ -145,6 +145,11 @@ impl Table {
         text
     }
 
+    /// A budget is worth what it costs: that row has no race to win. Nor are bytes times.
+    fn is_no_race(&self) -> bool {
+        self.unit != "ns" || self.row == "coop"
+    }
+
     /// Ours, the yardstick's multiple, and whether that is as aimed at.
     fn ours(&self) -> Option<(f64, bool)> {
         let ratio = self.lines.first()?.to_yardstick?;
@@ -153,7 +158,7 @@ impl Table {
 }
 
 /// All rows as a page of markdown: ours, the yardstick and the best parallel peer.
-pub(super) fn page(machine: &str, tables: &[Table]) -> String {
+pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     let mut text = format!(
         "# Runtimes side by side\n\n\
          `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. What a row is, and what the charts show \
@@ -192,7 +197,11 @@ pub(super) fn page(machine: &str, tables: &[Table]) -> String {
             value(of(YARDSTICK)),
             figure(ours.to_yardstick, 2),
             tail.unwrap_or_default(),
-            table.aim,
+            match aim {
+                Aim::Rows => table.aim.to_string(),
+                Aim::BestPeer(_) if table.is_no_race() => "-".into(),
+                Aim::BestPeer(aim) => format!("{aim} of the best peer's"),
+            },
             figure(ours.cpu_to_yardstick, 2),
             value(of(best)),
             figure(ours.to_best_peer, 2),
@@ -216,12 +225,7 @@ const PACE: f64 = 0.97;
 /// What is to be said of all rows.
 pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     let mut text = "\n".to_owned();
-    // A budget is worth what it costs: that row has no race to win. Nor are bytes times.
-    let timed = || {
-        tables
-            .iter()
-            .filter(|table| table.unit == "ns" && table.row != "coop")
-    };
+    let timed = || tables.iter().filter(|table| !table.is_no_race());
     let ours = || timed().filter_map(|table| table.lines.first());
     for (ratios, to) in [
         (
@@ -273,7 +277,7 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
         }
         if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer) {
             match aim {
-                Aim::BestPeer(aim) if ratio > aim && table.unit == "ns" => {
+                Aim::BestPeer(aim) if ratio > aim && !table.is_no_race() => {
                     behind.push(format!("{ratio:.2} x {best}, the aim is {aim}"));
                 }
                 _ if ratio > 1.0 => behind.push(format!("{ratio:.2} x {best}")),
@@ -462,6 +466,44 @@ mod tests {
         assert!(!closing(25.0).contains("behind"));
         assert!(closing(26.0).contains("behind in row: 0.26 x tokio, the aim is 0.25"));
         assert!(closing(110.0).contains("processor time 1.10 x tokio's; p99 1.10 x tokio's"));
+    }
+
+    #[test]
+    fn with_another_allocator_the_aim_is_the_best_peers_time() {
+        let table = |ours| {
+            table(&[
+                taken("ours", 0, ours, Verdict::Kept),
+                taken("tokio", 0, 1_000.0, Verdict::Kept),
+                taken("smol", 0, 100.0, Verdict::Kept),
+            ])
+        };
+        let closing = |ours| super::closing(&[table(ours)], &[], Aim::BestPeer(0.9));
+        assert!(!closing(90.0).contains("behind"));
+        assert!(closing(91.0).contains("behind in row: 0.91 x smol, the aim is 0.9"));
+        assert!(!closing(400.0).contains("tokio, the aim"));
+        let mut no_race = table(91.0);
+        no_race.row = "coop".into();
+        assert!(!super::closing(&[no_race], &[], Aim::BestPeer(0.9)).contains("behind"));
+    }
+
+    #[test]
+    fn a_pace_that_is_not_kept_is_said() {
+        let closing = |kept| {
+            let mut taken = [
+                taken("ours", 0, 1.0, Verdict::Kept),
+                taken("tokio", 0, 100.0, Verdict::Kept),
+            ];
+            (taken[0].sample.efficiency, taken[1].sample.efficiency) = (Some(kept), Some(0.5));
+            let mut table = table(&taken);
+            table.row = "coop".into();
+            super::closing(&[table], &[], Aim::Rows)
+        };
+        assert!(!closing(0.97).contains("behind"));
+        assert!(
+            closing(0.9).contains(
+                "the other's pace 0.90 of what it is alone (tokio's 0.50), the aim is 0.97"
+            )
+        );
     }
 
     #[test]
