@@ -104,9 +104,15 @@ fn schedules_of<'a>(
     random: &'a shuttle::Done,
     structures: &BTreeMap<String, bool>,
 ) -> Vec<(&'a String, &'a shuttle::Row)> {
+    // A crowd is of a structure that has models, and no model itself.
+    let is_known = |name: &str| {
+        let of = name
+            .strip_suffix("crowd")
+            .map(|of| of.trim_end_matches([' ', '/']));
+        structures.contains_key(of.unwrap_or(name))
+    };
     let rows = random.rows.iter();
-    rows.filter(|(name, _)| structures.contains_key(*name))
-        .collect()
+    rows.filter(|(name, _)| is_known(name)).collect()
 }
 
 /// What should have run, and did not.
