@@ -132,18 +132,21 @@ fn a_count_dropped_with_relaxed_is_a_use_after_free() {
     );
 }
 
+/// Counts its wakes.
+pub(crate) struct Count(pub(crate) AtomicUsize);
+
+impl WakeRef for Count {
+    fn wake(&self) {
+        // Ordering: Relaxed, read after the joins.
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
 /// A counted pointer's wakers, from two threads.
 ///
 /// Bites: forget the drop in `wake` (the leak fails the model).
 #[test]
 fn an_arc_goes_with_its_last_waker() {
-    struct Count(AtomicUsize);
-    impl WakeRef for Count {
-        fn wake(&self) {
-            // Ordering: Relaxed, read after a join.
-            self.0.fetch_add(1, Relaxed);
-        }
-    }
     model(|| {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = from_arc(count.clone());

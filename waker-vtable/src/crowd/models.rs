@@ -1,5 +1,8 @@
 //! One target's wakers in many hands: more threads than the model checker takes.
-use crate::{WakeRef, from_arc, models::Target};
+use crate::{
+    from_arc,
+    models::{Count, Target},
+};
 use std::task::Waker;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
@@ -40,13 +43,6 @@ fn hands(waker: Waker) -> Waker {
 /// Bites: forget the drop in `wake`; wake twice in it.
 #[test]
 fn an_arc_in_many_hands_goes_with_its_last_waker() {
-    struct Count(AtomicUsize);
-    impl WakeRef for Count {
-        fn wake(&self) {
-            // Ordering: Relaxed, read after the joins.
-            self.0.fetch_add(1, Relaxed);
-        }
-    }
     model(|| {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let left = hands(from_arc(count.clone()));
