@@ -13,6 +13,8 @@ mod preempt;
 #[cfg(feature = "std")]
 mod scope;
 #[cfg(feature = "std")]
+mod slices;
+#[cfg(feature = "std")]
 mod ticker;
 #[cfg(feature = "std")]
 mod wrap;
@@ -22,9 +24,11 @@ pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
     Exhausted, OnExhausted, Progress, Turns, has_remaining, need_preempt, poll_proceed,
-    poll_proceed_n, remaining, with_budget, with_budget_and, with_slice, with_sub_budget,
-    with_turns,
+    poll_proceed_n, remaining, with_budget, with_budget_and, with_no_limit, with_slice,
+    with_sub_budget, with_turns, with_turns_in,
 };
+#[cfg(feature = "std")]
+pub use slices::Slices;
 #[cfg(feature = "std")]
 pub use ticker::Ticker;
 #[cfg(feature = "std")]

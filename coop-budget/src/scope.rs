@@ -303,7 +303,22 @@ impl Drop for Scope<'_> {
 /// ```
 #[inline]
 pub fn with_turns<R>(hook: &dyn OnExhausted, f: impl FnOnce(&Turns<'_>) -> R) -> R {
-    enter(Budget::UNLIMITED, Some(hook), Slice::Same, || {
+    turns(hook, Slice::Same, f)
+}
+
+/// As [`with_turns`], and each turn's operations end with the slice too: see [`with_slice`].
+#[inline]
+pub fn with_turns_in<R>(
+    slice: &Preempt,
+    hook: &dyn OnExhausted,
+    f: impl FnOnce(&Turns<'_>) -> R,
+) -> R {
+    turns(hook, Slice::New(slice), f)
+}
+
+#[inline]
+fn turns<R>(hook: &dyn OnExhausted, slice: Slice<'_>, f: impl FnOnce(&Turns<'_>) -> R) -> R {
+    enter(Budget::UNLIMITED, Some(hook), slice, || {
         CURRENT.with(|current| {
             current.number.set(0);
             // SAFETY: live (rule 3): this is in its scope. Of a lifetime that ends before it.
@@ -364,9 +379,15 @@ impl fmt::Debug for Turns<'_> {
     }
 }
 
-/// Runs `f` with no limit, neither of operations nor of time.
+/// Runs `f` with no limit, neither of operations nor of time: for what waits on its thread, and would be refused for ever.
+///
+/// ```
+/// use coop_budget::{Budget, has_remaining, with_budget, with_no_limit};
+///
+/// with_budget(Budget::new(0), || with_no_limit(|| assert!(has_remaining())));
+/// ```
 #[inline]
-pub(crate) fn with_no_limit<R>(f: impl FnOnce() -> R) -> R {
+pub fn with_no_limit<R>(f: impl FnOnce() -> R) -> R {
     enter(Budget::UNLIMITED, None, Slice::None, f)
 }
 

@@ -266,6 +266,71 @@ fn a_turn_within_a_turn_leaves_the_outer_as_it_was() {
 }
 
 #[test]
+fn turns_in_a_slice_end_with_it_one_after_the_other() {
+    let (slice, heard) = (Preempt::new(), Heard::default());
+    let proceeds = || poll_proceed(&mut cx()).is_ready();
+    with_turns_in(&slice, &heard, |turns| {
+        turns.run(Budget::new(5), || {
+            assert!(proceeds());
+            slice.request();
+            assert!(!proceeds());
+            with_no_limit(|| assert!(proceeds()));
+        });
+        turns.run(Budget::new(5), || assert!(!proceeds(), "none was opened"));
+        slice.open_slice();
+        turns.run(Budget::new(5), || assert!(proceeds()));
+    });
+    slice.request();
+    assert!(proceeds(), "out of the slice");
+    assert_eq!(heard.yields.load(Relaxed), 2);
+}
+
+#[test]
+fn a_deaf_slice_hears_nobody_and_the_one_after_it_does() {
+    let slice = Preempt::new();
+    let asked = || {
+        slice.request();
+        slice.need_preempt()
+    };
+    assert!(asked());
+    slice.forget_request();
+    assert!(!slice.need_preempt() && asked());
+    slice.open_every_other();
+    assert!(!asked());
+    slice.forget_request();
+    assert!(!asked(), "deaf still");
+    slice.open_every_other();
+    assert!(asked());
+    slice.open_every_other();
+    slice.open_slice();
+    assert!(asked());
+}
+
+#[test]
+fn a_thread_asks_each_worker_in_turn() {
+    let slices = Slices::new(3);
+    let asked = || (0..3).filter(|&worker| slices.of(worker).need_preempt());
+    // Wherever this thread's turn was.
+    for wanted in 1..=3 {
+        slices.ask_one();
+        assert_eq!(asked().count(), wanted);
+    }
+    (0..3).for_each(|worker| slices.of(worker).open_slice());
+    slices.ask_one();
+    assert_eq!(asked().count(), 1);
+    // Of two one hears.
+    let two = Slices::new(2);
+    for deaf in [0, 1] {
+        (0..2).for_each(|worker| two.of(worker).open_slice());
+        two.of(deaf).request();
+        two.of(deaf).open_every_other();
+        two.ask_one();
+        assert!(two.of(1 - deaf).need_preempt());
+    }
+    std::panic::catch_unwind(|| Slices::new(0)).unwrap_err();
+}
+
+#[test]
 fn a_future_that_cannot_move_takes_part_too() {
     let mut polled = pin!(cooperative(unconstrained(async {
         let held = [1, 2, 3];

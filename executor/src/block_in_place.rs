@@ -4,7 +4,7 @@
 //! 2. When the closure is done, the thread takes the core back if it is still on offer, and goes on as before.
 //! 3. Else it ends the poll without a core: wakes and spawns go to the injector, and so does the task if it is to run again. One that
 //!    waits and is in no list yet is queued once more, so that a worker lists it; one that is done and is in a list goes over that list's release stack.
-//!    The budget is the thread's, and so stays with the poll.
+//!    The budget is the thread's, and so stays with the poll. The closure has none: what it waits for on this thread would be refused for ever once that is used up.
 //! 4. After that the thread is one of the pool's.
 //! 5. A core on offer runs nothing. Which task is in its poll, and whether that gives way, is kept by the thread that blocks: the core that it takes back may have been another's meanwhile, whose task blocks, too.
 use crate::{
@@ -46,21 +46,20 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         scope::holds_up() != HoldsUp::LocalSet,
         "block_in_place was called in a local set, whose tasks no other thread can run: use spawn_blocking"
     );
-    match context::take_off() {
-        Some(Off::Whole(core)) => {
-            let (shared, index) = (core.shared.clone(), core.index);
-            let running = core.running.take();
-            blocking::offer(&shared, core);
-            let _given = Given {
-                shared,
-                index,
-                running,
-            };
-            scope::within(In::BlockInPlace, f)
-        }
-        Some(Off::Held(_until_done)) => scope::within(In::BlockInPlace, f),
-        None => scope::within(In::BlockInPlace, f),
-    }
+    let f = || scope::within(In::BlockInPlace, || coop_budget::with_no_limit(f));
+    let off = context::take_off();
+    let Some(Off::Whole(core)) = off else {
+        return f(); // After which a core that is held is this thread's again.
+    };
+    let (shared, index) = (core.shared.clone(), core.index);
+    let running = core.running.take();
+    blocking::offer(&shared, core);
+    let _given = Given {
+        shared,
+        index,
+        running,
+    };
+    f()
 }
 
 /// While a closure runs whose thread has given its core away.

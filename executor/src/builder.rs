@@ -11,9 +11,10 @@ use crate::{
     scope,
     shared::{Remote, Settings, Shared},
 };
+use blocking_threads::Lent;
 use coop_budget::Budget;
 use std::{any::Any, io, time::Duration};
-use sync_shim::sync::Arc;
+use sync_shim::{CachePadded, sync::Arc};
 use task_header::Id;
 use worker_idle::Linger;
 use worker_queue::WorkerQueue;
@@ -218,7 +219,7 @@ impl Builder {
     }
 
     /// Operations that a task's resources grant between two yields. 128 by default; with 0 each operation yields first and never proceeds, and
-    /// [`Budget::UNLIMITED`] sets no limit.
+    /// [`Budget::UNLIMITED`] sets no limit. Once a budget the next operation yields earlier, where something comes from outside while all workers are busy.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task::consume_budget};
@@ -230,7 +231,7 @@ impl Builder {
     ///     }
     /// });
     /// runtime.block_on(task).unwrap();
-    /// assert_eq!(runtime.metrics().forced_yields, 2);
+    /// assert!(runtime.metrics().forced_yields >= 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn budget(mut self, budget: Budget) -> Self {
@@ -548,8 +549,12 @@ impl Builder {
         };
         let queues: Vec<_> = (0..parks.len()).map(queue).collect();
         let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
-            let counters = Counters::new(settings.poll_times);
-            Remote::new(queue.stealer(), park::waker(park.unparker()), counters)
+            Arc::new(Remote {
+                stealer: queue.stealer(),
+                unpark: park::waker(park.unparker()),
+                lent: Lent::new(),
+                counters: CachePadded::new(Counters::new(settings.poll_times)),
+            })
         });
         let remotes = remotes.collect();
         let hooks = Arc::new(self.hooks);

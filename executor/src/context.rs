@@ -107,7 +107,7 @@ pub(crate) enum Off {
     /// All of it: the task may give it away.
     Whole(Box<Core>),
     /// It stays this thread's, which has it again when this is dropped.
-    Held(Outer),
+    Held(#[expect(dead_code, reason = "its drop")] Outer),
 }
 
 /// Takes the core off this thread. What is in the slot of one that stays is left to others.

@@ -14,7 +14,7 @@ use crate::{
     shared::{Remote, Scheduler, Shared, Task},
     watch::Seen,
 };
-use coop_budget::{Budget, Exhausted};
+use coop_budget::{Budget, Exhausted, Preempt};
 use queue_global::List;
 use std::{cell::Cell, task::Waker, time::Instant};
 use sync_shim::{
@@ -204,15 +204,22 @@ impl Core {
         self.take_share().or_else(|| self.search())
     }
 
+    /// By which those outside ask this worker for a look at the injector. It gives way for them once until a budget of operations is used up, or the interval comes.
+    pub(crate) fn slice(&self) -> &Preempt {
+        self.shared.slices.of(self.index)
+    }
+
     #[cold]
     #[inline(never)]
     fn after_forced_yield(&self) -> Option<Task> {
         self.forced.set(false);
+        self.slice().open_every_other();
         self.take_share()
     }
 
     fn at_interval(&self) -> Option<Task> {
         self.interval.set(self.shared.settings.global_interval);
+        self.slice().open_slice();
         self.clock_out();
         self.clock_in();
         if self.has_releases() {
@@ -233,6 +240,7 @@ impl Core {
         let Shared {
             injector, remotes, ..
         } = &*self.shared;
+        self.slice().forget_request();
         let share = self.queue.take_share(injector, remotes.len(), self)?;
         self.counters().injected.add(1 + share.moved as u64);
         Some(share.first)

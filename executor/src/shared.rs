@@ -16,7 +16,7 @@ use crate::{
 };
 use ::core::ptr::NonNull;
 use blocking_threads::{Hear, Lent};
-use coop_budget::Budget;
+use coop_budget::{Budget, Slices};
 use queue_global::Injector;
 use std::{any::Any, task::Waker};
 use sync_shim::{
@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) injector: Injector<Node<Scheduler>>,
     pub(crate) idle: Idle,
     pub(crate) remotes: Box<[Arc<Remote>]>,
+    /// By which who pushes into the injector while all are busy asks for a look at it.
+    pub(crate) slices: Slices,
     pub(crate) blocking: Arc<Pool>,
     pub(crate) foreign: Arc<Registry>,
     pub(crate) settings: CachePadded<Settings>,
@@ -84,21 +86,6 @@ pub(crate) struct Remote {
     pub(crate) counters: CachePadded<Counters>,
 }
 
-impl Remote {
-    pub(crate) fn new(
-        stealer: Stealer<Node<Scheduler>>,
-        unpark: Waker,
-        counters: Counters,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            stealer,
-            unpark,
-            lent: Lent::new(),
-            counters: CachePadded::new(counters),
-        })
-    }
-}
-
 impl Shared {
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
@@ -109,6 +96,7 @@ impl Shared {
         Self {
             injector: Injector::new(),
             idle: Idle::new(remotes.len()),
+            slices: Slices::new(remotes.len()),
             remotes: remotes.into(),
             blocking,
             foreign: Arc::new(Registry::new()),
@@ -125,6 +113,15 @@ impl Shared {
     pub(crate) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
             self.unpark(worker);
+        }
+    }
+
+    /// After a push into the injector by who is no worker. If all are busy, and what is there was not taken at once, one is asked to let the task that it polls give way at its next
+    /// operation. Who was asked a moment ago may not hear it: then what was pushed waits for its next look. And what was taken in that moment costs a turn for nothing.
+    fn notify_from_outside(&self) {
+        self.notify();
+        if self.idle.counts() == (0, 0) && !self.injector.is_empty() {
+            self.slices.ask_one();
         }
     }
 
@@ -155,7 +152,7 @@ impl Shared {
         if self.injector.push(task).is_ok() {
             // Ordering: Relaxed, a count.
             self.spawned_outside.fetch_add(1, Relaxed);
-            self.notify();
+            self.notify_from_outside();
         }
     }
 
@@ -270,7 +267,7 @@ impl Schedule for Scheduler {
                 // SAFETY: the task keeps the runtime up, and from its push on the announcement (rule 2).
                 let shared = unsafe { scheduler.0.as_ref() };
                 shared.injector.requeue(task);
-                shared.notify();
+                shared.notify_from_outside();
                 // Ordering: Relaxed, pairs with `abandon` by the notification's fence.
                 if shared.abandoned.load(Relaxed) {
                     shared.end_queued();

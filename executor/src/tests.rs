@@ -305,13 +305,21 @@ fn a_budget_ends_polls_and_is_counted() {
         .budget(crate::Budget::new(10))
         .build()
         .unwrap();
-    let task = runtime.spawn(async {
-        for _ in 0..100 {
-            coop_budget::consume().await;
-        }
+    // By a task whose worker has heard by now if somebody outside has asked it for a look.
+    let parent = runtime.spawn(async {
+        std::thread::sleep(Duration::from_millis(20));
+        coop_budget::consume().await;
+        let before = Handle::current().metrics().forced_yields;
+        let task = spawn(async {
+            yield_now().await;
+            for _ in 0..100 {
+                coop_budget::consume().await;
+            }
+        });
+        task.await.unwrap();
+        Handle::current().metrics().forced_yields - before
     });
-    runtime.block_on(task).unwrap();
-    assert_eq!(runtime.metrics().forced_yields, 9);
+    assert_eq!(runtime.block_on(parent).unwrap(), 9);
 }
 
 /// One worker computes for as long as the other doesn't find the task that yielded.

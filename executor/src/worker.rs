@@ -31,8 +31,9 @@ pub(crate) fn drive(core: Box<Core>) {
     core.lendable.set(true);
     core.stand_aside();
     core.clock_in();
+    let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
-    let turn = || coop_budget::with_turns(&OnWorker, |turns| work(&shared, turns));
+    let turn = || coop_budget::with_turns_in(slice, &OnWorker, |turns| work(&shared, turns));
     // SAFETY: it is freed below.
     let ended = unsafe { context::seated(&shared, core, turn) };
     if !ended {
@@ -299,7 +300,8 @@ impl Core {
             return Tick::Idle;
         };
         let how = self.begin_run();
-        coop_budget::with_turns(&OnWorker, |turns| run::<false>(shared, turns, how, task));
+        let run = |turns: &Turns<'_>| run::<false>(shared, turns, how, task);
+        coop_budget::with_turns_in(self.slice(), &OnWorker, run);
         self.queue.leave(self);
         Tick::Ran
     }

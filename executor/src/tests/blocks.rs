@@ -336,6 +336,25 @@ fn the_budget_stays_with_the_poll() {
     assert_eq!(block_on(left).unwrap(), Some(6));
 }
 
+/// Bites: a closure with the budget of the poll in which it is called.
+#[test]
+fn a_closure_in_place_may_wait_for_what_a_spent_budget_refuses() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(crate::Budget::new(3))
+        .build()
+        .unwrap();
+    let task = runtime.spawn(async {
+        for _ in 0..3 {
+            coop_budget::consume().await;
+        }
+        assert_eq!(coop_budget::remaining(), Some(0));
+        block_in_place(|| futures::executor::block_on(coop_budget::consume()));
+        coop_budget::remaining()
+    });
+    assert_eq!(in_time(|| block_on(task)).unwrap(), Some(0));
+}
+
 #[test]
 fn closures_beyond_the_cap_wait_and_idle_threads_end() {
     let runtime = Builder::new()

@@ -334,6 +334,70 @@ fn a_spent_budget_lets_what_came_from_outside_run_next() {
     }
 }
 
+/// Bites: a push from outside that asks nobody, and a worker that polls without the slice that it is asked by.
+#[test]
+fn what_comes_from_outside_ends_a_poll_at_its_next_operation() {
+    let (runtime, mut workers) = Builder::new()
+        .budget(crate::Budget::new(1_000))
+        .build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    let (late, handle) = (Arc::new(Mutex::new(Vec::new())), runtime.handle().clone());
+    let lates = late.clone();
+    runtime.spawn_detached(async move {
+        let operations = Arc::new(AtomicUsize::new(0));
+        loop {
+            coop_budget::consume().await;
+            let now = operations.fetch_add(1, SeqCst);
+            // Long after the last, so that the worker hears again.
+            if now % 3_000 == 2_500 {
+                let (handle, late, operations) =
+                    (handle.clone(), lates.clone(), operations.clone());
+                let outside = move || {
+                    handle.spawn_detached(async move {
+                        late.lock().unwrap().push(operations.load(SeqCst) - now - 1);
+                    });
+                };
+                std::thread::spawn(outside).join().unwrap();
+            }
+        }
+    });
+    while late.lock().unwrap().len() < 10 {
+        assert_eq!(worker.tick(), Tick::Ran);
+    }
+    assert_eq!(*late.lock().unwrap(), [0; 10], "operations after the push");
+    drop(runtime);
+    worker.run();
+}
+
+/// Who is refused what it does for as long as somebody asks has its operations all the same.
+///
+/// Bites: a worker that goes on to hear what it is asked after it has given way.
+#[test]
+fn a_task_gets_on_beside_one_who_asks_all_the_time() {
+    let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    let (done, handle) = (Arc::new(AtomicUsize::new(0)), runtime.handle().clone());
+    let counted = done.clone();
+    runtime.spawn_detached(async move {
+        loop {
+            // As a thread outside would.
+            let handle = handle.clone();
+            std::thread::spawn(move || handle.spawn_detached(async {}))
+                .join()
+                .unwrap();
+            coop_budget::consume().await;
+            counted.fetch_add(1, SeqCst);
+        }
+    });
+    let _ = worker.tick();
+    for _ in 0..100 {
+        let _ = worker.tick();
+    }
+    assert!(done.load(SeqCst) >= 100, "{}", done.load(SeqCst));
+    drop(runtime);
+    worker.run();
+}
+
 #[test]
 fn a_task_at_hand_outlives_a_share_of_the_injector() {
     let runtime = Builder::new()
@@ -370,6 +434,9 @@ fn a_yield_with_another_waker_than_the_tasks_wakes_that_one() {
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = polls.clone();
     let waits = runtime.spawn(async move {
+        // By now who spawned this has asked the worker for a look, if at all; what is asked ends no chain of polls from here on.
+        std::thread::sleep(Duration::from_millis(20));
+        coop_budget::consume().await;
         let part = std::sync::Arc::new(Counts(AtomicUsize::new(0)));
         let waker = std::task::Waker::from(part.clone());
         poll_fn(|cx| {
