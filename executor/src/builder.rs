@@ -486,10 +486,7 @@ impl Builder {
     /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or a thread can't be started; none is left
     /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
     pub fn build(self) -> io::Result<Runtime> {
-        let workers = match self.workers {
-            Some(workers) => workers,
-            None => default_workers()?,
-        };
+        let workers = self.workers.map_or_else(default_workers, Ok)?;
         let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
         for (core, park) in cores {
             core.park.set(Some(park));
@@ -534,8 +531,7 @@ impl Builder {
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));
-        let workers = workers.collect();
-        (Runtime::new_of(shared), workers)
+        (Runtime::new_of(shared), workers.collect())
     }
 
     fn assemble<P: Park>(self, parks: Vec<P>) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
@@ -571,11 +567,9 @@ impl Builder {
         let pool = Arc::new(Pool::new(threads));
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
         let cores = queues.into_iter().zip(parks).enumerate();
-        let cores = cores.map(|(index, (queue, park))| {
-            let core = Core::new(shared.clone(), index, queue);
-            (Box::new(core), park)
-        });
-        let cores = cores.collect();
+        let core =
+            |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);
+        let cores = cores.map(core).collect();
         (shared, cores)
     }
 }

@@ -3,6 +3,8 @@
 //! Work is found in this order: every so many ticks (61, unless the builder says otherwise), and after a poll that an exhausted budget ended, a fair share of the
 //! injector; the LIFO slot; the ring; a fair share of the injector; half of another's ring, from a random start; the injector again.
 //!
+//! A worker that has polled nothing but tasks that give way for 64 intervals yields its processor once: see [`Spin`]. What they wait for may be a thread that waits for it.
+//!
 //! The slot, the ring and the task kept at hand are a [`WorkerQueue`]; who is told of what goes into it is that part's business. What it asks for is here: the injector takes what
 //! overflows, and to tell a sleeper is to notify.
 //!
@@ -23,7 +25,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Id, Node, Owned, WakeKind};
-use worker_idle::{Calm, Linger};
+use worker_idle::{Calm, Linger, Spin};
 use worker_queue::{Around, WorkerQueue};
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
@@ -48,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) searching: Cell<bool>,
     /// Whether a sleep was told of, and its end not yet.
     pub(crate) owes_unpark: Cell<bool>,
+    /// Whether it does nothing but poll tasks that give way.
+    pub(crate) spin: Cell<Spin>,
     /// Ticks until the injector's turn.
     interval: Cell<u32>,
     pub(crate) index: usize,
@@ -83,6 +87,7 @@ impl Core {
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
             searching: Cell::new(false),
+            spin: Cell::new(Spin::new()),
             notified_at: Cell::new(None),
             linger: Cell::new(settings.linger),
             calm: Cell::new(Calm::default()),
@@ -220,6 +225,12 @@ impl Core {
     fn at_interval(&self) -> Option<Task> {
         self.interval.set(self.shared.settings.global_interval);
         self.slice().open_slice();
+        // What changes with all that happens to tasks, but for one that is polled again since it gave way.
+        let c = self.counters();
+        let news = c.spawned.get() + c.local_schedules.get() + c.injected.get() + c.stolen.get();
+        let mut spin = self.spin.get();
+        spin.look(news);
+        self.spin.set(spin);
         self.clock_out();
         self.clock_in();
         if self.has_releases() {

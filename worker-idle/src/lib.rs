@@ -14,9 +14,13 @@ mod idle;
 #[cfg(feature = "std")]
 mod linger;
 pub mod park;
+#[cfg(feature = "std")]
+mod spin;
 mod watch;
 
 pub use idle::{Idle, Woken};
 #[cfg(feature = "std")]
 pub use linger::Linger;
+#[cfg(feature = "std")]
+pub use spin::Spin;
 pub use watch::{Calm, Watch};

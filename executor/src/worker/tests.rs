@@ -255,3 +255,38 @@ fn a_task_whose_wake_comes_in_after_its_worker_was_dropped_ends() {
     assert_eq!(Arc::strong_count(&held), 1);
     drop(runtime);
 }
+
+/// Bites: a worker that doesn't look for news, and one that takes a wake, a spawn, or what came from outside, for none.
+#[test]
+fn only_tasks_that_give_way_are_no_news() {
+    /// Whether a worker found none at last whose one task does this, with another's waker, and gives way.
+    fn finds_none(does: fn(&Waker), outside: bool) -> bool {
+        let (runtime, mut workers) = Builder::new()
+            .global_interval(4)
+            .build_driven([ThreadPark::new()]);
+        let mut worker = workers.remove(0);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        runtime.spawn_detached(poll_fn(move |cx| {
+            let _ = sender.send(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        runtime.spawn_detached(async move {
+            let other = receiver.recv().unwrap();
+            loop {
+                does(&other);
+                yield_now().await;
+            }
+        });
+        for tick in 0..4 * 10 {
+            if outside && tick % 4 == 2 {
+                runtime.spawn_detached(async {});
+            }
+            assert_eq!(worker.tick(), Tick::Ran);
+        }
+        worker.core.spin.get().is_without_news()
+    }
+    assert!(finds_none(|_| (), false));
+    assert!(!finds_none(Waker::wake_by_ref, false));
+    assert!(!finds_none(|_| spawn_detached(async {}), false));
+    assert!(!finds_none(|_| (), true));
+}
