@@ -3,7 +3,8 @@ use crate::Preempt;
 use sync_shim::{
     atomic::{
         AtomicUsize,
-        Ordering::{Acquire, Release},
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        fence,
     },
     model, model_must_fail,
     sync::Arc,
@@ -97,5 +98,75 @@ fn a_request_does_not_outlive_its_slice() {
         assert!(flag.need_preempt());
         flag.open_slice();
         assert!(!flag.need_preempt());
+    });
+}
+
+/// Somebody pushes and nudges, as another thread may do too, beside a worker that looks: what is pushed is seen by that look, or the nudge stays for the next operation.
+fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
+    let slice = Arc::new(Preempt::new());
+    // From an earlier push, which has been seen.
+    slice.nudge();
+    let pushed = Arc::new(AtomicUsize::new(0));
+    let pusher = {
+        let (slice, pushed) = (slice.clone(), pushed.clone());
+        thread::spawn(move || {
+            // Ordering: Relaxed, the fence orders it before the nudge.
+            pushed.store(1, Relaxed);
+            // Ordering: SeqCst, the fence in `look`.
+            fence(SeqCst);
+            slice.nudge();
+        })
+    };
+    // Ordering: Relaxed, the fences alone are what is tried.
+    let found = look(&slice, &|| (pushed.load(Relaxed) > 0).then_some(()));
+    pusher.join().unwrap();
+    assert!(found.is_some() || !slice.nudge(), "nobody looks");
+}
+
+/// Bites: a look without its fence, and one that forgets the nudge when it is over: the two broken variants below.
+#[test]
+fn what_is_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
+    model(|| looks(|slice, look| slice.look(look)));
+}
+
+#[test]
+fn a_look_that_forgets_the_nudge_afterwards_loses_another() {
+    model_must_fail("nobody looks", || {
+        looks(|slice, look| {
+            let found = look();
+            slice.open_slice();
+            found
+        });
+    });
+}
+
+#[test]
+fn a_look_without_a_fence_loses_a_nudge() {
+    model_must_fail("nobody looks", || {
+        looks(|slice, look| {
+            slice.open_slice();
+            look()
+        });
+    });
+}
+
+/// Two that nudge, beside a worker that hears one and then uses up a budget: whatever is left of them refuses an operation, and the slice hears the next.
+///
+/// Bites: a deaf slice that no budget opens.
+#[test]
+fn nudges_beside_operations_leave_a_slice_that_hears() {
+    model(|| {
+        let slice = Arc::new(Preempt::new());
+        let nudges = slice.clone();
+        let other = thread::spawn(move || {
+            nudges.nudge();
+            nudges.nudge();
+        });
+        let heard = u32::from(slice.heed_nudge()) + u32::from(slice.heed_nudge());
+        other.join().unwrap();
+        let left = slice.heed_nudge();
+        assert!(heard + u32::from(left) > 0, "one of them is heard");
+        slice.hear_again();
+        assert!(slice.nudge());
     });
 }

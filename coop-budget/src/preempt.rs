@@ -3,18 +3,28 @@
 //! | state | who brings it about |
 //! |---|---|
 //! | open | whoever grants slices: a slice begins |
-//! | asked | anyone, in an open slice: it is to end |
-//! | deaf | whoever grants slices: what is asked until the next opening is not heard |
+//! | asked | anyone: it is to end |
+//! | nudged | anyone, in an open slice: its next operation is to be refused |
+//! | deaf | the operation that is refused for a nudge, and a look that found work: no nudge is heard until one has found nothing, or a budget is used up |
 //!
-//! 1. Only who grants slices ends a request. Looking doesn't: a slice may look many times, between polls too.
+//! 1. Only opening a slice ends a request. Looking doesn't: a slice may look many times, between polls too.
 //! 2. Whoever grants slices opens one *before* others can know of it. So a request by one who knows of the slice comes after the
 //!    opening in the flag's one order of writes, and stays until the next opening: no request is lost.
-//! 3. A request that is under way while the next slice opens, or turns deaf, may end that one early. That costs a yield; nothing is wrong.
-use sync_shim::atomic::{AtomicU32, Ordering::Relaxed};
+//! 3. A request that is under way while the next slice opens may end that one early. That costs a yield; nothing is wrong.
+//! 4. A nudge is a hint, for who has work that somebody should look at. It is over with the operation that it refuses, so that what waits in its poll, on its thread, goes on; and the deafness after it leaves
+//!    polls their operations while somebody nudges all the time. It is forgotten by who looks anyway, with a fence before the look: what was pushed, with a fence between it and the nudge, is seen, or the
+//!    nudge finds the slice open. One that meets another, a request, or a deaf slice is not made; one that is under way meanwhile may take its place, which costs a yield, or the request.
+use sync_shim::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
 
 const OPEN: u32 = 0;
-const ASKED: u32 = 1;
-const DEAF: u32 = 2;
+const DEAF: u32 = 1;
+/// The first state that refuses operations.
+const ASKED: u32 = 2;
+const NUDGED: u32 = 3;
 
 /// One slice's flag: set by a monitor or a timer, asked between the polls of the slice.
 ///
@@ -55,50 +65,86 @@ impl Preempt {
         self.0.store(OPEN, Relaxed);
     }
 
-    /// Begins the next slice, deaf if the last one was asked to end: in a deaf slice nobody is heard. So who asks all the time ends every other slice early,
-    /// where he would end each before its first operation. A load and a store.
-    ///
-    /// ```
-    /// let slice = coop_budget::Preempt::new();
-    /// slice.request();
-    /// slice.open_every_other();
-    /// slice.request();
-    /// assert!(!slice.need_preempt());
-    /// slice.open_every_other();
-    /// slice.request();
-    /// assert!(slice.need_preempt());
-    /// ```
-    #[inline]
-    pub fn open_every_other(&self) {
-        let next = if self.need_preempt() { DEAF } else { OPEN };
-        // Ordering: Relaxed, as in `open_slice`.
-        self.0.store(next, Relaxed);
-    }
-
-    /// Goes on with the slice as if nobody had asked: what was asked for was done. A deaf one stays deaf. A load, and a store if somebody has asked.
-    #[inline]
-    pub fn forget_request(&self) {
-        if self.need_preempt() {
-            self.open_slice();
-        }
-    }
-
-    /// Asks the slice to end. A load, and a store if nobody has asked yet.
+    /// Asks the slice to end. A store.
     #[inline]
     pub fn request(&self) {
-        let _ = self.ask();
+        // Ordering: Relaxed, as in `open_slice`.
+        self.0.store(ASKED, Relaxed);
     }
 
-    /// As `request`. Whether it is asked by this: not if it was asked already, nor if it is deaf.
+    /// Asks for the slice's next operation to be refused, that one alone: whoever polls then should look for work. A hint, which a slice that has just heard one doesn't hear. A load, and a store if it
+    /// is made. Whether it was.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, OnExhausted, Preempt, poll_proceed, with_slice};
+    /// use std::task::{Context, Waker};
+    ///
+    /// struct Worker;
+    ///
+    /// impl OnExhausted for Worker {
+    ///     fn defer(&self, _: &Waker) {}
+    /// }
+    ///
+    /// let slice = Preempt::new();
+    /// assert!(slice.nudge());
+    /// with_slice(Budget::DEFAULT, &slice, &Worker, || {
+    ///     let mut cx = Context::from_waker(Waker::noop());
+    ///     assert!(poll_proceed(&mut cx).is_pending());
+    ///     assert!(!slice.nudge(), "deaf");
+    ///     assert!(poll_proceed(&mut cx).is_ready());
+    /// });
+    /// slice.open_slice();
+    /// assert!(slice.nudge());
+    /// ```
     #[inline]
-    pub(crate) fn ask(&self) -> bool {
-        // Ordering: Relaxed, as in `open_slice`. Who knows of the slice sees its opening or something later; what is left from before is not among it.
+    pub fn nudge(&self) -> bool {
+        // Ordering: Relaxed, as in `open_slice`; rule 4's fence is the caller's.
         let hears = self.0.load(Relaxed) == OPEN;
         if hears {
             // Ordering: Relaxed, as in `open_slice`.
-            self.0.store(ASKED, Relaxed);
+            self.0.store(NUDGED, Relaxed);
         }
         hears
+    }
+
+    /// Does what a nudge asks for: looks for work. A nudge so far is forgotten. The slice is deaf after a `look` that found something, as there will be another soon, and hears again after one that did not.
+    /// Two loads; a store if that changes; a store and a fence if there was a nudge.
+    ///
+    /// ```
+    /// let slice = coop_budget::Preempt::new();
+    /// assert!(slice.nudge());
+    /// assert_eq!(slice.look(|| Some(7)), Some(7));
+    /// assert!(!slice.nudge());
+    /// assert_eq!(slice.look(|| None::<u32>), None);
+    /// assert!(slice.nudge());
+    /// ```
+    #[inline]
+    pub fn look<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
+        // Ordering: Relaxed, the fence orders what follows.
+        if self.0.load(Relaxed) == NUDGED {
+            // Ordering: Relaxed, as in `open_slice`.
+            self.0.store(OPEN, Relaxed);
+            // Ordering: SeqCst pairs with the fence of who nudges (rule 4).
+            fence(SeqCst);
+        }
+        let found = look();
+        if found.is_none() {
+            self.hear_again();
+        // Ordering: Relaxed, as in `open_slice`.
+        } else if let OPEN | NUDGED = self.0.load(Relaxed) {
+            // Ordering: Relaxed, as in `open_slice`.
+            self.0.store(DEAF, Relaxed);
+        }
+        found
+    }
+
+    #[inline]
+    pub(crate) fn hear_again(&self) {
+        // Ordering: Relaxed, as in `open_slice`.
+        if self.0.load(Relaxed) == DEAF {
+            // Ordering: Relaxed, as in `open_slice`.
+            self.0.store(OPEN, Relaxed);
+        }
     }
 
     /// Whether the slice is to end. A load.
@@ -106,5 +152,23 @@ impl Preempt {
     pub fn need_preempt(&self) -> bool {
         // Ordering: Relaxed, as in `open_slice`; nothing is read on the strength of it.
         self.0.load(Relaxed) == ASKED
+    }
+
+    /// Whether the next operation is to be refused, for either reason. A load.
+    #[inline]
+    pub(crate) fn refuses(&self) -> bool {
+        // Ordering: Relaxed, as in `need_preempt`.
+        self.0.load(Relaxed) >= ASKED
+    }
+
+    /// Whether an operation is refused for a nudge: by this one, which ends it.
+    pub(crate) fn heed_nudge(&self) -> bool {
+        // Ordering: Relaxed, as in `open_slice`.
+        let nudged = self.0.load(Relaxed) == NUDGED;
+        if nudged {
+            // Ordering: Relaxed, as in `open_slice`.
+            self.0.store(DEAF, Relaxed);
+        }
+        nudged
     }
 }

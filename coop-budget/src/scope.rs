@@ -1,6 +1,6 @@
 //! The budget of the poll in progress, a thread-local.
 //!
-//! 1. A scope is the time of one [`with_budget`] or [`with_budget_and`]. It has a number of its own in its thread. What was around it lies
+//! 1. A scope is the time of one [`with_budget`], or of another of its kind here. It has a number of its own in its thread. What was around it lies
 //!    in a [`Frame`] on the stack meanwhile, and is restored when it ends, by return or by panic.
 //! 2. A charge goes to the innermost scope. A [`Progress`] gives back its own charge, once, to its own scope, found by
 //!    number: the innermost, or one around it, whose budget is in a frame. If its scope has ended it is not found, and nothing is given back. So refunds never exceed
@@ -10,7 +10,7 @@
 //! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`], unless a slice around it is over. A turn is a scope in all but its
 //!    frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its own, so a charge of an earlier turn is not found.
 //! 5. `Current::slice` is the flag of the slice in progress, or null. A scope with a slice sets it, one without keeps it; it is live as the frames are:
-//!    the scope that set it borrows it.
+//!    the scope that set it borrows it. A nudge is heard in whatever scope the operation is, and told to the hook of the one that has the slice.
 use crate::{Budget, Preempt};
 use std::{
     cell::Cell,
@@ -39,6 +39,8 @@ struct Frame<'a> {
     /// Whether what is left goes back to the scope around.
     is_sub: bool,
     hook: Option<&'a dyn OnExhausted>,
+    /// Whether the slice in progress is this scope's own.
+    has_slice: bool,
     refused: Cell<bool>,
 }
 
@@ -55,10 +57,45 @@ impl Current {
     }
 
     #[inline]
-    fn is_over(&self) -> bool {
+    fn slice(&self) -> Option<&Preempt> {
         // SAFETY: null, or live (rule 5).
-        let slice = unsafe { self.slice.get().as_ref() };
-        slice.is_some_and(Preempt::need_preempt)
+        unsafe { self.slice.get().as_ref() }
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.slice().is_some_and(Preempt::need_preempt)
+    }
+
+    /// Whether the slice refuses the next operation: it is over, or was nudged.
+    #[inline]
+    fn refuses(&self) -> bool {
+        self.slice().is_some_and(Preempt::refuses)
+    }
+
+    /// Why the slice refuses this operation. A nudge is over with that, and who gave the slice hears of it, from whatever scope within.
+    fn heed(&self) -> Exhausted {
+        if !self.slice().is_some_and(Preempt::heed_nudge) {
+            return Exhausted::Slice;
+        }
+        let mut next = self.frame.get();
+        // SAFETY: null, or live (rule 3).
+        while let Some(frame) = unsafe { next.as_ref() } {
+            if frame.has_slice {
+                if let Some(hook) = frame.hook {
+                    hook.forced_yield(Exhausted::Nudge);
+                }
+                break;
+            }
+            next = frame.outer_frame;
+        }
+        Exhausted::Nudge
+    }
+
+    /// Of the innermost scope.
+    fn hook(&self) -> Option<&dyn OnExhausted> {
+        // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
+        unsafe { self.frame.get().as_ref() }?.hook
     }
 }
 
@@ -81,6 +118,8 @@ pub enum Exhausted {
     Operations,
     /// The slice was asked to end.
     Slice,
+    /// The slice was [nudged](Preempt::nudge). Operations after the refused one are granted.
+    Nudge,
 }
 
 /// What a runtime wants to do when a task has used up its budget.
@@ -91,7 +130,7 @@ pub trait OnExhausted {
     /// Without it the waker is woken at once, which a runtime may answer by running the task next.
     fn defer(&self, waker: &Waker);
 
-    /// Counts a forced yield and its reason. Called once in a scope, at its first refusal.
+    /// Counts a forced yield and its reason. Called once in a scope, at its first refusal; and for each nudge that is heard, where the scope has a slice of its own, though it is heard in a scope within.
     fn forced_yield(&self, _why: Exhausted) {}
 }
 
@@ -218,7 +257,8 @@ fn enter_as<R>(
     f: impl FnOnce() -> R,
 ) -> R {
     CURRENT.with(|current| {
-        let frame = Frame::around(current, is_sub, hook, budget);
+        let mut frame = Frame::around(current, is_sub, hook, budget);
+        frame.has_slice = matches!(slice, Slice::New(_));
         let _scope = Scope::enter(current, &frame, slice);
         f()
     })
@@ -242,6 +282,7 @@ impl<'a> Frame<'a> {
             outer_slice: current.slice.get(),
             is_sub,
             hook,
+            has_slice: false,
             refused: Cell::new(false),
         }
     }
@@ -306,7 +347,7 @@ pub fn with_turns<R>(hook: &dyn OnExhausted, f: impl FnOnce(&Turns<'_>) -> R) ->
     turns(hook, Slice::Same, f)
 }
 
-/// As [`with_turns`], and each turn's operations end with the slice too: see [`with_slice`].
+/// As [`with_turns`], and operations end with the slice too, those between two turns among them: see [`with_slice`].
 #[inline]
 pub fn with_turns_in<R>(
     slice: &Preempt,
@@ -452,8 +493,8 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
         if !budget.charge() {
             return refuse(current, cx, Exhausted::Operations);
         }
-        if current.is_over() {
-            return refuse(current, cx, Exhausted::Slice);
+        if current.refuses() {
+            return refuse(current, cx, current.heed());
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), 1))
@@ -485,8 +526,8 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
         if granted == 0 && wanted != 0 {
             return refuse(current, cx, Exhausted::Operations);
         }
-        if current.is_over() && wanted != 0 {
-            return refuse(current, cx, Exhausted::Slice);
+        if current.refuses() && wanted != 0 {
+            return refuse(current, cx, current.heed());
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), granted))
@@ -516,7 +557,16 @@ pub(crate) fn poll_has_remaining(cx: &mut Context<'_>) -> Poll<()> {
 
 #[cold]
 fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progress> {
-    match current.count_refusal(why) {
+    let hook = match why {
+        Exhausted::Nudge => current.hook(),
+        why => current.count_refusal(why),
+    };
+    if why == Exhausted::Operations
+        && let Some(slice) = current.slice()
+    {
+        slice.hear_again();
+    }
+    match hook {
         Some(hook) => hook.defer(cx.waker()),
         None => cx.waker().wake_by_ref(),
     }

@@ -1,13 +1,13 @@
-//! The slices of several workers, for those who don't mind which of them ends its own.
+//! The slices of several workers, for those who don't mind which of them looks up.
 //!
-//! Who has work for a runtime whose workers are all busy wants one of them to look at it. Each thread asks them in turn, by a count of its own, so that nothing is
-//! written that all share. One that has been asked and has not heard yet, as it is in a poll without operations, is passed over, and so is a deaf one: the next is asked then.
+//! Who has work for a runtime whose workers are all busy wants one of them to look at it. Each thread nudges them in turn, by a count of its own that begins anywhere, so that nothing is
+//! written that all share. One that was nudged and has not heard yet, as it is in a poll without operations, is passed over, and so is a deaf one: the next is nudged then.
 use crate::Preempt;
-use std::cell::Cell;
+use std::{cell::Cell, collections::hash_map::RandomState, hash::BuildHasher};
 use sync_shim::CachePadded;
 
 sync_shim::thread_local! {
-    static TURN: Cell<u32> = const { Cell::new(0) };
+    static TURN: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// A [`Preempt`] for each worker of a runtime, on a line of its own.
@@ -16,9 +16,10 @@ sync_shim::thread_local! {
 /// use coop_budget::Slices;
 ///
 /// let slices = Slices::new(2);
-/// slices.ask_one();
-/// slices.ask_one();
-/// assert!(slices.of(0).need_preempt() && slices.of(1).need_preempt());
+/// slices.nudge_one();
+/// slices.nudge_one();
+/// // Both are by now.
+/// assert!(!slices.of(0).nudge() && !slices.of(1).nudge());
 /// ```
 #[derive(Debug)]
 pub struct Slices(Box<[CachePadded<Preempt>]>);
@@ -48,13 +49,24 @@ impl Slices {
         &self.0[worker]
     }
 
-    /// Asks a worker to end its slice, the next each time that this thread asks; or the one after it, if that one was asked already or is deaf. Two loads at most, and a store.
+    /// [Nudges](Preempt::nudge) a worker, the next each time that this thread does; or the one after it, if that one doesn't hear. Two loads at most, and a store.
+    ///
+    /// What is to be looked at is pushed before, with a fence in between.
     #[inline]
-    pub fn ask_one(&self) {
+    pub fn nudge_one(&self) {
         // A thread whose locals are gone begins with the first.
-        let turn = TURN.try_with(|turn| turn.replace(turn.get().wrapping_add(1)));
+        let turn = TURN.try_with(|turn| {
+            let now = turn.get().unwrap_or_else(anywhere);
+            turn.set(Some(now.wrapping_add(1)));
+            now
+        });
         let of = |turn: u32| &self.0[(turn % self.0.len() as u32) as usize];
         let turn = turn.unwrap_or(0);
-        let _ = of(turn).ask() || of(turn.wrapping_add(1)).ask();
+        let _ = of(turn).nudge() || of(turn.wrapping_add(1)).nudge();
     }
+}
+
+#[cold]
+fn anywhere() -> u32 {
+    RandomState::new().hash_one(()) as u32
 }

@@ -285,47 +285,83 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
     assert_eq!(heard.yields.load(Relaxed), 2);
 }
 
+/// Bites: a nudge that stays, one that scopes within don't hear, and one of which the worker isn't told.
 #[test]
-fn a_deaf_slice_hears_nobody_and_the_one_after_it_does() {
-    let slice = Preempt::new();
-    let asked = || {
-        slice.request();
-        slice.need_preempt()
+fn a_nudge_refuses_one_operation_in_whatever_scope_and_the_worker_is_told() {
+    let proceeds = || poll_proceed(&mut cx()).is_ready();
+    let twice = || {
+        assert!(!proceeds());
+        assert!(proceeds());
     };
-    assert!(asked());
-    slice.forget_request();
-    assert!(!slice.need_preempt() && asked());
-    slice.open_every_other();
-    assert!(!asked());
-    slice.forget_request();
-    assert!(!asked(), "deaf still");
-    slice.open_every_other();
-    assert!(asked());
-    slice.open_every_other();
-    slice.open_slice();
-    assert!(asked());
+    let scopes: [&dyn Fn(); 5] = [
+        &twice,
+        &|| with_budget(Budget::new(5), twice),
+        &|| with_sub_budget(Budget::new(2), twice),
+        &|| with_sub_budget(Budget::new(2), || with_budget(Budget::UNLIMITED, twice)),
+        &|| {
+            assert!(poll_proceed_n(&mut cx(), 9).is_pending());
+            assert!(poll_proceed_n(&mut cx(), 9).is_ready());
+        },
+    ];
+    for within in scopes {
+        let (slice, heard) = (Preempt::new(), Heard::default());
+        with_turns_in(&slice, &heard, |turns| {
+            turns.run(Budget::new(10), || {
+                assert!(slice.nudge() && !slice.nudge());
+                assert!(has_remaining() && !need_preempt(), "for operations alone");
+                within();
+            });
+        });
+        assert_eq!(heard.yields.load(Relaxed), 1);
+    }
 }
 
 #[test]
-fn a_thread_asks_each_worker_in_turn() {
+fn a_slice_that_has_heard_is_deaf_until_a_look_finds_nothing_or_a_budget_is_used_up() {
+    let slice = Preempt::new();
+    let proceeds = || {
+        poll_proceed(&mut cx())
+            .map(Progress::made_progress)
+            .is_ready()
+    };
+    let polled = |operations: u32| {
+        with_slice(Budget::new(operations), &slice, &Heard::default(), || {
+            (0..=operations).map(|_| proceeds()).collect::<Vec<_>>()
+        })
+    };
+    assert!(slice.nudge());
+    assert_eq!(polled(2), [false, true, true]);
+    assert!(!slice.nudge());
+    assert_eq!(slice.look(|| Some(1)), Some(1));
+    assert!(!slice.nudge(), "there was something, and may be more");
+    assert_eq!(slice.look(|| None::<()>), None);
+    assert!(slice.nudge());
+    assert_eq!(polled(2), [false, true, true]);
+    assert_eq!(polled(2), [true, true, false]);
+    assert!(slice.nudge());
+    // A request is heard in any state, and no nudge ends it.
+    assert_eq!(polled(1), [false, true]);
+    slice.request();
+    assert!(!slice.nudge() && slice.need_preempt());
+    assert!(slice.look(|| None::<()>).is_none() && slice.need_preempt());
+}
+
+#[test]
+fn a_thread_nudges_each_worker_in_turn() {
     let slices = Slices::new(3);
-    let asked = || (0..3).filter(|&worker| slices.of(worker).need_preempt());
-    // Wherever this thread's turn was.
-    for wanted in 1..=3 {
-        slices.ask_one();
-        assert_eq!(asked().count(), wanted);
-    }
+    // Deaf or nudged ones don't take it; of those that do this counts as one.
+    let nudged = || (0..3).filter(|&worker| !slices.of(worker).nudge()).count();
+    slices.nudge_one();
+    assert_eq!(nudged(), 1);
     (0..3).for_each(|worker| slices.of(worker).open_slice());
-    slices.ask_one();
-    assert_eq!(asked().count(), 1);
+    (0..3).for_each(|_| slices.nudge_one());
+    assert_eq!(nudged(), 3);
     // Of two one hears.
-    let two = Slices::new(2);
     for deaf in [0, 1] {
-        (0..2).for_each(|worker| two.of(worker).open_slice());
-        two.of(deaf).request();
-        two.of(deaf).open_every_other();
-        two.ask_one();
-        assert!(two.of(1 - deaf).need_preempt());
+        let two = Slices::new(2);
+        two.of(deaf).nudge();
+        two.nudge_one();
+        assert!(!two.of(1 - deaf).nudge());
     }
     std::panic::catch_unwind(|| Slices::new(0)).unwrap_err();
 }

@@ -3,7 +3,7 @@
 //! Work is found in this order: every so many ticks (61, unless the builder says otherwise), and after a poll that an exhausted budget ended, a fair share of the
 //! injector; the LIFO slot; the ring; a fair share of the injector; half of another's ring, from a random start; the injector again.
 //!
-//! A worker that has polled nothing but tasks that give way for 64 intervals yields its processor once: see [`Spin`]. What they wait for may be a thread that waits for it.
+//! A worker that has polled nothing but tasks that give way for 4,096 polls yields its processor once: see [`Spin`]. What they wait for may be a thread that waits for it.
 //!
 //! The slot, the ring and the task kept at hand are a [`WorkerQueue`]; who is told of what goes into it is that part's business. What it asks for is here: the injector takes what
 //! overflows, and to tell a sleeper is to notify.
@@ -51,7 +51,7 @@ pub(crate) struct Core {
     /// Whether a sleep was told of, and its end not yet.
     pub(crate) owes_unpark: Cell<bool>,
     /// Whether it does nothing but poll tasks that give way.
-    pub(crate) spin: Cell<Spin>,
+    pub(crate) spin: Spin,
     /// Ticks until the injector's turn.
     interval: Cell<u32>,
     pub(crate) index: usize,
@@ -87,7 +87,7 @@ impl Core {
             park: Cell::new(None),
             interval: Cell::new(settings.global_interval),
             searching: Cell::new(false),
-            spin: Cell::new(Spin::new()),
+            spin: Spin::new(),
             notified_at: Cell::new(None),
             linger: Cell::new(settings.linger),
             calm: Cell::new(Calm::default()),
@@ -209,7 +209,7 @@ impl Core {
         self.take_share().or_else(|| self.search())
     }
 
-    /// By which those outside ask this worker for a look at the injector. It gives way for them once until a budget of operations is used up, or the interval comes.
+    /// By which those outside nudge this worker to look at the injector.
     pub(crate) fn slice(&self) -> &Preempt {
         self.shared.slices.of(self.index)
     }
@@ -218,26 +218,25 @@ impl Core {
     #[inline(never)]
     fn after_forced_yield(&self) -> Option<Task> {
         self.forced.set(false);
-        self.slice().open_every_other();
         self.take_share()
     }
 
     fn at_interval(&self) -> Option<Task> {
         self.interval.set(self.shared.settings.global_interval);
-        self.slice().open_slice();
-        // What changes with all that happens to tasks, but for one that is polled again since it gave way.
-        let c = self.counters();
-        let news = c.spawned.get() + c.local_schedules.get() + c.injected.get() + c.stolen.get();
-        let mut spin = self.spin.get();
-        spin.look(news);
-        self.spin.set(spin);
         self.clock_out();
         self.clock_in();
         if self.has_releases() {
             self.leave_search();
             self.drain();
         }
-        self.take_share()
+        let task = self.take_share();
+        if task.is_none() && !self.searching.get() {
+            // What changes with all that happens to tasks, but for one that is polled again since it gave way.
+            let c = self.counters();
+            let news = c.spawned.get() + c.local_schedules.get() + c.injected.get();
+            self.spin.look(news + c.stolen.get(), c.polls.get());
+        }
+        task
     }
 
     /// Lets go of tasks that ended elsewhere. Some memory is freed, and with it what users have put there.
@@ -251,8 +250,8 @@ impl Core {
         let Shared {
             injector, remotes, ..
         } = &*self.shared;
-        self.slice().forget_request();
-        let share = self.queue.take_share(injector, remotes.len(), self)?;
+        let look = || self.queue.take_share(injector, remotes.len(), self);
+        let share = self.slice().look(look)?;
         self.counters().injected.add(1 + share.moved as u64);
         Some(share.first)
     }

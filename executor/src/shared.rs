@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) injector: Injector<Node<Scheduler>>,
     pub(crate) idle: Idle,
     pub(crate) remotes: Box<[Arc<Remote>]>,
-    /// By which who pushes into the injector while all are busy asks for a look at it.
+    /// By which who pushes into the injector while all are busy nudges one of them to look at it.
     pub(crate) slices: Slices,
     pub(crate) blocking: Arc<Pool>,
     pub(crate) foreign: Arc<Registry>,
@@ -116,12 +116,12 @@ impl Shared {
         }
     }
 
-    /// After a push into the injector by who is no worker. If all are busy, and what is there was not taken at once, one is asked to let the task that it polls give way at its next
-    /// operation. Who was asked a moment ago may not hear it: then what was pushed waits for its next look. And what was taken in that moment costs a turn for nothing.
+    /// After a push into the injector by who is no worker. If all are busy, and what is there was not taken at once, one is nudged, so that the task that it polls gives way at its next
+    /// operation. One that has just been nudged may not hear it: then what was pushed waits for its next look. And what was taken in that moment costs a turn for nothing.
     fn notify_from_outside(&self) {
         self.notify();
         if self.idle.counts() == (0, 0) && !self.injector.is_empty() {
-            self.slices.ask_one();
+            self.slices.nudge_one();
         }
     }
 
@@ -163,7 +163,7 @@ impl Shared {
         self.injector.requeue(task);
         // Its fence, between the push and the look at the close, pairs with the one in `Core::end`: a worker that has seen the close sees the
         // task, or this thread the close.
-        self.notify();
+        self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();
         }

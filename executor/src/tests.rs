@@ -28,6 +28,27 @@ fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()
 }
 
+/// As a task of a task whose worker hears nothing any more of who has spawned that: no operation is refused for it.
+fn spawn_unnudged<T: Send + 'static>(
+    runtime: &Runtime,
+    future: impl Future<Output = T> + Send + 'static,
+) -> task_header::JoinHandle<T> {
+    let (spawned, wait) = mpsc::channel();
+    let task = runtime.spawn(async move {
+        wait.recv().unwrap();
+        coop_budget::consume().await;
+        spawn(async {
+            // With a budget of its own.
+            yield_now().await;
+            future.await
+        })
+        .await
+        .unwrap()
+    });
+    spawned.send(()).unwrap();
+    task
+}
+
 /// Runs `f` in a thread, and fails if that takes for ever.
 fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
@@ -305,21 +326,15 @@ fn a_budget_ends_polls_and_is_counted() {
         .budget(crate::Budget::new(10))
         .build()
         .unwrap();
-    // By a task whose worker has heard by now if somebody outside has asked it for a look.
-    let parent = runtime.spawn(async {
-        std::thread::sleep(Duration::from_millis(20));
-        coop_budget::consume().await;
-        let before = Handle::current().metrics().forced_yields;
-        let task = spawn(async {
-            yield_now().await;
-            for _ in 0..100 {
-                coop_budget::consume().await;
-            }
-        });
-        task.await.unwrap();
-        Handle::current().metrics().forced_yields - before
+    let counted = spawn_unnudged(&runtime, async {
+        let forced = || Handle::current().metrics().forced_yields;
+        let before = forced();
+        for _ in 0..100 {
+            coop_budget::consume().await;
+        }
+        forced() - before
     });
-    assert_eq!(runtime.block_on(parent).unwrap(), 9);
+    assert_eq!(runtime.block_on(counted).unwrap(), 9);
 }
 
 /// One worker computes for as long as the other doesn't find the task that yielded.

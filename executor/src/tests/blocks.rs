@@ -324,7 +324,7 @@ fn the_budget_stays_with_the_poll() {
         .budget(crate::Budget::new(10))
         .build()
         .unwrap();
-    let left = runtime.spawn(async {
+    let left = spawn_unnudged(&runtime, async {
         for _ in 0..4 {
             coop_budget::consume().await;
         }
@@ -344,7 +344,7 @@ fn a_closure_in_place_may_wait_for_what_a_spent_budget_refuses() {
         .budget(crate::Budget::new(3))
         .build()
         .unwrap();
-    let task = runtime.spawn(async {
+    let task = spawn_unnudged(&runtime, async {
         for _ in 0..3 {
             coop_budget::consume().await;
         }

@@ -334,7 +334,7 @@ fn a_spent_budget_lets_what_came_from_outside_run_next() {
     }
 }
 
-/// Bites: a push from outside that asks nobody, and a worker that polls without the slice that it is asked by.
+/// Bites: a push from outside that nudges nobody, and a worker that polls without its slice.
 #[test]
 fn what_comes_from_outside_ends_a_poll_at_its_next_operation() {
     let (runtime, mut workers) = Builder::new()
@@ -369,33 +369,101 @@ fn what_comes_from_outside_ends_a_poll_at_its_next_operation() {
     worker.run();
 }
 
-/// Who is refused what it does for as long as somebody asks has its operations all the same.
+/// One who pushes before each operation of a task leaves it one in two polls at least, whatever the interval, and whatever scope it is in.
 ///
-/// Bites: a worker that goes on to hear what it is asked after it has given way.
+/// Bites: a slice that is never deaf, and a worker that is not told of what was refused in a scope within.
 #[test]
 fn a_task_gets_on_beside_one_who_asks_all_the_time() {
-    let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
-    let mut worker = workers.remove(0);
-    let (done, handle) = (Arc::new(AtomicUsize::new(0)), runtime.handle().clone());
-    let counted = done.clone();
-    runtime.spawn_detached(async move {
-        loop {
-            // As a thread outside would.
-            let handle = handle.clone();
-            std::thread::spawn(move || handle.spawn_detached(async {}))
-                .join()
-                .unwrap();
-            coop_budget::consume().await;
-            counted.fetch_add(1, SeqCst);
+    for (interval, scoped) in [
+        (61, false),
+        (1, false),
+        (61, true),
+        (1, true),
+        (u32::MAX, true),
+    ] {
+        let (runtime, mut workers) = Builder::new()
+            .global_interval(interval)
+            .build_driven([ThreadPark::new()]);
+        let mut worker = workers.remove(0);
+        let (done, ran) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let (counted, runs, handle) = (done.clone(), ran.clone(), runtime.handle().clone());
+        let task = async move {
+            loop {
+                let (handle, runs) = (handle.clone(), runs.clone());
+                let pushed = async move { drop(runs.fetch_add(1, SeqCst)) };
+                std::thread::spawn(move || handle.spawn_detached(pushed))
+                    .join()
+                    .unwrap();
+                coop_budget::consume().await;
+                counted.fetch_add(1, SeqCst);
+            }
+        };
+        if scoped {
+            runtime.spawn_detached(coop_budget::scope(crate::Budget::DEFAULT, task));
+        } else {
+            runtime.spawn_detached(task);
         }
-    });
-    let _ = worker.tick();
-    for _ in 0..100 {
-        let _ = worker.tick();
+        for _ in 0..100 {
+            let _ = worker.tick();
+        }
+        let (done, ran) = (done.load(SeqCst), ran.load(SeqCst));
+        assert!(
+            done >= 40 && ran >= 40,
+            "{done}, {ran} of those outside; {interval} {scoped}"
+        );
+        drop(runtime);
+        worker.run();
     }
-    assert!(done.load(SeqCst) >= 100, "{}", done.load(SeqCst));
-    drop(runtime);
+}
+
+/// Bites: a nudge that is heard between the polls of a chain.
+#[test]
+fn what_comes_from_outside_cuts_no_chain_of_tasks_without_operations() {
+    let (runtime, mut worker) = driven();
+    fn link() {
+        spawn_detached(async { link() });
+    }
+    runtime.spawn_detached(async { link() });
+    let _ = worker.tick();
+    let hits = |worker: &mut Worker<ThreadPark>| {
+        let before = runtime.metrics().lifo_hits;
+        for _ in 0..40 {
+            assert_eq!(worker.tick(), Tick::Ran);
+        }
+        runtime.metrics().lifo_hits - before
+    };
+    let alone = hits(&mut worker);
+    runtime.spawn_detached(async {});
+    assert!(hits(&mut worker) + 4 >= alone && alone > 40, "{alone}");
+    runtime.shutdown_background();
     worker.run();
+}
+
+/// Bites: a nudge that refuses more than one operation.
+#[test]
+fn who_waits_on_the_workers_thread_beside_one_who_asks_goes_on() {
+    let (runtime, mut worker) = driven();
+    let handle = runtime.handle().clone();
+    struct Waits(Handle);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            let handle = self.0.clone();
+            let push = move || handle.spawn_detached(async {});
+            std::thread::spawn(push).join().unwrap();
+            block_on(coop_budget::consume());
+        }
+    }
+    let task = runtime.spawn(async move {
+        drop(Waits(handle.clone()));
+        let _at_the_end = Waits(handle);
+        pending::<()>().await;
+    });
+    in_time(move || {
+        let _ = worker.tick();
+        drop(runtime);
+        worker.run();
+    });
+    assert!(block_on(task).unwrap_err().is_cancelled());
 }
 
 #[test]
@@ -434,9 +502,6 @@ fn a_yield_with_another_waker_than_the_tasks_wakes_that_one() {
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = polls.clone();
     let waits = runtime.spawn(async move {
-        // By now who spawned this has asked the worker for a look, if at all; what is asked ends no chain of polls from here on.
-        std::thread::sleep(Duration::from_millis(20));
-        coop_budget::consume().await;
         let part = std::sync::Arc::new(Counts(AtomicUsize::new(0)));
         let waker = std::task::Waker::from(part.clone());
         poll_fn(|cx| {
