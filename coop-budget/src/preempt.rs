@@ -155,6 +155,7 @@ impl Preempt {
     }
 
     /// Whether the next operation is to be refused, for either reason. A load.
+    #[cfg(feature = "std")]
     #[inline]
     pub(crate) fn refuses(&self) -> bool {
         // Ordering: Relaxed, as in `need_preempt`.
@@ -162,6 +163,7 @@ impl Preempt {
     }
 
     /// Whether an operation is refused for a nudge: by this one, which ends it.
+    #[cfg(feature = "std")]
     pub(crate) fn heed_nudge(&self) -> bool {
         // Ordering: Relaxed, as in `open_slice`.
         let nudged = self.0.load(Relaxed) == NUDGED;

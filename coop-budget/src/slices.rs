@@ -66,7 +66,12 @@ impl Slices {
     }
 }
 
+/// A model is to take the same way each time.
 #[cold]
 fn anywhere() -> u32 {
-    RandomState::new().hash_one(()) as u32
+    if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+        0
+    } else {
+        RandomState::new().hash_one(()) as u32
+    }
 }

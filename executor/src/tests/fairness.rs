@@ -390,7 +390,9 @@ fn a_task_gets_on_beside_one_who_asks_all_the_time() {
         let task = async move {
             loop {
                 let (handle, runs) = (handle.clone(), runs.clone());
-                let pushed = async move { drop(runs.fetch_add(1, SeqCst)) };
+                let pushed = async move {
+                    runs.fetch_add(1, SeqCst);
+                };
                 std::thread::spawn(move || handle.spawn_detached(pushed))
                     .join()
                     .unwrap();
