@@ -152,7 +152,7 @@ fn a_look_without_a_fence_loses_a_nudge() {
 
 /// Two that nudge, beside a worker that hears one and then uses up a budget: whatever is left of them refuses an operation, and the slice hears the next.
 ///
-/// Bites: a deaf slice that no budget opens.
+/// Bites: a `hear_again` that opens no deaf slice, a `nudge` that a deaf slice hears.
 #[test]
 fn nudges_beside_operations_leave_a_slice_that_hears() {
     model(|| {
@@ -169,4 +169,26 @@ fn nudges_beside_operations_leave_a_slice_that_hears() {
         slice.hear_again();
         assert!(slice.nudge());
     });
+}
+
+/// A request beside a nudge, and a worker that hears that, looks, and hears again: it stays whatever comes of the nudge.
+///
+/// Bites: any of the changes that come of a nudge as a store.
+#[test]
+fn no_nudge_takes_a_requests_place() {
+    for found in [None, Some(())] {
+        model(move || {
+            let slice = Arc::new(Preempt::new());
+            slice.nudge();
+            let (monitor, other) = (slice.clone(), slice.clone());
+            let monitor = thread::spawn(move || monitor.request());
+            let other = thread::spawn(move || other.nudge());
+            slice.heed_nudge();
+            slice.look(|| found);
+            slice.hear_again();
+            monitor.join().unwrap();
+            other.join().unwrap();
+            assert!(slice.need_preempt());
+        });
+    }
 }

@@ -13,7 +13,7 @@
 //! 3. A request that is under way while the next slice opens may end that one early. That costs a yield; nothing is wrong.
 //! 4. A nudge is a hint, for who has work that somebody should look at. It is over with the operation that it refuses, so that what waits in its poll, on its thread, goes on; and the deafness after it leaves
 //!    polls their operations while somebody nudges all the time. It is forgotten by who looks anyway, with a fence before the look: what was pushed, with a fence between it and the nudge, is seen, or the
-//!    nudge finds the slice open. One that meets another, a request, or a deaf slice is not made; one that is under way meanwhile may take its place, which costs a yield, or the request.
+//!    nudge finds the slice open. One that meets another, a request, or a deaf slice is not made. All that nudges bring about are exchanges, so that none takes a request's place.
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
@@ -72,8 +72,8 @@ impl Preempt {
         self.0.store(ASKED, Relaxed);
     }
 
-    /// Asks for the slice's next operation to be refused, that one alone: whoever polls then should look for work. A hint, which a slice that has just heard one doesn't hear. A load, and a store if it
-    /// is made. Whether it was.
+    /// Asks for the slice's next operation to be refused, that one alone: whoever polls then should look for work. A hint, which a slice that has just heard one doesn't hear. A load, and an exchange if
+    /// it is made. Whether it was.
     ///
     /// ```
     /// use coop_budget::{Budget, OnExhausted, Preempt, poll_proceed, with_slice};
@@ -98,17 +98,20 @@ impl Preempt {
     /// ```
     #[inline]
     pub fn nudge(&self) -> bool {
-        // Ordering: Relaxed, as in `open_slice`; rule 4's fence is the caller's.
-        let hears = self.0.load(Relaxed) == OPEN;
-        if hears {
-            // Ordering: Relaxed, as in `open_slice`.
-            self.0.store(NUDGED, Relaxed);
-        }
-        hears
+        self.turn(OPEN, NUDGED)
+    }
+
+    /// From one state into another, if it is in that. A load, and an exchange.
+    #[inline]
+    fn turn(&self, from: u32, to: u32) -> bool {
+        // Ordering: Relaxed, as in `open_slice`; rule 4's fences are around it.
+        self.0.load(Relaxed) == from
+            // Ordering: Relaxed, as above.
+            && self.0.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
     }
 
     /// Does what a nudge asks for: looks for work. A nudge so far is forgotten. The slice is deaf after a `look` that found something, as there will be another soon, and hears again after one that did not.
-    /// Two loads; a store if that changes; a store and a fence if there was a nudge.
+    /// Three loads at most; an exchange if that changes; an exchange and a fence if there was a nudge.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();
@@ -120,31 +123,22 @@ impl Preempt {
     /// ```
     #[inline]
     pub fn look<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
-        // Ordering: Relaxed, the fence orders what follows.
-        if self.0.load(Relaxed) == NUDGED {
-            // Ordering: Relaxed, as in `open_slice`.
-            self.0.store(OPEN, Relaxed);
+        if self.turn(NUDGED, OPEN) {
             // Ordering: SeqCst pairs with the fence of who nudges (rule 4).
             fence(SeqCst);
         }
         let found = look();
         if found.is_none() {
             self.hear_again();
-        // Ordering: Relaxed, as in `open_slice`.
-        } else if let OPEN | NUDGED = self.0.load(Relaxed) {
-            // Ordering: Relaxed, as in `open_slice`.
-            self.0.store(DEAF, Relaxed);
+        } else {
+            let _ = self.turn(OPEN, DEAF) || self.turn(NUDGED, DEAF);
         }
         found
     }
 
     #[inline]
     pub(crate) fn hear_again(&self) {
-        // Ordering: Relaxed, as in `open_slice`.
-        if self.0.load(Relaxed) == DEAF {
-            // Ordering: Relaxed, as in `open_slice`.
-            self.0.store(OPEN, Relaxed);
-        }
+        let _ = self.turn(DEAF, OPEN);
     }
 
     /// Whether the slice is to end. A load.
@@ -165,12 +159,6 @@ impl Preempt {
     /// Whether an operation is refused for a nudge: by this one, which ends it.
     #[cfg(feature = "std")]
     pub(crate) fn heed_nudge(&self) -> bool {
-        // Ordering: Relaxed, as in `open_slice`.
-        let nudged = self.0.load(Relaxed) == NUDGED;
-        if nudged {
-            // Ordering: Relaxed, as in `open_slice`.
-            self.0.store(DEAF, Relaxed);
-        }
-        nudged
+        self.turn(NUDGED, DEAF)
     }
 }

@@ -73,10 +73,11 @@ impl Current {
         self.slice().is_some_and(Preempt::refuses)
     }
 
-    /// Why the slice refuses this operation. A nudge is over with that, and who gave the slice hears of it, from whatever scope within.
-    fn heed(&self) -> Exhausted {
-        if !self.slice().is_some_and(Preempt::heed_nudge) {
-            return Exhausted::Slice;
+    /// Why the slice refuses this operation, if it still does. A nudge is over with that, and who gave the slice hears of it, from whatever scope within.
+    #[cold]
+    fn heed(&self) -> Option<Exhausted> {
+        if !self.slice()?.heed_nudge() {
+            return self.is_over().then_some(Exhausted::Slice);
         }
         let mut next = self.frame.get();
         // SAFETY: null, or live (rule 3).
@@ -89,7 +90,7 @@ impl Current {
             }
             next = frame.outer_frame;
         }
-        Exhausted::Nudge
+        Some(Exhausted::Nudge)
     }
 
     /// Of the innermost scope.
@@ -467,7 +468,7 @@ pub fn remaining() -> Option<u32> {
     CURRENT.with(|current| current.budget.get()).remaining()
 }
 
-/// Whether the next operation would be granted.
+/// Whether budget and slice would grant the next operation. A nudge may refuse that one all the same.
 #[inline]
 pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
@@ -493,8 +494,10 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
         if !budget.charge() {
             return refuse(current, cx, Exhausted::Operations);
         }
-        if current.refuses() {
-            return refuse(current, cx, current.heed());
+        if current.refuses()
+            && let Some(why) = current.heed()
+        {
+            return refuse(current, cx, why);
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), 1))
@@ -526,8 +529,11 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
         if granted == 0 && wanted != 0 {
             return refuse(current, cx, Exhausted::Operations);
         }
-        if current.refuses() && wanted != 0 {
-            return refuse(current, cx, current.heed());
+        if current.refuses()
+            && wanted != 0
+            && let Some(why) = current.heed()
+        {
+            return refuse(current, cx, why);
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), granted))

@@ -4,7 +4,7 @@
 //! 2. When the closure is done, the thread takes the core back if it is still on offer, and goes on as before.
 //! 3. Else it ends the poll without a core: wakes and spawns go to the injector, and so does the task if it is to run again. One that
 //!    waits and is in no list yet is queued once more, so that a worker lists it; one that is done and is in a list goes over that list's release stack.
-//!    The budget is the thread's, and so stays with the poll, as does what nudges the worker that it was: one operation may be refused for that. The closure has none: what it waits for on this thread would be refused for ever once that is used up.
+//!    The budget is the thread's, and so stays with the poll, as does what nudges the worker that it was: one operation may be refused for that, and the nudge is lost. The closure has none: what it waits for on this thread would be refused for ever once that is used up.
 //! 4. After that the thread is one of the pool's.
 //! 5. A core on offer runs nothing. Which task is in its poll, and whether that gives way, is kept by the thread that blocks: the core that it takes back may have been another's meanwhile, whose task blocks, too.
 use crate::{

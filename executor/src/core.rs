@@ -3,7 +3,7 @@
 //! Work is found in this order: every so many ticks (61, unless the builder says otherwise), and after a poll that an exhausted budget ended, a fair share of the
 //! injector; the LIFO slot; the ring; a fair share of the injector; half of another's ring, from a random start; the injector again.
 //!
-//! A worker that has polled nothing but tasks that give way for 4,096 polls yields its processor once: see [`Spin`]. What they wait for may be a thread that waits for it.
+//! A worker that has polled nothing but tasks that gave way, 4,096 times, yields its processor at the interval: see [`Spin`]. What they wait for may be a thread that waits for it.
 //!
 //! The slot, the ring and the task kept at hand are a [`WorkerQueue`]; who is told of what goes into it is that part's business. What it asks for is here: the injector takes what
 //! overflows, and to tell a sleeper is to notify.

@@ -143,7 +143,7 @@ counters! {
     overflows,
     /// Searches through the other workers.
     searches,
-    /// Polls that an exhausted budget ended, or a look at what came from outside.
+    /// Operations that were refused: the first in a poll for its exhausted budget, and for a look at what came from outside.
     forced_yields,
     /// Short waits before a sleep.
     lingers,

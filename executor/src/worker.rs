@@ -252,7 +252,7 @@ pub enum Tick {
 ///
 /// It is what the runtime's own threads are, less the loop: `tick` while it says [`Tick::Ran`], `park` when it is idle, stop when it has ended.
 /// What is to happen beside tasks (timers, I/O, a user interface) goes into the [`Park`] or between the ticks. In its tasks
-/// [`block_in_place`](crate::block_in_place()) gives no worker away. A tick in which 4,096 polls in a row did nothing but give way yields the processor.
+/// [`block_in_place`](crate::block_in_place()) gives no worker away. After 4,096 polls in a row of tasks that only gave way a tick yields the processor.
 ///
 /// One that is dropped before it has ended shuts its runtime down, and drops the futures of its tasks. Those that are in others' hands at that moment end there; their
 /// memory, and the runtime's, is not freed.

@@ -418,6 +418,11 @@ fn a_task_gets_on_beside_one_who_asks_all_the_time() {
     }
 }
 
+/// What the one worker is nudged by.
+fn hears(runtime: &Runtime) -> &coop_budget::Preempt {
+    runtime.handle().shared().slices.of(0)
+}
+
 /// Bites: a nudge that is heard between the polls of a chain.
 #[test]
 fn what_comes_from_outside_cuts_no_chain_of_tasks_without_operations() {
@@ -435,7 +440,9 @@ fn what_comes_from_outside_cuts_no_chain_of_tasks_without_operations() {
         runtime.metrics().lifo_hits - before
     };
     let alone = hits(&mut worker);
+    hears(&runtime).open_slice();
     runtime.spawn_detached(async {});
+    assert!(!hears(&runtime).nudge(), "it is nudged");
     assert!(hits(&mut worker) + 4 >= alone && alone > 40, "{alone}");
     runtime.shutdown_background();
     worker.run();
@@ -446,26 +453,16 @@ fn what_comes_from_outside_cuts_no_chain_of_tasks_without_operations() {
 fn who_waits_on_the_workers_thread_beside_one_who_asks_goes_on() {
     let (runtime, mut worker) = driven();
     let handle = runtime.handle().clone();
-    struct Waits(Handle);
-    impl Drop for Waits {
-        fn drop(&mut self) {
-            let handle = self.0.clone();
-            let push = move || handle.spawn_detached(async {});
-            std::thread::spawn(push).join().unwrap();
-            block_on(coop_budget::consume());
-        }
-    }
     let task = runtime.spawn(async move {
-        drop(Waits(handle.clone()));
-        let _at_the_end = Waits(handle);
-        pending::<()>().await;
+        handle.shared().slices.of(0).open_slice();
+        let forced = || Handle::current().metrics().forced_yields;
+        let (before, push) = (forced(), move || handle.spawn_detached(async {}));
+        std::thread::spawn(push).join().unwrap();
+        block_on(coop_budget::consume());
+        forced() - before
     });
-    in_time(move || {
-        let _ = worker.tick();
-        drop(runtime);
-        worker.run();
-    });
-    assert!(block_on(task).unwrap_err().is_cancelled());
+    in_time(move || while worker.tick() == Tick::Ran {});
+    assert_eq!(block_on(task).unwrap(), 1);
 }
 
 #[test]

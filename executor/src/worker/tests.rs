@@ -278,12 +278,13 @@ fn only_tasks_that_give_way_are_no_news() {
             }
         });
         let mut seen = Vec::new();
-        for tick in 0..4 * 10 {
-            if outside && tick % 4 == 2 {
+        for tick in 0..4 * 20 {
+            // So that there are looks that find nothing, too.
+            if outside && tick % 16 == 2 {
                 runtime.spawn_detached(async {});
             }
             assert_eq!(worker.tick(), Tick::Ran);
-            if tick >= 20 {
+            if tick >= 40 {
                 seen.push(worker.core.spin.clone());
             }
         }
@@ -293,4 +294,5 @@ fn only_tasks_that_give_way_are_no_news() {
     assert!(finds_none(|_| (), false));
     assert!(!finds_none(Waker::wake_by_ref, false));
     assert!(!finds_none(|_| spawn_detached(async {}), false));
+    assert!(!finds_none(|_| (), true));
 }
