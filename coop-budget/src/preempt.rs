@@ -65,11 +65,11 @@ impl Preempt {
         self.0.store(OPEN, Relaxed);
     }
 
-    /// Asks the slice to end. A store.
+    /// Asks the slice to end. An exchange.
     #[inline]
     pub fn request(&self) {
-        // Ordering: Relaxed, as in `open_slice`.
-        self.0.store(ASKED, Relaxed);
+        // Ordering: Relaxed, as in `open_slice`. No store: the model would have a nudge's exchange read past it.
+        self.0.swap(ASKED, Relaxed);
     }
 
     /// Asks for the slice's next operation to be refused, that one alone: whoever polls then should look for work. A hint, which a slice that has just heard one doesn't hear. A load, and an exchange if
@@ -160,5 +160,12 @@ impl Preempt {
     #[cfg(feature = "std")]
     pub(crate) fn heed_nudge(&self) -> bool {
         self.turn(NUDGED, DEAF)
+    }
+
+    /// Whether it is asked in the end: by an exchange, as a load in the model may go back behind a store of which it could know.
+    #[cfg(test)]
+    pub(crate) fn take_request(&self) -> bool {
+        // Ordering: Relaxed, an exchange reads the last of all.
+        self.0.swap(OPEN, Relaxed) == ASKED
     }
 }
