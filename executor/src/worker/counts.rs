@@ -56,9 +56,12 @@ fn a_spawn_by_a_task_costs_none_and_one_that_displaces_another_one_and_a_fence()
 }
 
 #[test]
-fn a_spawn_from_elsewhere_costs_two_and_a_fence_and_the_wake_of_a_sleeper_two_and_its_unpark() {
+fn a_spawn_from_elsewhere_costs_two_and_a_fence_a_nudge_one_and_the_wake_of_a_sleeper_two_and_its_unpark()
+ {
     let (runtime, worker) = driven();
     let spawn = || cost(|| runtime.spawn(pending::<()>())).1;
+    // The busy worker is nudged once, by an exchange on a line of its own.
+    assert_eq!(spawn(), (2 + 1, 1));
     assert_eq!(spawn(), (2, 1));
     worker.core.shared.idle.sleep(0, false);
     assert_eq!(spawn(), (2 + 2 + 1, 1));
