@@ -152,7 +152,7 @@ fn a_look_without_a_fence_loses_a_nudge() {
 
 /// Two that nudge, beside a worker that hears one and then uses up a budget: whatever is left of them refuses an operation, and the slice hears the next.
 ///
-/// Bites: a `hear_again` that opens no deaf slice, a `nudge` that a deaf slice hears.
+/// Bites: a `hear_again` that opens no deaf slice.
 #[test]
 fn nudges_beside_operations_leave_a_slice_that_hears() {
     model(|| {

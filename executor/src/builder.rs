@@ -219,7 +219,7 @@ impl Builder {
     }
 
     /// Operations that a task's resources grant between two yields. 128 by default; with 0 each operation yields first and never proceeds, and
-    /// [`Budget::UNLIMITED`] sets no limit. Where something comes from outside while all workers are busy, one operation may yield earlier, once a budget, or once between two looks at the injector.
+    /// [`Budget::UNLIMITED`] sets no limit. Where something comes from outside while all workers are busy, one operation may yield earlier.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task::consume_budget};

@@ -409,8 +409,10 @@ fn a_task_gets_on_beside_one_who_asks_all_the_time() {
             let _ = worker.tick();
         }
         let (done, ran) = (done.load(SeqCst), ran.load(SeqCst));
+        // Where each look finds nothing the next push is heard: one operation for two polls.
+        let least = if interval == 1 { 40 } else { 100 };
         assert!(
-            done >= 40 && ran >= 40,
+            done >= least && ran >= 40,
             "{done}, {ran} of those outside; {interval} {scoped}"
         );
         drop(runtime);
