@@ -75,7 +75,7 @@ mod counted {
         );
         for (row, run) in ROWS {
             for workers in [2, 8, 64, 256] {
-                let runtime = Builder::new().workers(workers).build();
+                let runtime = Builder::new().workers(workers).prestart().build();
                 let runtime = runtime.expect("it starts");
                 // All sleep.
                 std::thread::sleep(Duration::from_millis(100));

@@ -14,7 +14,7 @@
 //! 6. Closing takes out what has not begun, but for what is beyond the cap. The threads end once the queues are empty.
 //! 7. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
 //!    there is none goes back to who brought it, and a thread finds its own handle.
-//! 8. A thread that ends leaves its handle to the next, which joins it. So who joins the last has joined all.
+//! 8. A thread that ends leaves its handle to the next, which joins it. So who has joined the last, and all that have not ended, has joined all.
 use crate::{Settings, settings::Linger};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -39,9 +39,13 @@ impl<F: FnOnce() + Send + 'static> Job for F {
     }
 }
 
-/// A job that its pool did not take: the pool is closed, has no room for one, ever, or not a single thread can be started.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Refused<J>(pub J);
+/// A job that its pool did not take.
+pub struct Refused<J> {
+    /// As it was given.
+    pub job: J,
+    /// Why no thread could be started for it: with [`InvalidInput`](io::ErrorKind::InvalidInput) if its name holds a NUL. None if the pool is closed, or has no room for a job, ever.
+    pub why: Option<io::Error>,
+}
 
 /// Threads for jobs that block.
 pub struct Pool<J> {
@@ -147,54 +151,26 @@ impl<J: Job> Pool<J> {
     pub fn submit(this: &Arc<Self>, job: J) -> Result<(), Refused<J>> {
         let mut state = this.state.lock();
         if state.closed || this.settings.cap == 0 {
-            return Err(Refused(job));
+            return Err(Refused { job, why: None });
         }
         state.queue.push_back(job);
         match Self::call(this, &mut state, &this.settings.name) {
             // The others will come to it, but for those that are ready for what is urgent.
             Err(_) if state.busy + state.ready > state.urgent.len() => Ok(()),
-            Err(_) => state
-                .queue
-                .pop_back()
-                .map_or(Ok(()), |job| Err(Refused(job))),
-            Ok(()) => Ok(()),
+            called => called.or_else(|why| refused(state.queue.pop_back(), why)),
         }
     }
 
     /// Queues a job ahead of the others, and starts a thread of that name if none is idle: beyond the cap, and also when the pool is closed. For
-    /// what takes the place of a thread that waits.
+    /// what runs as long as the pool lives, or takes the place of a thread that waits.
     ///
     /// # Errors
     /// When no thread is idle and none can be started. The job comes back.
     pub fn submit_now(this: &Arc<Self>, job: J, name: &str) -> Result<(), Refused<J>> {
         let mut state = this.state.lock();
         state.urgent.push_back(job);
-        match Self::call(this, &mut state, name) {
-            Ok(()) => Ok(()),
-            Err(_) => state
-                .urgent
-                .pop_back()
-                .map_or(Ok(()), |job| Err(Refused(job))),
-        }
-    }
-
-    /// Starts a thread of that name, beyond the cap, which begins with this job. It is the caller's to [join](Self::join).
-    ///
-    /// # Errors
-    /// When it can't be started: with [`InvalidInput`](io::ErrorKind::InvalidInput) if the name holds a NUL. The job is dropped.
-    pub fn start(this: &Arc<Self>, job: J, name: &str) -> io::Result<thread::JoinHandle<()>> {
-        this.state.lock().alive += 1;
-        let pool = this.clone();
-        let started = this.thread(name, move || {
-            contain(|| (pool.settings.on_start)());
-            contain(|| job.run());
-            pool.state.lock().ready += 1;
-            pool.work(None);
-        });
-        if started.is_err() {
-            this.end(this.state.lock());
-        }
-        started
+        let called = Self::call(this, &mut state, name);
+        called.or_else(|why| refused(state.urgent.pop_back(), why))
     }
 
     /// Rule 1, after a job was queued.
@@ -209,7 +185,7 @@ impl<J: Job> Pool<J> {
         let (pool, number) = (this.clone(), state.number);
         let handle = this.thread(name, move || {
             contain(|| (pool.settings.on_start)());
-            pool.work(Some(number));
+            pool.work(number);
         })?;
         state.handles.insert(number, handle);
         state.number += 1;
@@ -247,7 +223,7 @@ impl<J: Job> Pool<J> {
     }
 
     /// What a thread does that is counted as ready.
-    fn work(&self, number: Option<u64>) {
+    fn work(&self, number: u64) {
         let cap = self.settings.cap;
         let mut linger: Box<Linger> = Box::new(|_| ());
         contain(|| linger = (self.settings.linger)());
@@ -286,9 +262,8 @@ impl<J: Job> Pool<J> {
         drop(state);
         contain(|| (self.settings.on_stop)());
         let mut state = self.state.lock();
-        let before = number
-            .and_then(|number| state.handles.remove(&number))
-            .and_then(|own| state.last.replace(own));
+        let own = state.handles.remove(&number);
+        let before = own.and_then(|own| state.last.replace(own));
         self.end(state);
         join(before);
     }
@@ -335,12 +310,17 @@ impl<J: Job> Pool<J> {
         state.alive == 0
     }
 
-    /// As [`wait`](Self::wait), without a limit, and for the drops of thread-locals too. Those must not wait for who calls this. Threads of [`start`](Self::start) have a
-    /// handle of their own for that.
+    /// As [`wait`](Self::wait), without a limit, and for the drops of thread-locals too, if no other thread joins meanwhile. Those must not wait for who calls this.
     pub fn join(&self) {
-        self.wait(None);
-        let last = self.state.lock().last.take();
-        join(last);
+        let next = || {
+            let mut state = self.state.lock();
+            let first = state.handles.pop_first().map(|(_, handle)| handle);
+            first.or_else(|| state.last.take())
+        };
+        while let Some(thread) = next() {
+            join(Some(thread));
+        }
+        self.wait(None); // Another may have taken the handles.
     }
 
     /// How many there are.
@@ -352,6 +332,11 @@ impl<J: Job> Pool<J> {
             queue: state.queue.len(),
         }
     }
+}
+
+fn refused<J>(job: Option<J>, why: io::Error) -> Result<(), Refused<J>> {
+    let why = Some(why);
+    job.map_or(Ok(()), |job| Err(Refused { job, why }))
 }
 
 fn join(thread: Option<thread::JoinHandle<()>>) {
@@ -380,16 +365,23 @@ impl<J> fmt::Debug for Pool<J> {
 
 impl<J> fmt::Debug for Refused<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Refused(..)")
+        f.debug_struct("Refused")
+            .field("why", &self.why)
+            .finish_non_exhaustive()
     }
 }
 
 impl<J> fmt::Display for Refused<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "no thread takes this job: the pool is closed, its cap is 0, or none can be started",
-        )
+        f.write_str(match self.why {
+            None => "no thread takes this job: the pool is closed, or its cap is 0",
+            Some(_) => "no thread takes this job: none can be started",
+        })
     }
 }
 
-impl<J> std::error::Error for Refused<J> {}
+impl<J> std::error::Error for Refused<J> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.why.as_ref().map(|why| why as _)
+    }
+}

@@ -12,7 +12,7 @@ use crate::{
 };
 use blocking_threads::{Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
-use sync_shim::{sync::Arc, thread};
+use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 use worker_idle::Linger;
 
@@ -49,27 +49,28 @@ where
     join
 }
 
-/// Starts the thread of a worker, which comes for its core.
-pub(crate) fn start_worker(
-    shared: &Arc<Shared>,
-    index: usize,
-) -> io::Result<thread::JoinHandle<()>> {
-    let job = Job::Core(shared.clone(), index);
-    Pool::start(&shared.blocking, job, &name(shared, index))
+/// Starts the thread of a worker that has none yet. If that can't be, the core is gone.
+#[cold]
+pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
+    let (shared, index) = (core.shared.clone(), core.index);
+    offer(&shared, core).inspect_err(|_| drop(shared.remotes[index].lent.take()))
 }
 
 /// Offers a core to the threads of the pool. If none can be started it stays on offer, and goes back to who offered it.
-pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
+pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) -> io::Result<()> {
     let index = core.index;
     let lent = &shared.remotes[index].lent;
     let offered = lent.offer(core);
     debug_assert!(offered.before.is_none(), "a worker has one core");
-    if offered.ask {
-        let job = Job::Core(shared.clone(), index);
-        if Pool::submit_now(&shared.blocking, job, &name(shared, index)).is_err() {
-            lent.unask();
-        }
+    if !offered.ask {
+        return Ok(());
     }
+    let job = Job::Core(shared.clone(), index);
+    let name = format!("{}-{index}", shared.settings.thread_name);
+    Pool::submit_now(&shared.blocking, job, &name).map_err(|refused| {
+        lent.unask();
+        refused.why.unwrap_or(io::ErrorKind::Other.into())
+    })
 }
 
 /// How a thread waits a moment for the next closure, if that pays.
@@ -79,10 +80,6 @@ pub(crate) fn linger(mut linger: Linger) -> Box<blocking_threads::Linger> {
             linger.wait(look);
         }
     })
-}
-
-fn name(shared: &Shared, index: usize) -> String {
-    format!("{}-{index}", shared.settings.thread_name)
 }
 
 impl blocking_threads::Job for Job {

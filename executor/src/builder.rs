@@ -3,7 +3,7 @@ mod names;
 
 use crate::{
     Runtime, UnhandledPanic, Worker,
-    blocking::{Pool, linger, start_worker},
+    blocking::{self, Pool},
     core::Core,
     hooks::Hooks,
     metrics::Counters,
@@ -31,6 +31,7 @@ use worker_queue::WorkerQueue;
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
     workers: Option<usize>,
+    prestart: bool,
     ring_capacity: usize,
     settings: Settings,
     threads: blocking_threads::Settings,
@@ -48,6 +49,7 @@ impl Builder {
     pub fn new() -> Self {
         Self {
             workers: None,
+            prestart: false,
             ring_capacity: 256,
             settings: Settings {
                 global_interval: 61,
@@ -77,6 +79,21 @@ impl Builder {
             "a runtime has from 1 to {MOST_WORKERS} workers, not {workers}"
         );
         self.workers = Some(workers);
+        self
+    }
+
+    /// The build starts the threads of all workers. By default it starts one, and each of the others is started by the first push that finds all before it busy: a runtime for a few
+    /// tasks is cheaper so. But a new thread inherits from the one that pushes (affinity, priority, on Linux), which may be any, and where it can't be started the runtime goes on without that worker.
+    ///
+    /// ```
+    /// let (sender, started) = std::sync::mpsc::channel();
+    /// let hook = move || drop(sender.send(()));
+    /// let _runtime = selvedge::Builder::new().workers(3).prestart().on_thread_start(hook).build()?;
+    /// assert_eq!(started.iter().take(3).count(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn prestart(mut self) -> Self {
+        self.prestart = true;
         self
     }
 
@@ -483,26 +500,25 @@ impl Builder {
     /// Starts the runtime.
     ///
     /// # Errors
-    /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or a thread can't be started; none is left
+    /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or the first worker's thread can't be started, or, with [`prestart`](Self::prestart), any; none is left
     /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
     pub fn build(self) -> io::Result<Runtime> {
         let workers = self.workers.map_or_else(default_workers, Ok)?;
+        let started = if self.prestart { workers } else { 1 };
         let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
+        let runtime = Runtime::new_of(shared.clone());
         for (core, park) in cores {
+            let index = core.index;
             core.park.set(Some(park));
-            // It was empty, and `start_worker` asks for it.
-            drop(shared.remotes[core.index].lent.offer(core));
-        }
-        let mut runtime = Runtime::new_of(shared.clone());
-        for index in 0..workers {
-            match start_worker(&shared, index) {
-                Ok(thread) => runtime.adopt(thread),
-                Err(error) => {
-                    for remote in &shared.remotes[index..] {
-                        drop(remote.lent.take());
-                    }
-                    return Err(error); // The drop waits for the others.
-                }
+            // It sleeps until its thread is started, and searches then.
+            core.searching.set(true);
+            if index < started {
+                shared.idle.sleep(index, false);
+                shared.idle.wake_self(index);
+                blocking::start(core)?; // The drop of what there is waits for the others.
+            } else {
+                drop(shared.remotes[index].unstarted.offer(core));
+                shared.idle.sleep(index, false);
             }
         }
         Ok(runtime)
@@ -548,6 +564,7 @@ impl Builder {
             Arc::new(Remote {
                 stealer: queue.stealer(),
                 unpark: park::waker(park.unparker()),
+                unstarted: Lent::new(),
                 lent: Lent::new(),
                 counters: CachePadded::new(Counters::new(settings.poll_times)),
             })
@@ -563,7 +580,7 @@ impl Builder {
         });
         threads.on_stop = std::sync::Arc::new(move || stop.call(&stop.on_stop));
         let first = settings.linger;
-        threads.linger = std::sync::Arc::new(move || linger(first));
+        threads.linger = std::sync::Arc::new(move || blocking::linger(first));
         let pool = Arc::new(Pool::new(threads));
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
         let cores = queues.into_iter().zip(parks).enumerate();

@@ -176,24 +176,12 @@ where
     spawn_in(&current(), None, future, Location::caller())
 }
 
-fn current() -> Tasks {
+pub(crate) fn current() -> Tasks {
     scope::local_set()
         .expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on")
 }
 
-/// Spawns on the current set, by name.
-pub(crate) fn spawn_named<F>(
-    name: Cow<'static, str>,
-    future: F,
-    at: &'static Location<'static>,
-) -> JoinHandle<F::Output>
-where
-    F: Future<Output: 'static> + 'static,
-{
-    spawn_in(&current(), Some(name), future, at)
-}
-
-fn spawn_in<F>(
+pub(crate) fn spawn_in<F>(
     tasks: &task_header::LocalSet,
     name: Option<Cow<'static, str>>,
     future: F,

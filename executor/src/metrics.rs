@@ -60,7 +60,7 @@ macro_rules! counters {
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Snapshot {
-            /// Workers.
+            /// Workers, those among them whose thread is not started.
             pub workers: u64,
             $($(#[$doc])* pub $name: u64,)*
             /// Tasks that were spawned and are not done.

@@ -17,7 +17,7 @@ pub use crate::{
 
 use crate::{Snapshot, scope, shared::Shared};
 use std::{fmt, future::Future, io, time::Duration};
-use sync_shim::{sync::Arc, thread};
+use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
 /// Worker threads that run tasks.
@@ -46,7 +46,6 @@ use task_header::JoinHandle;
 /// ```
 pub struct Runtime {
     handle: Handle,
-    threads: Vec<thread::JoinHandle<()>>,
     /// Whether its end was seen to.
     over: bool,
     /// The process that has the threads.
@@ -54,10 +53,10 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// A runtime with as many workers as the machine has processors for this process.
+    /// A runtime with as many workers as the machine has processors for this process. Their threads are started as they are needed, but for the first one.
     ///
     /// # Errors
-    /// When a thread can't be started; none is left behind.
+    /// When that can't be started.
     pub fn new() -> io::Result<Self> {
         Builder::new().build()
     }
@@ -65,14 +64,9 @@ impl Runtime {
     pub(crate) fn new_of(shared: Arc<Shared>) -> Self {
         Self {
             handle: Handle::new(shared),
-            threads: Vec::new(),
             over: false,
             process: std::process::id(),
         }
-    }
-
-    pub(crate) fn adopt(&mut self, thread: thread::JoinHandle<()>) {
-        self.threads.push(thread);
     }
 
     /// A way in for other threads and other owners.
@@ -218,23 +212,16 @@ impl Runtime {
     fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
         if self.process != std::process::id() {
-            // A fork's copy: its threads, and whoever held a lock, are the parent's.
-            std::mem::forget(std::mem::take(&mut self.threads));
-            return false;
+            return false; // A fork's copy: its threads, and whoever held a lock, are the parent's.
         }
         let shared = self.handle.shared();
         shared.close();
-        let threads = std::mem::take(&mut self.threads);
         // Each thread has what it needs to end alone.
         let waits = scope::may_wait_for_end_of(shared);
         let limit = if waits { limit } else { Some(Duration::ZERO) };
         // Without a limit the joins are the wait.
         let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {
-            for thread in threads {
-                // A worker's own panic has been printed; there is nobody to give it to.
-                let _ = thread.join();
-            }
             shared.blocking.join();
         }
         ended

@@ -12,7 +12,12 @@
 //! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
 //!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
 use crate::{
-    blocking::Pool, context, core::Core, hooks::Hooks, metrics::Counters, unhandled::Overheard,
+    blocking::{self, Pool},
+    context,
+    core::Core,
+    hooks::Hooks,
+    metrics::Counters,
+    unhandled::Overheard,
 };
 use ::core::ptr::NonNull;
 use blocking_threads::{Hear, Lent};
@@ -80,6 +85,8 @@ pub(crate) struct Remote {
     pub(crate) stealer: Stealer<Node<Scheduler>>,
     /// Unparks it.
     pub(crate) unpark: Waker,
+    /// Its core until its thread is started.
+    pub(crate) unstarted: Lent<Core>,
     /// Where its core is while nobody runs it.
     pub(crate) lent: Lent<Core>,
     /// What the worker alone writes.
@@ -109,10 +116,16 @@ impl Shared {
         }
     }
 
-    /// After a push into a queue that others can see: wakes one worker if that is called for.
+    /// After a push into a queue that others can see: wakes one worker if that is called for, or starts its thread. If that can't be started the others do without.
     pub(crate) fn notify(&self) {
-        if let Some(worker) = self.idle.notify() {
-            self.unpark(worker);
+        while let Some(worker) = self.idle.notify() {
+            let Some(core) = self.remotes[worker].unstarted.take() else {
+                return self.unpark(worker);
+            };
+            if blocking::start(core).is_ok() {
+                return;
+            }
+            self.idle.stop_searching();
         }
     }
 
@@ -199,6 +212,13 @@ impl Shared {
         self.closing.store(true, Release);
         // Before the workers, who look at it in their end.
         let not_begun = self.blocking.close();
+        for (worker, remote) in self.remotes.iter().enumerate() {
+            if remote.unstarted.take().is_some() {
+                // It searches now, for a notifier or by this; who has relied on that finds the others unparked after it.
+                self.idle.wake_self(worker);
+                self.idle.stop_searching();
+            }
+        }
         for worker in 0..self.remotes.len() {
             self.unpark(worker);
         }

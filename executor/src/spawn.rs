@@ -6,7 +6,7 @@ use crate::{
     context::{self, with_core},
     core::Core,
     shared::{Scheduler, Shared, Task},
-    trace::{self, Kind, Unnamed},
+    trace::{self, Kind},
     unhandled::Overheard,
 };
 use std::{borrow::Cow, future::Future, panic::Location, ptr};
@@ -25,7 +25,7 @@ impl Handle {
     {
         let shared = self.shared();
         if shared.settings.special_spawns || trace::enabled() {
-            return self.spawn_special(future, Location::caller());
+            return self.spawn_special(None, future, Location::caller());
         }
         let (task, join) = task_header::new(future, Scheduler::of(shared));
         shared.submit(task);
@@ -48,50 +48,38 @@ impl Handle {
     {
         let shared = self.shared();
         if shared.settings.special_spawns || trace::enabled() {
-            drop(self.spawn_special(future, Location::caller()));
+            drop(self.spawn_special(None, future, Location::caller()));
         } else {
             shared.submit(task_header::new_detached(future, Scheduler::of(shared)));
         }
     }
 
-    /// A task that somebody hears of, or whose panics somebody hears of.
+    /// A task that somebody hears of, or whose panics somebody hears of, or that knows its name and where it was spawned.
     #[cold]
-    fn spawn_special<F>(&self, future: F, at: &'static Location<'static>) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        let (unnamed, future) = trace::trace(Kind::Task, None, at, future);
-        let builder = task_header::Builder::new().metadata(Overheard::by(self));
-        let shared = self.shared();
-        shared.announce(builder.spawn(future, Scheduler::of(shared)), unnamed)
-    }
-
-    /// A task that knows its name, and where it was spawned.
-    pub(crate) fn spawn_named<F>(
+    pub(crate) fn spawn_special<F>(
         &self,
-        name: Cow<'static, str>,
+        name: Option<Cow<'static, str>>,
         future: F,
         at: &'static Location<'static>,
     ) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let (unnamed, future) = trace::trace(Kind::Task, Some(&name), at, future);
-        let builder = task_header::Builder::new().name(name).location(at);
-        let builder = builder.metadata(Overheard::by(self));
-        let shared = self.shared();
-        shared.announce(builder.spawn(future, Scheduler::of(shared)), unnamed)
+        let (unnamed, future) = trace::trace(Kind::Task, name.as_deref(), at, future);
+        let builder = task_header::Builder::new().metadata(Overheard::by(self));
+        let (shared, to) = (self.shared(), Scheduler::of(self.shared()));
+        let (task, join) = match name {
+            None => builder.spawn(future, to),
+            Some(name) => builder.name(name).location(at).spawn(future, to),
+        };
+        unnamed.name(&task.id());
+        shared.hooks.tell(&shared.hooks.on_spawn, task.id());
+        shared.submit(task);
+        join
     }
 }
 
 impl Shared {
-    fn announce<T>(&self, (task, join): (Task, JoinHandle<T>), unnamed: Unnamed) -> JoinHandle<T> {
-        unnamed.name(&task.id());
-        self.hooks.tell(&self.hooks.on_spawn, task.id());
-        self.submit(task);
-        join
-    }
-
     /// To the slot, by a worker; once the runtime is closing the task is cancelled here.
     fn submit(&self, task: Task) {
         let mut task = Some(task);

@@ -79,7 +79,7 @@ impl Builder {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        handle.spawn_named(self.name, future, Location::caller())
+        handle.spawn_special(Some(self.name), future, Location::caller())
     }
 
     /// Spawns a task on the current local set, as [`spawn_local`].
@@ -97,7 +97,12 @@ impl Builder {
     where
         F: Future<Output: 'static> + 'static,
     {
-        local::spawn_named(self.name, future, Location::caller())
+        local::spawn_in(
+            &local::current(),
+            Some(self.name),
+            future,
+            Location::caller(),
+        )
     }
 
     /// Runs a closure on the current runtime's threads for blocking work, as [`spawn_blocking`].

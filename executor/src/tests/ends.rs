@@ -22,12 +22,76 @@ fn threads_named(prefix: &str) -> usize {
 #[cfg(target_os = "linux")]
 fn a_build_that_fails_at_a_thread_leaves_none_behind() {
     for fails in 0..3 {
-        let mut builder = Builder::new().workers(3).thread_name("failing");
+        let mut builder = Builder::new().workers(3).prestart().thread_name("failing");
         builder.fail_at_thread(fails);
         let error = builder.build().unwrap_err();
         assert!(error.to_string().contains("as the test asked"), "{error}");
         assert_eq!(threads_named("failing"), 0);
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_worker_gets_its_thread_when_those_before_it_are_busy() {
+    let runtime = Builder::new().workers(3).thread_name("lazy").build();
+    let runtime = runtime.unwrap();
+    let until = |threads| {
+        let begun = std::time::Instant::now();
+        while threads_named("lazy-") != threads {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{threads}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    // Each is by itself, and the last has been done for a while.
+    for _ in 0..3 {
+        runtime.block_on(runtime.spawn(async {})).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+        until(1);
+    }
+    let gates: Vec<_> = (1..=3)
+        .map(|busy| {
+            let (gate, held) = mpsc::channel::<()>();
+            let (begin, begun) = mpsc::channel();
+            runtime.spawn_detached(async move {
+                begin.send(()).unwrap();
+                let _ = held.recv();
+            });
+            begun.recv().unwrap();
+            until(busy);
+            gate
+        })
+        .collect();
+    drop(gates);
+    drop(runtime);
+    until(0);
+}
+
+#[test]
+fn a_runtime_goes_on_without_the_workers_whose_threads_cannot_be_started() {
+    for fails in 1..4 {
+        let mut builder = Builder::new().workers(4);
+        builder.fail_at_thread(fails);
+        let runtime = builder.build().unwrap();
+        // Three tasks that wait for each other on as many threads.
+        let all = Arc::new(std::sync::Barrier::new(3));
+        let tasks = [(); 3].map(|()| {
+            let all = all.clone();
+            runtime.spawn(async move { all.wait().is_leader() })
+        });
+        let leaders = tasks.map(|task| usize::from(block_on(task).unwrap()));
+        assert_eq!(leaders.iter().sum::<usize>(), 1);
+        drop(runtime);
+    }
+}
+
+#[test]
+fn a_runtime_whose_workers_never_began_is_freed() {
+    let held = Arc::new(());
+    let hook = held.clone();
+    let hook = move || drop(hook.clone());
+    let runtime = Builder::new().workers(9).on_thread_start(hook).build();
+    drop(runtime.unwrap());
+    assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[test]
@@ -394,7 +458,7 @@ fn waits_and_time(prefix: &str) -> Vec<(String, String)> {
 #[cfg(target_os = "linux")]
 fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
     for (count, name) in [(2, "idle-of-two"), (4, "idle-of-four")] {
-        let runtime = Builder::new().workers(count).thread_name(name);
+        let runtime = Builder::new().workers(count).prestart().thread_name(name);
         let runtime = runtime.build().unwrap();
         let tasks: Vec<_> = (0..100).map(|n| runtime.spawn(async move { n })).collect();
         for task in tasks {

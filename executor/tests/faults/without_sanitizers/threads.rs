@@ -51,7 +51,7 @@ fn a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none() {
     // The first round leaves what is made once.
     for room in [2, 0, 1, 2] {
         limit(room);
-        let error = builder(4).build().unwrap_err();
+        let error = builder(4).prestart().build().unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
         threads_come_down_to(before);
         blocks.push(live());
@@ -62,6 +62,39 @@ fn a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none() {
     limit(2);
     let runtime = builder(1).build().unwrap();
     assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+}
+
+#[test]
+fn a_runtime_goes_on_without_the_workers_that_get_no_thread() {
+    if !is_child(
+        "without_sanitizers::threads::a_runtime_goes_on_without_the_workers_that_get_no_thread",
+    ) {
+        return;
+    }
+    let before = threads();
+    let mut blocks = Vec::new();
+    for _ in 0..3 {
+        limit(2);
+        let runtime = builder(4).build().unwrap();
+        let tasks = runtime.spawn(async {
+            let task = |n| async move {
+                std::thread::sleep(Duration::from_millis(1));
+                n
+            };
+            let tasks: Vec<_> = (0..100).map(|n| selvedge::spawn(task(n))).collect();
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        });
+        assert_eq!(runtime.block_on(tasks).unwrap(), 99 * 50);
+        assert_eq!(threads(), before + 2, "there is work for four");
+        drop(runtime);
+        threads_come_down_to(before);
+        blocks.push(live());
+    }
+    assert_eq!(blocks[1], blocks[2], "a worker that did not begin is freed");
 }
 
 #[test]
