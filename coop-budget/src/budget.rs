@@ -65,6 +65,20 @@ impl Budget {
         }
     }
 
+    /// One operation less, and whether that was there. If not, what is left is nothing to go by, but to take it back.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) const fn charged(self) -> (Self, bool) {
+        let (left, is_missing) = self.0.overflowing_sub(1);
+        (Self(left), !is_missing)
+    }
+
+    /// Takes back [`charged`](Self::charged).
+    #[cfg(feature = "std")]
+    pub(crate) const fn uncharged(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+
     /// Grants up to `wanted` operations at once and tells how many; 0 when the task is to yield.
     #[inline]
     pub const fn charge_n(&mut self, wanted: u32) -> u32 {

@@ -45,6 +45,18 @@ pub struct Preempt(AtomicU32);
 
 static_assertions::assert_impl_all!(Preempt: Send, Sync);
 
+/// The flag where there is no slice, so that nobody need ask whether there is one. What the models take for an atomic is made in no constant: there it is null.
+#[cfg(feature = "std")]
+pub(crate) const NONE: *const Preempt = {
+    #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
+    {
+        static NEVER_SET: Preempt = Preempt(AtomicU32::new(OPEN));
+        &raw const NEVER_SET
+    }
+    #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_count))]
+    core::ptr::null()
+};
+
 impl Preempt {
     /// A flag that is not set.
     #[expect(

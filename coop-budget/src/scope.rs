@@ -9,9 +9,9 @@
 //!    All of them are live: a frame leaves the chain before its function returns.
 //! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`], unless a slice around it is over. A turn is a scope in all but its
 //!    frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its own, so a charge of an earlier turn is not found.
-//! 5. `Current::slice` is the flag of the slice in progress, or null. A scope with a slice sets it, one without keeps it; it is live as the frames are:
+//! 5. `Current::slice` is the flag of the slice in progress, or [`preempt::NONE`]: one that is never set, or null in a model. A scope with a slice sets it, one without keeps it; it is live as the frames are:
 //!    the scope that set it borrows it. A nudge is heard in whatever scope the operation is, and told to the hook of the one that has the slice.
-use crate::{Budget, Preempt};
+use crate::{Budget, Preempt, preempt};
 use std::{
     cell::Cell,
     fmt,
@@ -58,8 +58,10 @@ impl Current {
 
     #[inline]
     fn slice(&self) -> Option<&Preempt> {
-        // SAFETY: null, or live (rule 5).
-        unsafe { self.slice.get().as_ref() }
+        let slice = self.slice.get();
+        let is_some = !preempt::NONE.is_null() || !slice.is_null();
+        // SAFETY: live (rule 5).
+        is_some.then(|| unsafe { &*slice })
     }
 
     #[inline]
@@ -107,7 +109,7 @@ sync_shim::thread_local! {
             number: Cell::new(0),
             last: Cell::new(0),
             frame: Cell::new(ptr::null()),
-            slice: Cell::new(ptr::null()),
+            slice: Cell::new(preempt::NONE),
         }
     }
 }
@@ -298,7 +300,7 @@ impl<'a> Scope<'a> {
         current.frame.set(ptr::from_ref(frame).cast());
         match slice {
             Slice::Same => {}
-            Slice::None => current.slice.set(ptr::null()),
+            Slice::None => current.slice.set(preempt::NONE),
             Slice::New(slice) => current.slice.set(slice),
         }
         Self(current, frame)
@@ -489,19 +491,21 @@ pub fn need_preempt() -> bool {
 /// A few loads and stores to a thread-local; when exhausted, a wake or what [`OnExhausted::defer`] does.
 #[inline]
 pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
-    CURRENT.with(|current| {
-        let mut budget = current.budget.get();
-        if !budget.charge() {
-            return refuse(current, cx, Exhausted::Operations);
-        }
-        if current.refuses()
-            && let Some(why) = current.heed()
-        {
-            return refuse(current, cx, why);
-        }
-        current.budget.set(budget);
-        Poll::Ready(Progress::new(current.number.get(), 1))
-    })
+    let granted = CURRENT.with(|current| {
+        let (left, is_charged) = current.budget.get().charged();
+        // Stored before anything is known, so that it is one instruction on the word, which nobody else sees.
+        current.budget.set(left);
+        (is_charged && !current.refuses()).then(|| Progress::new(current.number.get(), 1))
+    });
+    granted.map_or_else(|| proceed_slowly(cx), Poll::Ready)
+}
+
+/// After a charge that was refused, or that a slice may refuse: takes it back, and looks closely. It finds the thread's state by itself, so that who calls it needs no address of that.
+#[cold]
+#[inline(never)]
+fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
+    CURRENT.with(|current| current.budget.set(current.budget.get().uncharged()));
+    poll_proceed_n(cx, 1)
 }
 
 /// As [`poll_proceed`], for a batch: grants up to `wanted` operations, at least one.

@@ -1,6 +1,6 @@
 //! What a runtime counts. A worker writes its own counters, with plain stores to lines of its own.
 use crate::shared::Shared;
-use std::{fmt, time::Duration};
+use std::fmt;
 use sync_shim::atomic::Ordering::Relaxed;
 use thread_counts::{Counter, Times};
 
@@ -12,7 +12,7 @@ macro_rules! counters {
         /// A worker's counters.
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
-            poll_times: Option<Times>,
+            pub(crate) poll_times: Option<Times>,
         }
 
         impl Counters {
@@ -157,14 +157,6 @@ counters! {
     false_wakes,
     /// Nanoseconds awake, up to the last sleep. Zero unless asked for.
     busy_ns,
-}
-
-impl Counters {
-    pub(crate) fn poll_took(&self, time: Duration) {
-        if let Some(times) = &self.poll_times {
-            times.record(time);
-        }
-    }
 }
 
 impl Snapshot {

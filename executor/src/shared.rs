@@ -118,14 +118,21 @@ impl Shared {
 
     /// After a push into a queue that others can see: wakes one worker if that is called for, or starts its thread. If that can't be started the others do without.
     pub(crate) fn notify(&self) {
-        while let Some(worker) = self.idle.notify() {
-            let Some(core) = self.remotes[worker].unstarted.take() else {
-                return self.unpark(worker);
+        if let Some(worker) = self.idle.notify() {
+            self.call(worker);
+        }
+    }
+
+    #[cold]
+    fn call(&self, worker: usize) {
+        let mut next = Some(worker);
+        while let Some(worker) = next {
+            match self.remotes[worker].unstarted.take().map(blocking::start) {
+                None => return self.unpark(worker),
+                Some(Ok(())) => return,
+                Some(Err(_)) => self.idle.stop_searching(),
             };
-            if blocking::start(core).is_ok() {
-                return;
-            }
-            self.idle.stop_searching();
+            next = self.idle.notify();
         }
     }
 

@@ -192,7 +192,13 @@ fn observed_poll(shared: &Shared, task: Task) {
     let begun = shared.settings.poll_times.then(Instant::now);
     let ran = task.run_with(|| {
         if let Some(begun) = begun {
-            with_core(|core| core.counters().poll_took(begun.elapsed()));
+            let took = begun.elapsed();
+            with_core(|core| {
+                core.counters()
+                    .poll_times
+                    .iter()
+                    .for_each(|times| times.record(took))
+            });
         }
         context::after_poll()
     });
