@@ -20,6 +20,7 @@ use std::{
 };
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::{Id, Ran};
+use thread_counts::Times;
 use worker_idle::Linger;
 
 /// Polls of the slot in a row.
@@ -192,13 +193,8 @@ fn observed_poll(shared: &Shared, task: Task) {
     let begun = shared.settings.poll_times.then(Instant::now);
     let ran = task.run_with(|| {
         if let Some(begun) = begun {
-            let took = begun.elapsed();
-            with_core(|core| {
-                core.counters()
-                    .poll_times
-                    .iter()
-                    .for_each(|times| times.record(took))
-            });
+            let record = |times: &Times| times.record(begun.elapsed());
+            with_core(|core| core.counters().poll_times.as_ref().map(record));
         }
         context::after_poll()
     });
