@@ -62,6 +62,8 @@ struct State<J> {
     queue: VecDeque<J>,
     /// Jobs beyond it.
     urgent: VecDeque<J>,
+    /// Jobs that a new thread begins with, by its number.
+    own: BTreeMap<u64, J>,
     /// Threads that have a job of `queue`.
     busy: usize,
     /// Threads that wait for a job, or have yet to look.
@@ -121,6 +123,7 @@ impl<J: Job> Pool<J> {
         let state = State {
             queue: VecDeque::new(),
             urgent: VecDeque::new(),
+            own: BTreeMap::new(),
             busy: 0,
             ready: 0,
             lingering: 0,
@@ -162,7 +165,7 @@ impl<J: Job> Pool<J> {
     }
 
     /// Queues a job ahead of the others, and starts a thread of that name if none is idle: beyond the cap, and also when the pool is closed. For
-    /// what runs as long as the pool lives, or takes the place of a thread that waits.
+    /// what takes the place of a thread that waits.
     ///
     /// # Errors
     /// When no thread is idle and none can be started. The job comes back.
@@ -171,6 +174,21 @@ impl<J: Job> Pool<J> {
         state.urgent.push_back(job);
         let called = Self::call(this, &mut state, name);
         called.or_else(|why| refused(state.urgent.pop_back(), why))
+    }
+
+    /// Starts a thread of that name, which begins with this job: beyond the cap, and for what runs as long as the pool lives.
+    ///
+    /// # Errors
+    /// When the pool is closed, or no thread can be started. The job comes back.
+    pub fn start(this: &Arc<Self>, job: J, name: &str) -> Result<(), Refused<J>> {
+        let mut state = this.state.lock();
+        if state.closed {
+            return Err(Refused { job, why: None });
+        }
+        let number = state.number;
+        state.own.insert(number, job);
+        let begun = Self::begin(this, &mut state, name);
+        begun.or_else(|why| refused(state.own.remove(&number), why))
     }
 
     /// Rule 1, after a job was queued.
@@ -182,6 +200,13 @@ impl<J: Job> Pool<J> {
             }
             return Ok(());
         }
+        Self::begin(this, state, name)?;
+        state.ready += 1;
+        Ok(())
+    }
+
+    /// Starts a thread.
+    fn begin(this: &Arc<Self>, state: &mut State<J>, name: &str) -> io::Result<()> {
         let (pool, number) = (this.clone(), state.number);
         let handle = this.thread(name, move || {
             contain(|| (pool.settings.on_start)());
@@ -189,7 +214,6 @@ impl<J: Job> Pool<J> {
         })?;
         state.handles.insert(number, handle);
         state.number += 1;
-        state.ready += 1;
         state.alive += 1;
         Ok(())
     }
@@ -222,12 +246,18 @@ impl<J: Job> Pool<J> {
         (self.settings.spawn)(builder, Box::new(run))
     }
 
-    /// What a thread does that is counted as ready.
+    /// What a thread does: its own job, after which it is ready, and those that are queued.
     fn work(&self, number: u64) {
         let cap = self.settings.cap;
         let mut linger: Box<Linger> = Box::new(|_| ());
         contain(|| linger = (self.settings.linger)());
         let mut state = self.state.lock();
+        if let Some(job) = state.own.remove(&number) {
+            drop(state);
+            contain(|| job.run());
+            state = self.state.lock();
+            state.ready += 1;
+        }
         loop {
             if let Some((job, counted)) = state.next(cap) {
                 state.ready -= 1;
@@ -311,6 +341,9 @@ impl<J: Job> Pool<J> {
     }
 
     /// As [`wait`](Self::wait), without a limit, and for the drops of thread-locals too, if no other thread joins meanwhile. Those must not wait for who calls this.
+    ///
+    /// # Panics
+    /// In one of its own threads, or it waits in vain.
     pub fn join(&self) {
         let next = || {
             let mut state = self.state.lock();

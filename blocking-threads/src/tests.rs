@@ -104,6 +104,7 @@ fn without_a_thread_the_job_comes_back_and_with_one_it_waits_for_it() {
     };
     let refused = Pool::submit(&pool, job(1)).unwrap_err();
     let refused = Pool::submit_now(&pool, refused.job, "now").unwrap_err();
+    let refused = Pool::start(&pool, refused.job, "own").unwrap_err();
     assert_eq!(refused.source().unwrap().to_string(), "no thread");
     assert!(pool.wait(Some(Duration::ZERO)), "no thread is counted");
 
@@ -148,6 +149,8 @@ fn a_name_that_no_thread_can_have_and_a_spawn_that_panics_leave_nothing_behind()
         let (sender, dropped) = mpsc::channel();
         let job = Pool::submit(&pool, Dropped(sender)).unwrap_err().job;
         let refused = Pool::submit_now(&pool, job, name).unwrap_err();
+        assert_eq!(refused.why.unwrap().kind(), kind);
+        let refused = Pool::start(&pool, refused.job, name).unwrap_err();
         assert!(dropped.try_recv().is_err(), "it came back");
         assert_eq!(refused.why.unwrap().kind(), kind);
         let counts = pool.counts();
@@ -202,6 +205,8 @@ fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_is_beyond_the_cap() 
     assert_eq!(left.iter().map(|job| job.0).collect::<Vec<_>>(), ["left"]);
     let refused = Pool::submit(&pool, Named("late", ran.clone(), None)).unwrap_err();
     assert_eq!(refused.job.0, "late");
+    let refused = Pool::start(&pool, refused.job, "own").unwrap_err();
+    assert!(refused.why.is_none(), "it is closed");
     Pool::submit_now(&pool, Named("now", ran.clone(), None), "now").unwrap();
     assert!(
         !pool.wait(Some(Duration::from_millis(5))),
@@ -224,7 +229,8 @@ fn jobs_beyond_the_cap_leave_it_to_the_others() {
         let held = held.clone();
         Box::new(move || held.lock().unwrap().recv().unwrap_or(()))
     };
-    for _ in 0..4 {
+    Pool::start(&pool, long(), "worker").unwrap();
+    for _ in 0..3 {
         Pool::submit_now(&pool, long(), "another").unwrap();
     }
     // Each has begun, so that the names are those of their own.
@@ -317,4 +323,49 @@ fn a_job_that_only_a_thread_for_an_urgent_one_could_take_comes_back() {
     wait.recv().unwrap();
     assert!(pool.close().is_empty());
     assert!(pool.wait(Some(Duration::from_secs(20))));
+}
+
+#[test]
+fn a_thread_begins_with_its_own_job_though_others_are_idle_or_wait_for_one() {
+    let pool = pool(|settings| settings.cap = 1);
+    let (done, name) = mpsc::channel();
+    let job = || -> Boxed {
+        let done = done.clone();
+        Box::new(move || {
+            done.send(thread::current().name().map(String::from))
+                .unwrap()
+        })
+    };
+    Pool::submit(&pool, job()).unwrap();
+    assert_eq!(name.recv().unwrap().as_deref(), Some("blocking"));
+    until(|| pool.counts().idle == 1);
+    Pool::start(&pool, job(), "own").unwrap();
+    assert_eq!(name.recv().unwrap().as_deref(), Some("own"));
+    until(|| pool.counts().idle == 2);
+    pool.close();
+    pool.join();
+}
+
+#[test]
+fn two_that_join_both_wait_for_all() {
+    let pool = pool(|settings| settings.cap = 3);
+    let ended = Arc::new(AtomicUsize::new(0));
+    for _ in 0..3 {
+        let ended = ended.clone();
+        let job = move || {
+            thread::sleep(Duration::from_millis(20));
+            ended.fetch_add(1, SeqCst);
+        };
+        Pool::submit(&pool, Box::new(job)).unwrap();
+    }
+    until(|| pool.counts().queue == 0);
+    pool.close();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                pool.join();
+                assert_eq!(ended.load(SeqCst), 3);
+            });
+        }
+    });
 }

@@ -9,7 +9,7 @@
 //!    All of them are live: a frame leaves the chain before its function returns.
 //! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`], unless a slice around it is over. A turn is a scope in all but its
 //!    frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its own, so a charge of an earlier turn is not found.
-//! 5. `Current::slice` is the flag of the slice in progress, or [`preempt::NONE`]: one that is never set, or null in a model. A scope with a slice sets it, one without keeps it; it is live as the frames are:
+//! 5. `Current::slice` is the flag of the slice in progress, or [`preempt::NONE`]: one that nobody can name to set it, and that stays as it is when it is asked, or null in a model. A scope with a slice sets it, one without keeps it; it is live as the frames are:
 //!    the scope that set it borrows it. A nudge is heard in whatever scope the operation is, and told to the hook of the one that has the slice.
 use crate::{Budget, Preempt, preempt};
 use std::{
@@ -60,7 +60,7 @@ impl Current {
     fn slice(&self) -> Option<&Preempt> {
         let slice = self.slice.get();
         let is_some = !preempt::NONE.is_null() || !slice.is_null();
-        // SAFETY: live (rule 5).
+        // SAFETY: not null, as only where `NONE` is null a slice can be; and live (rule 5).
         is_some.then(|| unsafe { &*slice })
     }
 

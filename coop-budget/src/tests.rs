@@ -317,6 +317,49 @@ fn a_nudge_refuses_one_operation_in_whatever_scope_and_the_worker_is_told() {
 }
 
 #[test]
+fn what_is_refused_charges_nothing_and_what_is_granted_after_all_charges_once() {
+    let (slice, hook) = (Preempt::new(), Heard::default());
+    for budget in [
+        Budget::new(0),
+        Budget::new(1),
+        Budget::new(u32::MAX),
+        Budget::UNLIMITED,
+    ] {
+        with_slice(budget, &slice, &hook, || {
+            let left = || remaining().map(u64::from);
+            let all = left();
+            assert!(slice.nudge());
+            let refused = poll_proceed(&mut cx());
+            assert!(refused.is_pending());
+            assert_eq!(left(), all, "a nudge");
+            slice.request();
+            assert!(poll_proceed(&mut cx()).is_pending());
+            assert_eq!(left(), all, "a request");
+            slice.open_slice();
+            let proceeds = poll_proceed(&mut cx());
+            assert_eq!(proceeds.is_ready(), all != Some(0));
+            assert_eq!(left(), all.map(|all| all.saturating_sub(1)));
+            drop(proceeds);
+            assert_eq!(left(), all);
+            slice.open_slice();
+        });
+    }
+    // A share of what is around it, which is used up.
+    with_budget(Budget::new(2), || {
+        with_sub_budget(Budget::new(1), || {
+            assert!(
+                poll_proceed(&mut cx())
+                    .map(Progress::made_progress)
+                    .is_ready()
+            );
+            assert!(poll_proceed(&mut cx()).is_pending());
+            assert_eq!(remaining(), Some(0));
+        });
+        assert_eq!(remaining(), Some(1));
+    });
+}
+
+#[test]
 fn a_slice_that_has_heard_is_deaf_until_a_look_finds_nothing_or_a_budget_is_used_up() {
     let slice = Preempt::new();
     let proceeds = || {

@@ -53,7 +53,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     };
     let (shared, index) = (core.shared.clone(), core.index);
     let running = core.running.take();
-    let _ = blocking::offer(&shared, core);
+    blocking::offer(&shared, core);
     let _given = Given {
         shared,
         index,

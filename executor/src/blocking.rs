@@ -22,6 +22,8 @@ pub(crate) type Pool = blocking_threads::Pool<Job>;
 /// What a thread does.
 pub(crate) enum Job {
     Closure(Closure<Option<Overheard>>),
+    /// A worker, which has had no thread so far.
+    Worker(Box<Core>),
     /// The core of a worker, if it is still on offer.
     Core(Arc<Shared>, usize),
 }
@@ -49,28 +51,29 @@ where
     join
 }
 
-/// Starts the thread of a worker that has none yet. If that can't be, the core is gone.
-#[cold]
+/// Starts the thread of a worker that has none yet. If that can't be, or the runtime has ended, the core is gone.
 pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
     let (shared, index) = (core.shared.clone(), core.index);
-    offer(&shared, core).inspect_err(|_| drop(shared.remotes[index].lent.take()))
+    let started = Pool::start(&shared.blocking, Job::Worker(core), &name(&shared, index));
+    started.map_err(|refused| refused.why.unwrap_or(io::ErrorKind::Other.into()))
 }
 
 /// Offers a core to the threads of the pool. If none can be started it stays on offer, and goes back to who offered it.
-pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) -> io::Result<()> {
+pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
     let index = core.index;
     let lent = &shared.remotes[index].lent;
     let offered = lent.offer(core);
     debug_assert!(offered.before.is_none(), "a worker has one core");
-    if !offered.ask {
-        return Ok(());
+    if offered.ask {
+        let job = Job::Core(shared.clone(), index);
+        if Pool::submit_now(&shared.blocking, job, &name(shared, index)).is_err() {
+            lent.unask();
+        }
     }
-    let job = Job::Core(shared.clone(), index);
-    let name = format!("{}-{index}", shared.settings.thread_name);
-    Pool::submit_now(&shared.blocking, job, &name).map_err(|refused| {
-        lent.unask();
-        refused.why.unwrap_or(io::ErrorKind::Other.into())
-    })
+}
+
+fn name(shared: &Shared, index: usize) -> String {
+    format!("{}-{index}", shared.settings.thread_name)
 }
 
 /// How a thread waits a moment for the next closure, if that pays.
@@ -86,6 +89,7 @@ impl blocking_threads::Job for Job {
     fn run(self) {
         match self {
             Self::Closure(closure) => closure.run(),
+            Self::Worker(core) => worker::drive(core),
             Self::Core(shared, index) => {
                 let core = shared.remotes[index].lent.come();
                 drop(shared);

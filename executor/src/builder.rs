@@ -82,14 +82,15 @@ impl Builder {
         self
     }
 
-    /// The build starts the threads of all workers. By default it starts one, and each of the others is started by the first push that finds all before it busy: a runtime for a few
-    /// tasks is cheaper so. But a new thread inherits from the one that pushes (affinity, priority, on Linux), which may be any, and where it can't be started the runtime goes on without that worker.
+    /// The build starts the threads of all workers, as it does with a [hook for starts](Self::on_thread_start). By default it starts one, and each of the others is started by the first push that finds nobody
+    /// else to wake: a runtime for a few tasks is cheaper so. But such a thread inherits from the one that pushes (affinity, priority, on Linux), which may be any, and where it can't be started the worker is given up
+    /// ([`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)), and all that have no thread by then are tried.
     ///
     /// ```
-    /// let (sender, started) = std::sync::mpsc::channel();
+    /// let (sender, stopped) = std::sync::mpsc::channel();
     /// let hook = move || drop(sender.send(()));
-    /// let _runtime = selvedge::Builder::new().workers(3).prestart().on_thread_start(hook).build()?;
-    /// assert_eq!(started.iter().take(3).count(), 3);
+    /// drop(selvedge::Builder::new().workers(3).prestart().on_thread_stop(hook).build()?);
+    /// assert_eq!(stopped.try_iter().count(), 3);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn prestart(mut self) -> Self {
@@ -303,7 +304,7 @@ impl Builder {
     }
 
     /// Called by each thread of the runtime when it starts, before it is in the runtime: [`Handle::current`](crate::Handle::current) and [`spawn`](crate::spawn())
-    /// panic there.
+    /// panic there. With it the build starts the threads of all workers.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
@@ -328,7 +329,7 @@ impl Builder {
     /// let threads = Arc::new(AtomicU32::new(0));
     /// let count = threads.clone();
     /// let hook = move || drop(count.fetch_add(1, SeqCst));
-    /// drop(selvedge::Builder::new().workers(2).on_thread_stop(hook).build()?);
+    /// drop(selvedge::Builder::new().workers(2).prestart().on_thread_stop(hook).build()?);
     /// assert_eq!(threads.load(SeqCst), 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -504,18 +505,18 @@ impl Builder {
     /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
     pub fn build(self) -> io::Result<Runtime> {
         let workers = self.workers.map_or_else(default_workers, Ok)?;
-        let started = if self.prestart { workers } else { 1 };
+        let at_once = self.prestart || self.hooks.on_start.is_some();
         let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
         let runtime = Runtime::new_of(shared.clone());
-        for (core, park) in cores {
+        // The first worker is the last: whoever notifies another finds its core.
+        for (core, park) in cores.into_iter().rev() {
             let index = core.index;
             core.park.set(Some(park));
-            // It sleeps until its thread is started, and searches then.
-            core.searching.set(true);
-            if index < started {
-                shared.idle.sleep(index, false);
-                shared.idle.wake_self(index);
-                blocking::start(core)?; // The drop of what there is waits for the others.
+            // One that was notified, or is the first, searches before its thread is there: pushes rely on it, so no hook comes between.
+            core.searching
+                .set(!at_once && (index > 0 || shared.idle.try_search()));
+            if at_once || index == 0 {
+                blocking::start(core)?; // The drop of the runtime waits for the others.
             } else {
                 drop(shared.remotes[index].unstarted.offer(core));
                 shared.idle.sleep(index, false);

@@ -136,10 +136,7 @@ impl Handle {
         R: Send + 'static,
     {
         let handle = self.clone();
-        let f = move || {
-            let shared = handle.shared;
-            scope::within(In::Closure(&shared), f)
-        };
+        let f = move || scope::within(In::Closure(&handle.shared), f);
         blocking::spawn(self, name, f, at)
     }
 

@@ -60,7 +60,7 @@ macro_rules! counters {
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Snapshot {
-            /// Workers, those among them whose thread is not started.
+            /// Workers, also those without a thread.
             pub workers: u64,
             $($(#[$doc])* pub $name: u64,)*
             /// Tasks that were spawned and are not done.
@@ -155,6 +155,8 @@ counters! {
     unparks,
     /// Wake-ups for nothing: the parker returned by itself, or a notification's work was gone when the worker came.
     false_wakes,
+    /// Whether its thread could not be started: the runtime goes on without it.
+    refused,
     /// Nanoseconds awake, up to the last sleep. Zero unless asked for.
     busy_ns,
 }

@@ -48,8 +48,6 @@ pub struct Runtime {
     handle: Handle,
     /// Whether its end was seen to.
     over: bool,
-    /// The process that has the threads.
-    process: u32,
 }
 
 impl Runtime {
@@ -65,7 +63,6 @@ impl Runtime {
         Self {
             handle: Handle::new(shared),
             over: false,
-            process: std::process::id(),
         }
     }
 
@@ -211,10 +208,10 @@ impl Runtime {
 
     fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
-        if self.process != std::process::id() {
+        let shared = self.handle.shared();
+        if shared.process != std::process::id() {
             return false; // A fork's copy: its threads, and whoever held a lock, are the parent's.
         }
-        let shared = self.handle.shared();
         shared.close();
         // Each thread has what it needs to end alone.
         let waits = scope::may_wait_for_end_of(shared);

@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
+    /// That has the threads.
+    pub(crate) process: u32,
     closing: CachePadded<AtomicBool>,
     /// A driven worker was dropped before its end: what is queued may find nobody.
     abandoned: AtomicBool,
@@ -111,27 +113,34 @@ impl Shared {
             hooks,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
+            process: std::process::id(),
             closing: CachePadded::new(AtomicBool::new(false)),
             abandoned: AtomicBool::new(false),
         }
     }
 
     /// After a push into a queue that others can see: wakes one worker if that is called for, or starts its thread. If that can't be started the others do without.
+    /// (Who relied on it as a searcher is answered by the next one, or by a busy worker, who looks before it sleeps.)
     pub(crate) fn notify(&self) {
-        if let Some(worker) = self.idle.notify() {
-            self.call(worker);
+        let next = self.idle.notify();
+        if next.is_some() {
+            self.call(next);
         }
     }
 
     #[cold]
-    fn call(&self, worker: usize) {
-        let mut next = Some(worker);
+    fn call(&self, mut next: Option<usize>) {
         while let Some(worker) = next {
-            match self.remotes[worker].unstarted.take().map(blocking::start) {
-                None => return self.unpark(worker),
-                Some(Ok(())) => return,
-                Some(Err(_)) => self.idle.stop_searching(),
+            let remote = &self.remotes[worker];
+            let Some(core) = remote.unstarted.take() else {
+                return self.unpark(worker);
             };
+            // A fork's copy has no threads, and starts none.
+            if self.process != std::process::id() || blocking::start(core).is_ok() {
+                return;
+            }
+            remote.counters.refused.add(1); // By who had its core, the last.
+            self.idle.stop_searching();
             next = self.idle.notify();
         }
     }
@@ -245,9 +254,8 @@ impl Shared {
 
     /// Whether a worker has a task in its slot.
     pub(crate) fn has_filled_slot(&self) -> bool {
-        self.remotes
-            .iter()
-            .any(|remote| !remote.stealer.slot_is_empty())
+        let mut stealers = self.remotes.iter().map(|remote| &remote.stealer);
+        stealers.any(|stealer| !stealer.slot_is_empty())
     }
 }
 

@@ -43,8 +43,7 @@ impl Core {
     #[inline(never)]
     fn leave_as_searcher(&self) {
         self.searching.set(false);
-        let shared = &self.shared;
-        let idle = &shared.idle;
+        let (shared, idle) = (&self.shared, &self.shared.idle);
         let wants_watcher = || idle.is_watcher_wanted() && !idle.is_watched();
         if idle.stop_searching()
             && (shared.has_work() || wants_watcher() && shared.has_filled_slot())

@@ -43,10 +43,15 @@ fn a_worker_gets_its_thread_when_those_before_it_are_busy() {
         }
     };
     // Each is by itself, and the last has been done for a while.
-    for _ in 0..3 {
-        runtime.block_on(runtime.spawn(async {})).unwrap();
-        std::thread::sleep(Duration::from_millis(10));
+    for parks in 1..4 {
+        while runtime.metrics().parks < parks {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         until(1);
+        runtime.block_on(runtime.spawn(async {})).unwrap();
+    }
+    while runtime.metrics().parks < 4 {
+        std::thread::sleep(Duration::from_millis(1));
     }
     let gates: Vec<_> = (1..=3)
         .map(|busy| {
@@ -80,6 +85,7 @@ fn a_runtime_goes_on_without_the_workers_whose_threads_cannot_be_started() {
         });
         let leaders = tasks.map(|task| usize::from(block_on(task).unwrap()));
         assert_eq!(leaders.iter().sum::<usize>(), 1);
+        assert!(runtime.metrics().refused <= 1);
         drop(runtime);
     }
 }
@@ -89,9 +95,46 @@ fn a_runtime_whose_workers_never_began_is_freed() {
     let held = Arc::new(());
     let hook = held.clone();
     let hook = move || drop(hook.clone());
-    let runtime = Builder::new().workers(9).on_thread_start(hook).build();
+    let runtime = Builder::new().workers(9).on_thread_stop(hook).build();
     drop(runtime.unwrap());
     assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// While it waits, tasks from outside run, too.
+#[test]
+fn a_hook_for_a_start_may_wait_for_a_task() {
+    for which in 0..3 {
+        let (give, handle) = mpsc::channel::<Handle>();
+        let (done, ended) = mpsc::channel();
+        let places = Mutex::new(Some((handle, done)));
+        let started = AtomicUsize::new(0);
+        let hook = move || {
+            if started.fetch_add(1, SeqCst) == which {
+                let (handle, done) = places.lock().unwrap().take().unwrap();
+                let handle = handle.recv().unwrap();
+                done.send(block_on(handle.spawn(async { 7 })).unwrap())
+                    .unwrap();
+            }
+        };
+        let runtime = Builder::new().workers(3).on_thread_start(hook);
+        let runtime = runtime.build().unwrap();
+        give.send(runtime.handle().clone()).unwrap();
+        assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(7));
+    }
+}
+
+/// The first park's hook spawns a task that shuts the runtime down, while the build goes on.
+#[test]
+fn a_runtime_may_end_while_it_is_built() {
+    for _ in 0..20 {
+        let hook =
+            || drop(Handle::try_current().map(|here| here.spawn(async { panic!("at once") })));
+        let runtime = Builder::new()
+            .workers(1_000)
+            .on_thread_park(hook)
+            .unhandled_panic(UnhandledPanic::Shutdown);
+        drop(runtime.build().unwrap());
+    }
 }
 
 #[test]

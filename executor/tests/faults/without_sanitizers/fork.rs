@@ -54,6 +54,21 @@ fn a_forks_child_ends_without_the_threads_and_its_parent_goes_on() {
         assert!(!copy.shutdown_timeout(Duration::from_secs(60)));
     });
     assert_eq!(in_time, EXITED_WITH_7);
+    // Nor does it start a thread for the worker that has none yet.
+    let (gate, held) = std::sync::mpsc::channel::<()>();
+    let (begin, begun) = std::sync::mpsc::channel();
+    runtime.spawn_detached(async move {
+        begin.send(()).unwrap();
+        let _ = held.recv();
+    });
+    begun.recv().unwrap();
+    let nothing_runs = fork(|| {
+        let task = runtime.spawn(async {});
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!task.is_finished());
+    });
+    assert_eq!(nothing_runs, EXITED_WITH_7);
+    drop(gate);
     assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 7)).unwrap(), 7);
     drop(runtime);
 }
