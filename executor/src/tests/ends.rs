@@ -118,6 +118,10 @@ fn a_hook_for_a_start_may_wait_for_a_task() {
         };
         let runtime = Builder::new().workers(3).on_thread_start(hook);
         let runtime = runtime.build().unwrap();
+        // The two others sleep.
+        while runtime.metrics().parks < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         give.send(runtime.handle().clone()).unwrap();
         assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(7));
     }
