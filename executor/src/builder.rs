@@ -551,6 +551,20 @@ impl Builder {
         (Runtime::new_of(shared), workers.collect())
     }
 
+    /// A worker that is driven, and searches, beside one that has no thread.
+    #[cfg(test)]
+    pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<ThreadPark>) {
+        let (shared, mut cores) = self.assemble(vec![ThreadPark::new(), ThreadPark::new()]);
+        let (unstarted, park) = cores.remove(1);
+        unstarted.park.set(Some(park));
+        unstarted.searching.set(true);
+        drop(shared.remotes[1].unstarted.offer(unstarted));
+        shared.idle.sleep(1, false);
+        let (core, park) = cores.remove(0);
+        core.searching.set(shared.idle.try_search());
+        (Runtime::new_of(shared), Worker::new(core, park))
+    }
+
     fn assemble<P: Park>(self, parks: Vec<P>) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
         settings.special_spawns = self.hooks.observe_spawns();

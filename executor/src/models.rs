@@ -94,7 +94,7 @@ fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
 
 /// As above, with a second worker whose thread is not started, or about to be: whom the wake relies on looks, and both workers leave.
 ///
-/// Bites: leave the second worker in the search when the runtime closes.
+/// Bites: close the runtime without unparking its workers.
 #[test]
 fn the_last_wake_from_outside_against_the_end_finds_one_of_two_workers() {
     bounded(1).check(|| the_last_wake_against_the_end(pool(2)));

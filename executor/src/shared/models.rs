@@ -137,6 +137,31 @@ fn a_push_beside_the_close() {
     while worker.tick() != Tick::Ended {}
 }
 
+/// A wake from outside against the end, beside a worker that has no thread: who waits for the task is unparked.
+///
+/// Bites: leave that worker among the searchers when the runtime closes.
+#[test]
+fn a_wake_against_the_end_beside_a_worker_without_a_thread_finds_the_other() {
+    (Model::new().bound(3).branches(20_000)).check(|| {
+        let beside = Builder::new().ring_capacity(2);
+        let (runtime, mut worker) = beside.build_beside_one_unstarted();
+        let waits = Arc::new(Mutex::new(None));
+        let waker = waits.clone();
+        runtime.spawn_detached(poll_fn(move |cx| {
+            *waker.lock() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        assert_eq!(worker.tick(), Tick::Ran);
+        let waker: Waker = waits.lock().take().unwrap();
+        let other = thread::spawn(move || waker.wake());
+        drop(runtime);
+        while worker.tick() != Tick::Ended {
+            worker.park();
+        }
+        other.join().unwrap();
+    });
+}
+
 /// Plays a scene while its worker sleeps.
 struct Scene {
     unparks: Arc<AtomicUsize>,
