@@ -348,23 +348,22 @@ fn a_thread_begins_with_its_own_job_though_others_are_idle_or_wait_for_one() {
 
 #[test]
 fn two_that_join_both_wait_for_all() {
-    let pool = pool(|settings| settings.cap = 3);
+    // One thread, so that one of the two finds no handle.
+    let pool = pool(|settings| settings.cap = 1);
     let ended = Arc::new(AtomicUsize::new(0));
-    for _ in 0..3 {
-        let ended = ended.clone();
-        let job = move || {
-            thread::sleep(Duration::from_millis(20));
-            ended.fetch_add(1, SeqCst);
-        };
-        Pool::submit(&pool, Box::new(job)).unwrap();
-    }
+    let end = ended.clone();
+    let job = move || {
+        thread::sleep(Duration::from_millis(50));
+        end.fetch_add(1, SeqCst);
+    };
+    Pool::submit(&pool, Box::new(job)).unwrap();
     until(|| pool.counts().queue == 0);
     pool.close();
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 pool.join();
-                assert_eq!(ended.load(SeqCst), 3);
+                assert_eq!(ended.load(SeqCst), 1);
             });
         }
     });

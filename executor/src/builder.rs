@@ -501,7 +501,7 @@ impl Builder {
     /// Starts the runtime.
     ///
     /// # Errors
-    /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or the first worker's thread can't be started, or, with [`prestart`](Self::prestart), any; none is left
+    /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or the first worker's thread can't be started, or, where all are started at once ([`prestart`](Self::prestart)), any; none is left
     /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
     pub fn build(self) -> io::Result<Runtime> {
         let workers = self.workers.map_or_else(default_workers, Ok)?;

@@ -137,7 +137,11 @@ fn a_runtime_may_end_while_it_is_built() {
             .workers(1_000)
             .on_thread_park(hook)
             .unhandled_panic(UnhandledPanic::Shutdown);
-        drop(runtime.build().unwrap());
+        let runtime = runtime.build().unwrap();
+        while runtime.metrics().spawned == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(runtime);
     }
 }
 
