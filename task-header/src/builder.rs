@@ -7,7 +7,7 @@ use crate::{
     state::State,
 };
 use alloc::borrow::Cow;
-use core::{any::Any, future::Future, panic::Location, ptr};
+use core::{any::Any, future::Future, panic::Location};
 
 /// Spawns tasks that have a name, that know where they were spawned, or that carry data of the user's.
 ///
@@ -82,7 +82,7 @@ impl<D: Details> Builder<D> {
     #[inline]
     fn allocate<F: Future, K: Kind, J: Join>(self, future: F, scheduler: K::Scheduler) -> TaskPtr {
         let state = State::new(J::IS_JOINED);
-        cell::allocate::<F, K, J, D>(future, scheduler, self.details, state, ptr::null())
+        cell::allocate::<F, K, J, D>(future, scheduler, self.details, state)
     }
 
     /// As [`new`](crate::new).

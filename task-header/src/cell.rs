@@ -1,4 +1,4 @@
-//! The one allocation of a task: `Header | scheduler | future or output | list links | join waker`, the last only where there is a join handle.
+//! The one allocation of a task: `Header | scheduler | future or output | join waker`, the last only where there is a join handle.
 //!
 //! Everything else in this crate holds a `NonNull<Header>` that was made from the whole
 //! allocation and keeps its provenance; the vtable knows the rest of the layout.
@@ -7,19 +7,18 @@
 //! |---|---|
 //! | `Header::state` | anyone with a reference |
 //! | `Header::queue_next` | whoever holds the `Notified`; after completion, the owner's release stack |
-//! | `Header::owner` | written by the owner before `LISTED` is set, constant from then on |
+//! | `Header::place` | written by the owner before `LISTED` is set, constant from then on |
 //! | `scheduler` | anyone with a reference, shared |
 //! | `stage` | rule 6 of [`state`](crate::state) |
-//! | `links` | the owner alone |
 //! | `join_waker` | rule 7 of [`state`](crate::state) |
 use crate::{
     WakeKind,
     details::Details,
     error::JoinError,
-    list::Releases,
     panics, raw,
     stage::{self, Polled},
     state::State,
+    table::Place,
 };
 use core::{
     any::Any,
@@ -52,14 +51,8 @@ pub struct Header {
     wake: WakeHeader,
     pub(crate) state: State,
     pub(crate) queue_next: UnsafeCell<Option<TaskPtr>>,
-    pub(crate) owner: UnsafeCell<*const Releases>,
-}
-
-/// The neighbours in the owner's list.
-#[derive(Default)]
-pub(crate) struct Links {
-    pub(crate) prev: Option<TaskPtr>,
-    pub(crate) next: Option<TaskPtr>,
+    /// Where its owner has noted it, once it is listed.
+    pub(crate) place: UnsafeCell<Option<NonNull<Place>>>,
 }
 
 /// Where a join handle leaves its waker. A type of its own, since a task that nobody joins has none.
@@ -135,7 +128,6 @@ pub(crate) struct Cell<F: Future, S, J, M> {
     header: Header,
     scheduler: S,
     pub(crate) stage: UnsafeCell<Stage<F>>,
-    links: UnsafeCell<Links>,
     join_waker: J,
     details: M,
 }
@@ -170,7 +162,6 @@ pub(crate) struct TaskVtable {
     pub(crate) dealloc: unsafe fn(TaskPtr),
     details: unsafe fn(TaskPtr) -> NonNull<dyn Details>,
     scheduler: usize,
-    links: usize,
     join_waker: usize,
 }
 
@@ -188,22 +179,19 @@ impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
         dealloc: free::<F, K::Scheduler, J, M>,
         details: details_of::<F, K::Scheduler, J, M>,
         scheduler: offset_of!(Cell<F, K::Scheduler, J, M>, scheduler),
-        links: offset_of!(Cell<F, K::Scheduler, J, M>, links),
         join_waker: offset_of!(Cell<F, K::Scheduler, J, M>, join_waker),
     };
 }
 
 /// Allocates a task that is about to be submitted.
 ///
-/// `owner` is the list that the task is to be in from the start, which `state` then says too. Inlined up to where the future is made: it is
-/// then made in its place, or moved there once.
+/// Inlined up to where the future is made: it is then made in its place, or moved there once.
 #[inline(always)]
 pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     future: F,
     scheduler: K::Scheduler,
     details: M,
     state: State,
-    owner: *const Releases,
 ) -> TaskPtr {
     let layout = Layout::new::<Cell<F, K::Scheduler, J, M>>();
     // SAFETY: a cell has a header, so its size is not zero.
@@ -218,13 +206,12 @@ pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
             wake,
             state,
             queue_next: UnsafeCell::new(None),
-            owner: UnsafeCell::new(owner),
+            place: UnsafeCell::new(None),
         },
         scheduler,
         stage: UnsafeCell::new(Stage {
             future: ManuallyDrop::new(future),
         }),
-        links: UnsafeCell::new(Links::default()),
         join_waker: J::new(),
         details,
     };
@@ -253,17 +240,17 @@ pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
     unsafe { target.cast().as_ref() }
 }
 
-/// The list links of a live task.
+/// Where a task is noted.
 ///
 /// # Safety
-/// As for [`header`].
-pub(crate) unsafe fn links<'a>(task: TaskPtr) -> &'a UnsafeCell<Links> {
+/// As for [`header`]; the task is listed, and the caller has acquired that.
+pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
     // SAFETY: passed on.
-    let offset = unsafe { vtable(task) }.links;
-    // SAFETY: the vtable is the cell's own, so the offset is inside it.
-    let links = unsafe { task.byte_add(offset) }.cast();
-    // SAFETY: only ever borrowed shared.
-    unsafe { links.as_ref() }
+    let place = &unsafe { header(task) }.place;
+    // SAFETY: constant since the listing.
+    let place = place.with(|place| unsafe { *place });
+    // SAFETY: a listed task has one.
+    unsafe { place.unwrap_unchecked() }
 }
 
 /// The place of the join waker of a live task.
@@ -326,9 +313,8 @@ unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
     let waker = whole.join_waker.left(&whole.header.state);
     whole.header.state.retire();
     whole.header.queue_next.retire();
-    whole.header.owner.retire();
+    whole.header.place.retire();
     whole.stage.retire();
-    whole.links.retire();
     whole.join_waker.retire();
     // SAFETY: `allocate` got the block with this layout.
     let dealloc = move || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };

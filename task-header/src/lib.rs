@@ -33,6 +33,7 @@ mod raw;
 mod spawn;
 mod stage;
 mod state;
+mod table;
 mod task_ref;
 
 pub use builder::Builder;

@@ -1,9 +1,9 @@
 //! The list of one owner's tasks, and the stack on which others give tasks back to it.
 //!
-//! 1. Links are touched by the owner alone: it has the `Links`, exclusively or on its own thread.
+//! 1. The list is touched by the owner alone, which has it exclusively or on its own thread. It is a [table](crate::table).
 //! 2. A task leaves the list only after `COMPLETE`, when it can never be queued again.
 //! 3. A task that completes elsewhere is pushed on the owner's stack by the thread that completed it, once; its queue link is free
-//!    by then and serves the stack. The owner unlinks it, gives up `LISTED`, and frees the cell if that was the last reference.
+//!    by then and serves the stack. The owner takes it out, gives up `LISTED`, and frees the cell if that was the last reference.
 //!    A task of one thread that is queued is pushed by whoever holds its one `Notified`, in whose place it is then on the stack.
 //! 4. The stack outlives every task that names it: a list that is dropped with tasks in it leaks it.
 //! 5. A tag in the stack's head says that the owner wants to be woken. It is set by the owner with a read-modify-write: a push before that
@@ -13,9 +13,10 @@
 //! 6. A link may name a task that was freed after the pusher's look, and another was put in its place and pushed: the exchange then expects the right address
 //!    by an old pointer. So nobody's pointer goes with a link: a push exposes its task's provenance, and the owner makes pointers from addresses.
 use crate::{
-    cell::{self, Links as Neighbours, TaskPtr, header},
+    cell::{self, TaskPtr, header},
     panics,
     state::{Duty, State},
+    table::{self, Table},
 };
 use core::{cell::Cell, ptr, ptr::NonNull, task::Waker};
 use sync_shim::{
@@ -115,15 +116,14 @@ impl Releases {
 }
 
 /// The list itself, untyped.
-pub(crate) struct Links {
-    first: Option<TaskPtr>,
-    len: usize,
+pub(crate) struct List {
+    tasks: Table,
     watched: bool,
     /// The stack, which outlives the tasks of the list (rule 4).
     pub(crate) releases: NonNull<Releases>,
 }
 
-impl Links {
+impl List {
     /// An empty list. `watched`: the owner is woken when something comes onto the stack.
     pub(crate) fn new(owner: Waker, watched: bool) -> Self {
         let layout = Layout::new::<Releases>();
@@ -140,8 +140,7 @@ impl Links {
         // SAFETY: the block is fresh and of this layout.
         unsafe { releases.write(value) };
         Self {
-            first: None,
-            len: 0,
+            tasks: Table::EMPTY,
             watched,
             releases,
         }
@@ -152,16 +151,12 @@ impl Links {
         unsafe { self.releases.as_ref() }
     }
 
-    pub(crate) fn owns(&self, owner: *const Releases) -> bool {
-        ptr::eq(self.releases.as_ptr(), owner)
-    }
-
     pub(crate) fn first(&self) -> Option<TaskPtr> {
-        self.first
+        self.tasks.first()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.tasks.len()
     }
 
     /// Whether something is on the stack. A hint.
@@ -169,53 +164,27 @@ impl Links {
         !self.releases().is_empty()
     }
 
-    /// Puts a task in that is not in a list yet.
+    /// Puts a task in.
     ///
     /// # Safety
-    /// The calling thread runs the task, which is in no list, and sets LISTED next.
-    pub(crate) unsafe fn link(&mut self, task: TaskPtr) {
-        let owner = self.releases.as_ptr().cast_const();
+    /// The calling thread runs the task, which is in no list, and sets LISTED next; or the task is new, and nobody else has it.
+    pub(crate) unsafe fn insert(&mut self, task: TaskPtr) {
+        let place = self.tasks.insert(task, self.releases);
         // SAFETY: the run keeps the task alive.
         let header = unsafe { header(task) };
-        // SAFETY: not LISTED, so the running thread alone looks at it.
-        header.owner.with_mut(|slot| unsafe { *slot = owner });
-        // SAFETY: passed on.
-        unsafe { self.link_owned(task) };
-    }
-
-    /// Puts a task in that names this list's stack already.
-    ///
-    /// # Safety
-    /// Nobody else has the task, which is in no list; LISTED is set, or set next.
-    pub(crate) unsafe fn link_owned(&mut self, task: TaskPtr) {
-        let next = self.first.replace(task);
-        self.len += 1;
-        // SAFETY: the run keeps the task alive; its links are the owner's (rule 1).
-        unsafe { set(task, |links| *links = Neighbours { prev: None, next }) };
-        if let Some(next) = next {
-            // SAFETY: a listed task is live.
-            unsafe { set(next, |links| links.prev = Some(task)) };
-        }
+        // SAFETY: this thread alone looks at it so far.
+        header.place.with_mut(|slot| unsafe { *slot = Some(place) });
     }
 
     /// Takes a task out.
     ///
     /// # Safety
     /// The task is in this list.
-    pub(crate) unsafe fn unlink(&mut self, task: TaskPtr) {
-        let mut at = Neighbours::default();
+    pub(crate) unsafe fn remove(&mut self, task: TaskPtr) {
         // SAFETY: a listed task is live.
-        unsafe { set(task, |links| at = core::mem::take(links)) };
-        match at.prev {
-            // SAFETY: as above.
-            Some(prev) => unsafe { set(prev, |links| links.next = at.next) },
-            None => self.first = at.next,
-        }
-        if let Some(next) = at.next {
-            // SAFETY: as above.
-            unsafe { set(next, |links| links.prev = at.prev) };
-        }
-        self.len -= 1;
+        let place = unsafe { cell::place(task) };
+        // SAFETY: in this list, and so not removed yet.
+        unsafe { self.tasks.remove(place) };
     }
 
     /// Takes what others have pushed, the newest first.
@@ -229,7 +198,7 @@ impl Links {
     /// The task is complete, in this list, and on no stack.
     pub(crate) unsafe fn release(&mut self, task: TaskPtr) -> Duty {
         // SAFETY: passed on.
-        unsafe { self.unlink(task) };
+        unsafe { self.remove(task) };
         // SAFETY: LISTED keeps the task alive until this transition.
         unsafe { state(task) }.release_listed()
     }
@@ -257,7 +226,7 @@ impl Links {
     }
 }
 
-/// The one after `task` in what [`Links::take`] gave.
+/// The one after `task` in what [`List::take`] gave.
 ///
 /// # Safety
 /// The caller has taken the task, and not given it on yet.
@@ -278,9 +247,9 @@ unsafe fn state<'a>(task: TaskPtr) -> &'a State {
     &unsafe { header(task) }.state
 }
 
-impl Drop for Links {
+impl Drop for List {
     fn drop(&mut self) {
-        if self.len != 0 {
+        if self.len() != 0 {
             return; // Rule 4.
         }
         let releases = self.releases.as_ptr();
@@ -293,13 +262,24 @@ impl Drop for Links {
     }
 }
 
-/// Edits the links of a task.
+/// The task after this one, as [`List::first`] begins.
 ///
 /// # Safety
-/// The task is live and the caller is its owner, with no other borrow of its links.
-pub(crate) unsafe fn set(task: TaskPtr, edit: impl FnOnce(&mut Neighbours)) {
-    // SAFETY: the caller says that the task is live.
-    let links = unsafe { cell::links(task) };
-    // SAFETY: the caller is the owner (rule 1).
-    links.with_mut(|links| edit(unsafe { &mut *links }));
+/// The task is in a list, which is the caller's.
+pub(crate) unsafe fn next(task: TaskPtr) -> Option<TaskPtr> {
+    // SAFETY: a listed task is live.
+    let place = unsafe { cell::place(task) };
+    // SAFETY: passed on.
+    unsafe { table::after(place) }
+}
+
+/// The stack of a listed task's owner.
+///
+/// # Safety
+/// LISTED is set, which the caller has acquired, and keeps.
+pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
+    // SAFETY: a listed task is live.
+    let place = unsafe { cell::place(task) };
+    // SAFETY: passed on.
+    unsafe { table::releases(place) }
 }

@@ -12,7 +12,7 @@ use crate::{
     builder::Builder,
     cell::{self, Join, Kind, TaskPtr, header},
     details::Details,
-    list::{Links, Releases, next_taken, set},
+    list::{self, List, Releases, next_taken},
     raw::{self, Keep, RunEnd},
     state::{Duty, State},
 };
@@ -77,12 +77,8 @@ impl<S: ScheduleLocal> LocalNotified<S> {
     }
 
     pub(crate) fn owner(&self) -> NonNull<Releases> {
-        // SAFETY: a `Notified` is a reference.
-        let header = unsafe { header(self.task) };
-        // SAFETY: constant from the spawn on (rule 1).
-        let owner = header.owner.with(|owner| unsafe { *owner });
-        // SAFETY: a listed task's owner is not null.
-        unsafe { NonNull::new_unchecked(owner.cast_mut()) }
+        // SAFETY: a `Notified` is a reference, and the task is listed from the spawn on (rule 1).
+        unsafe { list::releases(self.task) }
     }
 
     /// The scheduler that the task was spawned with.
@@ -144,7 +140,7 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// Its drop cancels the tasks that are idle or on their way to it. One that is still queued elsewhere is never dropped, nor its cell freed:
 /// drop the queues before the list.
 pub struct LocalOwned<S> {
-    links: UnsafeCell<Links>,
+    list: UnsafeCell<List>,
     /// What was taken from the stack and not given out yet, the oldest first.
     received: Cell<Option<TaskPtr>>,
     scheduler: PhantomData<fn() -> S>,
@@ -155,7 +151,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     /// An empty list. `owner` is woken when a task comes over the stack.
     pub fn new(owner: Waker) -> Self {
         Self {
-            links: UnsafeCell::new(Links::new(owner, true)),
+            list: UnsafeCell::new(List::new(owner, true)),
             received: Cell::new(None),
             scheduler: PhantomData,
             stays: PhantomData,
@@ -190,10 +186,9 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         details: D,
     ) -> TaskPtr {
         let state = State::new_listed(J::IS_JOINED);
-        let owner = self.address().as_ptr().cast_const();
-        let task = cell::allocate::<F, Here<S>, J, D>(future, scheduler, details, state, owner);
-        // SAFETY: new, it names this list and is in none.
-        self.with_links(|links| unsafe { links.link_owned(task) });
+        let task = cell::allocate::<F, Here<S>, J, D>(future, scheduler, details, state);
+        // SAFETY: new, and in no list.
+        self.with_list(|list| unsafe { list.insert(task) });
         task
     }
 
@@ -241,15 +236,15 @@ impl<S: ScheduleLocal> LocalOwned<S> {
 
 impl<S> LocalOwned<S> {
     /// Rule 4: `f` is a step that runs no code of users.
-    fn with_links<R>(&self, f: impl FnOnce(&mut Links) -> R) -> R {
+    fn with_list<R>(&self, f: impl FnOnce(&mut List) -> R) -> R {
         // SAFETY: this thread's alone, and no step runs within another.
-        f(unsafe { &mut *self.links.get() })
+        f(unsafe { &mut *self.list.get() })
     }
 
     /// This list, which is live while `self` is borrowed, and borrowed a step at a time (rule 4).
     fn keep(&self) -> Keep {
         // SAFETY: the cell's place is not at null.
-        Keep::In(unsafe { NonNull::new_unchecked(self.links.get()) })
+        Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 
     fn after(&self) -> raw::After {
@@ -260,7 +255,7 @@ impl<S> LocalOwned<S> {
     }
 
     pub(crate) fn address(&self) -> NonNull<Releases> {
-        self.with_links(|links| links.releases)
+        self.with_list(|list| list.releases)
     }
 
     fn receive_raw(&self) -> Option<TaskPtr> {
@@ -274,13 +269,13 @@ impl<S> LocalOwned<S> {
                 }
                 // Without `std` a panic ends a run without its list.
                 // SAFETY: complete, in this list, and off the stack.
-                let duty = self.with_links(|links| unsafe { links.release(task) });
+                let duty = self.with_list(|list| unsafe { list.release(task) });
                 if let Duty::Dealloc = duty {
                     // SAFETY: no reference is left.
                     unsafe { raw::dealloc(task) };
                 }
             }
-            let mut newest = self.with_links(Links::take)?;
+            let mut newest = self.with_list(List::take)?;
             // SAFETY: just taken.
             while let Some(older) = unsafe { next_taken(newest) } {
                 self.put_first(newest);
@@ -301,11 +296,11 @@ impl<S> LocalOwned<S> {
     /// Aborts every task of the list. The idle ones are received at once; the others end where they turn up.
     /// One read-modify-write a task.
     pub fn abort_all(&self) {
-        let mut next = self.with_links(|links| links.first());
+        let mut next = self.with_list(|list| list.first());
         while let Some(task) = next {
             // No code of users runs in this loop, so that the list stays as it is.
-            // SAFETY: a listed task is live, and its links this thread's.
-            unsafe { set(task, |links| next = links.next) };
+            // SAFETY: in this list, which is this thread's.
+            next = unsafe { list::next(task) };
             // SAFETY: LISTED keeps it alive.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 self.put_first(task);
@@ -315,7 +310,7 @@ impl<S> LocalOwned<S> {
 
     /// Tasks in the list: all that were spawned and are not done.
     pub fn len(&self) -> usize {
-        self.with_links(|links| links.len())
+        self.with_list(|list| list.len())
     }
 
     /// Whether no task is left.
@@ -326,7 +321,7 @@ impl<S> LocalOwned<S> {
     /// Whether [`receive`](Self::receive) would find something. A hint, of one load.
     pub fn has_received(&self) -> bool {
         let first = self.received.get();
-        first.is_some() || self.with_links(|links| links.has_releases())
+        first.is_some() || self.with_list(|list| list.has_releases())
     }
 }
 

@@ -615,6 +615,35 @@ fn a_release_against_closing_wakes_the_owner() {
     });
 }
 
+/// Of three tasks in two chunks of the owner's table one completes with another worker, while the owner's list runs empty, which gives a chunk back.
+///
+/// Bites: give the chunk back while one task is left.
+#[test]
+fn a_release_against_the_end_of_its_chunk_is_clean() {
+    model(|| {
+        let queue = Queue::new();
+        let mut owned = Owned::new(Waker::noop().clone());
+        let waits = [(); 3].map(|()| (Seen::new(), Flag::new()));
+        for (seen, flag) in &waits {
+            let task = crate::new_detached(Wait::new(seen, flag), queue.clone());
+            assert!(matches!(owned.run(task), Ran::Pending));
+        }
+        let [in_older, beside_it, in_newer] = waits.each_ref().map(|(_, flag)| {
+            flag.set_and_wake(flag.take().unwrap());
+            queue.pop().unwrap()
+        });
+        assert!(matches!(owned.run(beside_it), Ran::Complete));
+        let thief = thread::spawn(move || assert!(matches!(in_older.run(), Ran::Complete)));
+        assert!(matches!(owned.run(in_newer), Ran::Complete));
+        owned.drain();
+        assert!(owned.len() <= 1);
+        thief.join().unwrap();
+        owned.drain();
+        assert!(owned.is_empty());
+        assert!(waits.iter().all(|(seen, _)| seen.drops() == 2));
+    });
+}
+
 /// The owner cancels its list while a foreign waker wakes one of its tasks.
 ///
 /// Bites: cancel whatever `abort` answers (two runs of one future).

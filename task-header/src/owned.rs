@@ -1,13 +1,13 @@
 //! The list of live tasks of one owner, without a lock.
 //!
-//! A task is linked by the owner that polls it, just before its first `Pending` is published, and
+//! A task is listed by the owner that polls it, just before its first `Pending` is published, and
 //! the list holds a reference to it (`LISTED`) from that same read-modify-write on: that is what
 //! lets a wake by reference submit the task without counting. A task that completes in its first
 //! poll touches no list. The rules are those of [`list`](crate::list).
 use crate::{
     Id, Ran, Schedule,
     cell::header,
-    list::{Links, next_taken, set},
+    list::{self, List, next_taken},
     notified::Notified,
     raw::{self, Keep},
     state::Duty,
@@ -16,13 +16,14 @@ use core::{fmt, marker::PhantomData, ptr::NonNull, task::Waker};
 
 /// The live tasks of one owner: a worker's core, a local executor.
 ///
-/// Every operation takes `&mut self`: there is one owner, and nobody else walks the list.
+/// Every operation takes `&mut self`: there is one owner, and nobody else walks the list. That takes a word of memory for each task that has waited, of as many as there were at
+/// a time, in blocks of 1 KiB; all but one are given back when the list is empty.
 pub struct Owned<S> {
-    links: Links,
+    list: List,
     scheduler: PhantomData<fn() -> S>,
 }
 
-// SAFETY: the links point to tasks, which only the owner reaches through this; it may move between
+// SAFETY: the list points to tasks, which only the owner reaches through this; it may move between
 // threads, as a run of a task may.
 unsafe impl<S> Send for Owned<S> {}
 
@@ -30,36 +31,36 @@ impl<S: Schedule> Owned<S> {
     /// An empty list. `owner` is woken when a task of a closing list ends elsewhere.
     pub fn new(owner: Waker) -> Self {
         Self {
-            links: Links::new(owner, false),
+            list: List::new(owner, false),
             scheduler: PhantomData,
         }
     }
 
     /// Tasks in the list, those that ended elsewhere and were not drained yet among them.
     pub fn len(&self) -> usize {
-        self.links.len()
+        self.list.len()
     }
 
     /// Whether no task is in the list.
     pub fn is_empty(&self) -> bool {
-        self.links.len() == 0
+        self.list.len() == 0
     }
 
     /// Lets go of tasks that ended elsewhere. A load if there is none, else one read-modify-write,
     /// and one a task.
     pub fn drain(&mut self) {
-        drain(&mut self.links);
+        drain(&mut self.list);
     }
 
     /// Whether tasks that ended elsewhere wait for [`drain`](Self::drain). A hint.
     pub fn has_releases(&self) -> bool {
-        self.links.has_releases()
+        self.list.has_releases()
     }
 
     /// Closes the list: from now on the owner is woken when a task of the list ends elsewhere.
-    /// Tasks may still be linked.
+    /// Tasks may still come in.
     pub fn close(&mut self) {
-        self.links.watch();
+        self.list.watch();
     }
 
     /// Aborts every task of the list and drops here the futures of those that are idle.
@@ -72,10 +73,10 @@ impl<S: Schedule> Owned<S> {
 
     /// As [`cancel_all`](Self::cancel_all), and `ended` hears of each task whose future was dropped here. By then another task may have its id.
     pub fn cancel_all_and(&mut self, mut ended: impl FnMut(Id)) {
-        let mut next = self.links.first();
+        let mut next = self.list.first();
         while let Some(task) = next {
             // SAFETY: a listed task is live.
-            unsafe { set(task, |links| next = links.next) };
+            next = unsafe { list::next(task) };
             // SAFETY: as above.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 // SAFETY: this thread holds the one `Notified`, of a task in this list.
@@ -89,7 +90,7 @@ impl<S: Schedule> Owned<S> {
 impl<S: Schedule> Owned<S> {
     /// This list, for as long as it is borrowed.
     pub(crate) fn keep(&mut self) -> Keep {
-        Keep::In(NonNull::from(&mut self.links))
+        Keep::In(NonNull::from(&mut self.list))
     }
 
     /// Runs a task once, in this list. See [`Notified::run`].
@@ -107,18 +108,18 @@ impl<S: Schedule> Owned<S> {
 
 impl<S> Drop for Owned<S> {
     fn drop(&mut self) {
-        drain(&mut self.links);
+        drain(&mut self.list);
     }
 }
 
 /// Lets go of the complete tasks on the stack: there are no others, since no task of such a list is bound to its thread.
-fn drain(links: &mut Links) {
-    let mut next = links.take();
+fn drain(list: &mut List) {
+    let mut next = list.take();
     while let Some(task) = next {
         // SAFETY: taken above.
         next = unsafe { next_taken(task) };
         // SAFETY: only complete tasks of this list are pushed (rule 3).
-        if let Duty::Dealloc = unsafe { links.release(task) } {
+        if let Duty::Dealloc = unsafe { list.release(task) } {
             // SAFETY: no reference is left.
             unsafe { raw::dealloc(task) };
         }
@@ -128,7 +129,7 @@ fn drain(links: &mut Links) {
 impl<S> fmt::Debug for Owned<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Owned")
-            .field("len", &self.links.len())
+            .field("len", &self.list.len())
             .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 use crate::{
     WakeKind,
     cell::{TaskPtr, header, join_waker, vtable},
-    list::{Links, Releases},
+    list::{self, List, Releases},
     panics,
     stage::Polled,
     state::{Complete, Duty, Pend, Start},
@@ -25,7 +25,7 @@ pub(crate) enum Keep {
     Nowhere,
     /// In this list, which is live and the caller's for as long as the value is held. Nothing borrows it
     /// for longer than a step that runs no code of users.
-    In(NonNull<Links>),
+    In(NonNull<List>),
     /// The owner whose list it was to be is gone: a task in no list is to be queued again, to find one.
     Requeue,
 }
@@ -41,7 +41,7 @@ pub(crate) struct After {
 impl Keep {
     /// # Safety
     /// No borrow that this has given is in use, and none is kept beyond a step that runs no code of users.
-    unsafe fn list<'a>(self) -> Option<&'a mut Links> {
+    unsafe fn list<'a>(self) -> Option<&'a mut List> {
         match self {
             // SAFETY: live and the caller's alone, by what `In` says.
             Self::In(mut list) => Some(unsafe { list.as_mut() }),
@@ -112,17 +112,17 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
     if again || header.state.is_woken() {
         return RunEnd::Notified;
     }
-    let mut link = false;
+    let mut list_it = false;
     if !matches!(keep, Keep::Nowhere) && !header.state.is_listed() {
         // SAFETY: for the next step alone.
         let Some(list) = (unsafe { keep.list() }) else {
             return RunEnd::Notified;
         };
         // SAFETY: the task runs here and is in no list.
-        unsafe { list.link(task) };
-        link = true;
+        unsafe { list.insert(task) };
+        list_it = true;
     }
-    match header.state.pend(link) {
+    match header.state.pend(list_it) {
         Pend::Idle => RunEnd::Pending,
         Pend::Notified => RunEnd::Notified,
         Pend::Orphan => {
@@ -161,40 +161,43 @@ pub(crate) unsafe fn cancel(task: TaskPtr, keep: Keep) {
 pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
     // SAFETY: the run is a reference.
     let header = unsafe { header(task) };
-    let mut place = Place::Unlisted;
+    let mut listing = Listing::Unlisted;
     if header.state.is_listed() {
-        // SAFETY: constant since the listing, which `start` has acquired.
-        let owner = header.owner.with(|owner| unsafe { *owner });
-        place = Place::Elsewhere(owner);
+        // SAFETY: `start` has acquired the listing.
+        let owner = unsafe { list::releases(task) };
+        listing = Listing::Elsewhere(owner);
         // SAFETY: for the next step alone.
         if let Some(list) = unsafe { keep.list() }
-            && list.owns(owner)
+            && list.releases == owner
         {
             // SAFETY: the task is in this list, and never queued again.
-            unsafe { list.unlink(task) };
-            place = Place::Unlinked;
+            unsafe { list.remove(task) };
+            listing = Listing::Removed;
         }
     }
-    // SAFETY: the run goes on, and its place is as just found.
-    unsafe { end(task, place, has_output) };
+    // SAFETY: the run goes on, and its listing is as just found.
+    unsafe { end(task, listing, has_output) };
 }
 
 /// Where a task whose run ends is listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Listing {
     Unlisted,
     /// In this owner's list, out of which it was just taken; `LISTED` is still set.
-    Unlinked,
+    Removed,
     /// In another's, who is to hear of it.
-    Elsewhere(*const Releases),
+    Elsewhere(NonNull<Releases>),
 }
 
 /// # Safety
 /// As for [`complete`].
-unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
+unsafe fn end(task: TaskPtr, listing: Listing, has_output: bool) {
     // SAFETY: the run is a reference.
     let header = unsafe { header(task) };
-    match header.state.complete(has_output, place == Place::Unlinked) {
+    match header
+        .state
+        .complete(has_output, listing == Listing::Removed)
+    {
         Complete::DropOutput => {
             // SAFETY: as above.
             let vtable = unsafe { vtable(task) };
@@ -202,7 +205,7 @@ unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
                 // SAFETY: nobody joins, so the slot is still the run's.
                 || unsafe { (vtable.drop_output)(task) },
                 // SAFETY: the run goes on, without an output.
-                || unsafe { end(task, place, false) },
+                || unsafe { end(task, listing, false) },
             );
         }
         Complete::WakeJoin => {
@@ -219,31 +222,29 @@ unsafe fn end(task: TaskPtr, place: Place, has_output: bool) {
                 // SAFETY: the run is a reference until its release.
                 || unsafe { panics::contain_in(task, wake) },
                 || {
-                    let duty = header.state.release_run(place == Place::Unlinked);
+                    let duty = header.state.release_run(listing == Listing::Removed);
                     // SAFETY: the duty is the transition's.
-                    unsafe { settle(task, place, duty) };
+                    unsafe { settle(task, listing, duty) };
                 },
             );
         }
         // SAFETY: the duty is the transition's.
-        Complete::Done => unsafe { settle(task, place, Duty::Nothing) },
+        Complete::Done => unsafe { settle(task, listing, Duty::Nothing) },
         // SAFETY: as above.
-        Complete::Dealloc => unsafe { settle(task, place, Duty::Dealloc) },
+        Complete::Dealloc => unsafe { settle(task, listing, Duty::Dealloc) },
     }
 }
 
 /// # Safety
 /// The run has ended with this duty.
-unsafe fn settle(task: TaskPtr, place: Place, duty: Duty) {
-    match (duty, place) {
+unsafe fn settle(task: TaskPtr, listing: Listing, duty: Duty) {
+    match (duty, listing) {
         // SAFETY: no reference is left.
         (Duty::Dealloc, _) => unsafe { dealloc(task) },
-        (_, Place::Elsewhere(owner)) => {
-            // SAFETY: a listed task's owner is not null.
-            let releases = unsafe { NonNull::new_unchecked(owner.cast_mut()) };
+        (_, Listing::Elsewhere(owner)) => {
             // SAFETY: complete, in that list, and pushed by the one thread that completed it.
             // LISTED, which only the owner takes back, and after this push, keeps both alive.
-            unsafe { Releases::push(releases, task) };
+            unsafe { Releases::push(owner, task) };
         }
         _ => {}
     }

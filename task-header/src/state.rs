@@ -197,7 +197,7 @@ impl State {
         self.0.load(Relaxed) & NOTIFIED != 0
     }
 
-    /// The poll was `Pending`; `list` when the owner has just linked the task. One read-modify-write.
+    /// The poll was `Pending`; `list` when the owner has just put the task into its list. One read-modify-write.
     #[inline]
     pub(crate) fn pend(&self, list: bool) -> Pend {
         let listed = if list { LISTED } else { 0 };
@@ -222,7 +222,7 @@ impl State {
     }
 
     /// The run ends with the output written (`has_output`) or dropped. `unlisted` when the owner has
-    /// just unlinked the task. No read-modify-write if nobody else holds the task, else one.
+    /// just taken the task out. No read-modify-write if nobody else holds the task, else one.
     #[inline]
     pub(crate) fn complete(&self, has_output: bool, unlisted: bool) -> Complete {
         let gone = RUNNING | NOTIFIED | if unlisted { LISTED } else { 0 };
@@ -263,7 +263,7 @@ impl State {
         self.release(RUNNING | if unlisted { LISTED } else { 0 })
     }
 
-    /// The owner has unlinked a completed task. One read-modify-write, none if it is the last reference.
+    /// The owner has taken a completed task out of its list. One read-modify-write, none if it is the last reference.
     pub(crate) fn release_listed(&self) -> Duty {
         self.release_unless_last(LISTED)
     }

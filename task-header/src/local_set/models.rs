@@ -134,7 +134,7 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
 
 /// Two threads wake a task each while their set goes: it waits for both.
 ///
-/// Bites: take the tag away in `Links::take` for good.
+/// Bites: take the tag away in `List::take` for good.
 #[test]
 fn two_wakes_against_the_sets_drop_are_waited_for() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -154,7 +154,7 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
 
 /// Two tasks are woken by two threads: the wake that found the stack without its tag is covered by the one that took it.
 ///
-/// Bites: take the tag away in `Links::take` for good.
+/// Bites: take the tag away in `List::take` for good.
 #[test]
 fn two_wakes_reach_a_sleeping_set() {
     Model::new().bound(2).branches(3_000).check(|| {

@@ -40,7 +40,7 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
 /// Four threads meet a condition of each task and wake it, by reference and by value: of three that are done by that, and of one that goes with the set, while it is still
 /// woken. A lost wake leaves the set asleep; each task is polled for a wake at most, and its future dropped here.
 ///
-/// Bites: leave out the second look in `next`; take the tag away in `Links::take` for good; return from the set's drop without waiting.
+/// Bites: leave out the second look in `next`; take the tag away in `List::take` for good; return from the set's drop without waiting.
 #[test]
 fn what_four_wake_is_polled_and_goes_with_its_set() {
     model(|| {
