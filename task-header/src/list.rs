@@ -140,7 +140,7 @@ impl List {
         // SAFETY: the block is fresh and of this layout.
         unsafe { releases.write(value) };
         Self {
-            tasks: Table::EMPTY,
+            tasks: Table::new(),
             watched,
             releases,
         }
@@ -153,6 +153,17 @@ impl List {
 
     pub(crate) fn first(&self) -> Option<TaskPtr> {
         self.tasks.first()
+    }
+
+    /// The task after this one, as [`first`](Self::first) begins.
+    ///
+    /// # Safety
+    /// The task is in this list.
+    pub(crate) unsafe fn after(&self, task: TaskPtr) -> Option<TaskPtr> {
+        // SAFETY: a listed task is live.
+        let place = unsafe { cell::place(task) };
+        // SAFETY: passed on.
+        unsafe { self.tasks.after(place) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -169,7 +180,8 @@ impl List {
     /// # Safety
     /// The calling thread runs the task, which is in no list, and sets LISTED next; or the task is new, and nobody else has it.
     pub(crate) unsafe fn insert(&mut self, task: TaskPtr) {
-        let place = self.tasks.insert(task, self.releases);
+        // SAFETY: always this stack, which outlives the tasks (rule 4).
+        let place = unsafe { self.tasks.insert(task, self.releases) };
         // SAFETY: the run keeps the task alive.
         let header = unsafe { header(task) };
         // SAFETY: this thread alone looks at it so far.
@@ -260,17 +272,6 @@ impl Drop for List {
         // SAFETY: `new` got the block with this layout.
         unsafe { dealloc(releases.cast(), Layout::new::<Releases>()) };
     }
-}
-
-/// The task after this one, as [`List::first`] begins.
-///
-/// # Safety
-/// The task is in a list, which is the caller's.
-pub(crate) unsafe fn next(task: TaskPtr) -> Option<TaskPtr> {
-    // SAFETY: a listed task is live.
-    let place = unsafe { cell::place(task) };
-    // SAFETY: passed on.
-    unsafe { table::after(place) }
 }
 
 /// The stack of a listed task's owner.

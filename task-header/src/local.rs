@@ -6,7 +6,7 @@
 //!    to its owner over the stack. Its drop aborts the task and sends it: the owner's run of it drops the future.
 //! 3. Only [`LocalOwned`] runs a task, after comparing the task's owner with itself. It can't leave its thread, so that a future is
 //!    touched by one thread alone.
-//! 4. The list is borrowed for a step at a time, in which no code of users runs; so a task may spawn, run others and cancel, from within its poll.
+//! 4. The list is borrowed for a step at a time, in which no code of users runs but the allocator's; so a task may spawn, run others and cancel, from within its poll.
 use crate::{
     JoinHandle, TaskRef, WakeKind,
     builder::Builder,
@@ -138,7 +138,7 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// ```
 ///
 /// Its drop cancels the tasks that are idle or on their way to it. One that is still queued elsewhere is never dropped, nor its cell freed:
-/// drop the queues before the list.
+/// drop the queues before the list. It takes memory as an [`Owned`](crate::Owned) does.
 pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
     /// What was taken from the stack and not given out yet, the oldest first.
@@ -158,7 +158,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
     }
 
-    /// A new task, to be run or queued, and the handle to wait for it. One allocation, no read-modify-write.
+    /// A new task, to be run or queued, and the handle to wait for it. One allocation, and one for the list now and then; no read-modify-write.
     #[inline]
     pub fn spawn<F>(&self, future: F, scheduler: S) -> (LocalNotified<S>, JoinHandle<F::Output>)
     where
@@ -294,13 +294,13 @@ impl<S> LocalOwned<S> {
     }
 
     /// Aborts every task of the list. The idle ones are received at once; the others end where they turn up.
-    /// One read-modify-write a task.
+    /// One read-modify-write a task, and a look at a word for each that there was at a time.
     pub fn abort_all(&self) {
         let mut next = self.with_list(|list| list.first());
         while let Some(task) = next {
             // No code of users runs in this loop, so that the list stays as it is.
             // SAFETY: in this list, which is this thread's.
-            next = unsafe { list::next(task) };
+            next = self.with_list(|list| unsafe { list.after(task) });
             // SAFETY: LISTED keeps it alive.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 self.put_first(task);

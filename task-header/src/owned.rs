@@ -7,7 +7,7 @@
 use crate::{
     Id, Ran, Schedule,
     cell::header,
-    list::{self, List, next_taken},
+    list::{List, next_taken},
     notified::Notified,
     raw::{self, Keep},
     state::Duty,
@@ -16,8 +16,8 @@ use core::{fmt, marker::PhantomData, ptr::NonNull, task::Waker};
 
 /// The live tasks of one owner: a worker's core, a local executor.
 ///
-/// Every operation takes `&mut self`: there is one owner, and nobody else walks the list. That takes a word of memory for each task that has waited, of as many as there were at
-/// a time, in blocks of 1 KiB; all but one are given back when the list is empty.
+/// Every operation takes `&mut self`: there is one owner, and nobody else walks the list. That takes a word of memory for each task in it, of as many as there were at
+/// a time, in blocks of 1 KiB; all but one are given back when the list is empty, at once.
 pub struct Owned<S> {
     list: List,
     scheduler: PhantomData<fn() -> S>,
@@ -66,7 +66,7 @@ impl<S: Schedule> Owned<S> {
     /// Aborts every task of the list and drops here the futures of those that are idle.
     ///
     /// The others are queued or run somewhere: they end where they turn up, and the list is empty
-    /// only after that. One read-modify-write a task.
+    /// only after that. One read-modify-write a task, and a look at a word for each that there was at a time.
     pub fn cancel_all(&mut self) {
         self.cancel_all_and(|_| ());
     }
@@ -76,7 +76,7 @@ impl<S: Schedule> Owned<S> {
         let mut next = self.list.first();
         while let Some(task) = next {
             // SAFETY: a listed task is live.
-            next = unsafe { list::next(task) };
+            next = unsafe { self.list.after(task) };
             // SAFETY: as above.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 // SAFETY: this thread holds the one `Notified`, of a task in this list.

@@ -5,7 +5,10 @@
 //!    of another: its place is on a line with those of its neighbours here, and most often the last that was given up.
 //! 2. Places are the owner's alone. The name of the stack is written before any place of the chunk is given out, and not changed: whoever completes a task
 //!    may read it until the task is on that stack.
-//! 3. A chunk stays while any place of the table is taken. When the last task goes, all chunks but one do. A table that is dropped with tasks in it leaks its chunks.
+//! 3. A chunk stays while any place of the table is taken. When the last task goes nobody reads any more, since who completes a task elsewhere has read before the push: all chunks
+//!    but one go, too. A table that is dropped with tasks in it leaks its chunks.
+//! 4. The places of the newest chunk are given out in turn, and none is written before that. So a small list costs a block of memory, and no more.
+//! 5. An allocator must not come back to the list that calls it, which is borrowed meanwhile. The table is whole then, all the same.
 use crate::{cell::TaskPtr, list::Releases};
 use core::{ptr, ptr::NonNull};
 use sync_shim::{
@@ -17,11 +20,11 @@ use sync_shim::{
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));
 /// What a chunk is aligned to.
 const ALIGN: usize = if MODELLED { 256 } else { 1_024 };
-/// What an allocator of the C library adds to a block, so that chunks follow upon each other.
+/// What the C libraries' allocators add to a block: with it a chunk is as large as its alignment, and the next one follows upon it.
 const SPARE: usize = 2 * size_of::<usize>();
-/// In a chunk. So few that a model has more than one.
+/// In a chunk.
 const PLACES: usize = if MODELLED {
-    2
+    2 // So few that there is more than one chunk.
 } else {
     (ALIGN - SPARE - size_of::<Chunk>()) / size_of::<Place>()
 };
@@ -39,9 +42,9 @@ pub(crate) struct Place(*mut ());
 const FREE: usize = 1;
 const _: () = assert!(align_of::<Place>() > FREE && align_of::<crate::Header>() > FREE);
 
-/// What its places follow upon.
+/// What a chunk begins with; its places follow.
 struct Chunk {
-    /// In a cell for the model alone, which sees by it that nobody looks once it is freed.
+    /// Written once. In a cell for the model alone, which sees by it that whoever completes a task has looked before the chunk is freed.
     releases: UnsafeCell<NonNull<Releases>>,
     older: Option<ChunkPtr>,
 }
@@ -51,62 +54,72 @@ type ChunkPtr = NonNull<Chunk>;
 /// The places of one owner.
 pub(crate) struct Table {
     newest: Option<ChunkPtr>,
+    /// Places of `newest` that were given out, be they free by now.
+    begun: usize,
     free: Option<NonNull<Place>>,
     len: usize,
+    /// For the model, which sees by it that the places are touched by the owner alone.
+    owner: UnsafeCell<()>,
 }
 
 impl Table {
-    pub(crate) const EMPTY: Self = Self {
-        newest: None,
-        free: None,
-        len: 0,
-    };
+    pub(crate) fn new() -> Self {
+        Self {
+            newest: None,
+            begun: 0,
+            free: None,
+            len: 0,
+            owner: UnsafeCell::new(()),
+        }
+    }
 
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Notes a task. Allocates when no place is free.
+    ///
+    /// # Safety
+    /// `releases` is the owner's stack: the same each time, and live as long as a task is in the table.
     #[inline]
-    pub(crate) fn insert(&mut self, task: TaskPtr, releases: NonNull<Releases>) -> NonNull<Place> {
+    pub(crate) unsafe fn insert(
+        &mut self,
+        task: TaskPtr,
+        releases: NonNull<Releases>,
+    ) -> NonNull<Place> {
+        let noted = Place(task.as_ptr().cast());
         let place = match self.free {
-            Some(place) => place,
-            None => self.grow(releases),
+            Some(place) => {
+                self.owner.with_mut(|_| ());
+                // SAFETY: a free place of this table's, which names the next.
+                let Place(next) = unsafe { place.replace(noted) };
+                self.free = NonNull::new(next.map_addr(|a| a & !FREE).cast());
+                place
+            }
+            None => self.begin(noted, releases),
         };
-        // SAFETY: a free place of this table's, which is exclusive (rule 2).
-        let Place(next) = unsafe { place.replace(Place(task.as_ptr().cast())) };
-        self.free = NonNull::new(next.map_addr(|a| a & !FREE).cast());
         self.len += 1;
         place
     }
 
-    /// Gives a place up.
-    ///
-    /// # Safety
-    /// `insert` of this table gave it, and it was not removed since.
-    #[inline]
-    pub(crate) unsafe fn remove(&mut self, place: NonNull<Place>) {
-        // SAFETY: the caller says that it is there.
-        unsafe { self.put_free(place) };
-        self.len -= 1;
-        if self.len == 0 {
-            self.shrink();
-        }
-    }
-
-    /// # Safety
-    /// In a chunk of this table, and no task's.
-    unsafe fn put_free(&mut self, place: NonNull<Place>) {
-        let next = self
-            .free
-            .replace(place)
-            .map_or(ptr::null_mut(), NonNull::as_ptr);
-        // SAFETY: the caller says that it is there; rule 2.
-        unsafe { place.write(Place(next.map_addr(|a| a | FREE).cast())) };
+    /// Takes a place that was never given out.
+    #[inline(never)]
+    fn begin(&mut self, noted: Place, releases: NonNull<Releases>) -> NonNull<Place> {
+        let chunk = match self.newest {
+            Some(newest) if self.begun < PLACES => newest,
+            _ => self.grow(releases),
+        };
+        self.owner.with_mut(|_| ());
+        // SAFETY: a chunk of this table's, and there is one more place in it.
+        let place = unsafe { place(chunk, self.begun) };
+        // SAFETY: in the chunk, and no task's.
+        unsafe { place.write(noted) };
+        self.begun += 1;
+        place
     }
 
     #[cold]
-    fn grow(&mut self, releases: NonNull<Releases>) -> NonNull<Place> {
+    fn grow(&mut self, releases: NonNull<Releases>) -> ChunkPtr {
         // SAFETY: the layout has a size.
         let block = unsafe { alloc(LAYOUT) }.cast();
         let Some(chunk) = ChunkPtr::new(block) else {
@@ -116,37 +129,87 @@ impl Table {
             releases: UnsafeCell::new(releases),
             older: self.newest.replace(chunk),
         };
-        // SAFETY: fresh, and large enough.
+        self.begun = 0;
+        // SAFETY: fresh, of this layout, and so large and aligned enough.
         unsafe { chunk.write(head) };
-        self.free_all_of(chunk);
-        place(chunk, 0)
+        chunk
     }
 
-    /// The first one of it is to be the next that is given out.
-    fn free_all_of(&mut self, chunk: ChunkPtr) {
-        for i in (0..PLACES).rev() {
-            // SAFETY: in this table, and none of them is a task's.
-            unsafe { self.put_free(place(chunk, i)) };
+    /// Gives a place up.
+    ///
+    /// # Safety
+    /// `insert` of this table gave it, and it was not removed since.
+    #[inline]
+    pub(crate) unsafe fn remove(&mut self, place: NonNull<Place>) {
+        self.owner.with_mut(|_| ());
+        let next = self
+            .free
+            .replace(place)
+            .map_or(ptr::null_mut(), NonNull::as_ptr);
+        let free = Place(next.map_addr(|a| a | FREE).cast());
+        // SAFETY: a task's until now, and so in a chunk of this table (rule 3).
+        unsafe { place.write(free) };
+        self.len -= 1;
+        if self.len == 0 {
+            self.shrink();
         }
     }
 
     /// The last task has gone.
+    #[inline]
     fn shrink(&mut self) {
         let Some(newest) = self.newest else { return };
-        // SAFETY: a chunk of this table, which no task has a place in.
+        // SAFETY: a chunk of this table, and no task is left whose completion would look at it.
         let head = unsafe { &mut *newest.as_ptr() };
-        let older = head.older.take();
-        if older.is_some() {
+        if let Some(older) = head.older.take() {
+            (self.free, self.begun) = (None, 0); // First (rule 5).
             // SAFETY: as above, and the table has let go of them.
-            unsafe { free_chunks(older) };
-            self.free = None;
-            self.free_all_of(newest);
+            unsafe { free_chunks(Some(older)) };
         }
     }
 
-    /// A task, if there is one: from it [`after`] leads to all the others.
+    /// A task, if there is one: from it [`after`](Self::after) leads to all the others.
     pub(crate) fn first(&self) -> Option<TaskPtr> {
-        first_of(self.newest, 0)
+        self.first_of(self.newest?, 0)
+    }
+
+    /// The task that comes after the one of this place. A look at each place between them.
+    ///
+    /// # Safety
+    /// The place is a task's, of this table.
+    pub(crate) unsafe fn after(&self, taken: NonNull<Place>) -> Option<TaskPtr> {
+        // SAFETY: of this table.
+        let chunk = unsafe { chunk_of(taken) };
+        // SAFETY: a chunk has a first place.
+        let first = unsafe { place(chunk, 0) };
+        // SAFETY: both are of one chunk.
+        let index = unsafe { taken.offset_from(first) };
+        self.first_of(chunk, index.unsigned_abs() + 1)
+    }
+
+    /// The first task from a place on, in this chunk of the table and the older ones.
+    fn first_of(&self, mut chunk: ChunkPtr, mut index: usize) -> Option<TaskPtr> {
+        self.owner.with(|_| ());
+        loop {
+            let begun = if Some(chunk) == self.newest {
+                self.begun
+            } else {
+                PLACES
+            };
+            while index < begun {
+                // SAFETY: one of its places.
+                let place = unsafe { place(chunk, index) };
+                // SAFETY: begun, and so written.
+                let Place(task) = unsafe { place.read() };
+                if task.addr() & FREE == 0 {
+                    return NonNull::new(task.cast());
+                }
+                index += 1;
+            }
+            // SAFETY: a chunk of this table, whose `older` is the owner's.
+            chunk = unsafe { (*chunk.as_ptr()).older }?;
+            index = 0;
+        }
     }
 }
 
@@ -159,58 +222,35 @@ impl Drop for Table {
     }
 }
 
-/// The task that comes after the one of this place.
-///
-/// # Safety
-/// The place is a task's, of a table that is the caller's.
-pub(crate) unsafe fn after(taken: NonNull<Place>) -> Option<TaskPtr> {
-    let chunk = chunk_of(taken);
-    // SAFETY: both are of one chunk.
-    let index = unsafe { taken.offset_from(place(chunk, 0)) };
-    first_of(Some(chunk), index.unsigned_abs() + 1)
-}
-
 /// The stack of the owner.
 ///
 /// # Safety
 /// The place is a task's. LISTED keeps it so while this looks.
 pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
-    // SAFETY: its chunk is there (rule 3).
-    let releases = unsafe { &(*chunk_of(taken).as_ptr()).releases };
+    // SAFETY: passed on.
+    let chunk = unsafe { chunk_of(taken) };
+    // SAFETY: it is there (rule 3).
+    let releases = unsafe { &(*chunk.as_ptr()).releases };
     // SAFETY: it doesn't change (rule 2).
     releases.with(|releases| unsafe { *releases })
 }
 
-fn chunk_of(place: NonNull<Place>) -> ChunkPtr {
+/// # Safety
+/// The place is one of a live chunk.
+unsafe fn chunk_of(place: NonNull<Place>) -> ChunkPtr {
     let chunk = place.as_ptr().map_addr(|a| a & !(ALIGN - 1)).cast();
-    // SAFETY: where the block begins.
+    // SAFETY: a chunk is aligned to ALIGN and no larger, so this is where the block begins.
     unsafe { NonNull::new_unchecked(chunk) }
 }
 
-fn place(chunk: ChunkPtr, index: usize) -> NonNull<Place> {
-    debug_assert!(index <= PLACES);
+/// # Safety
+/// The chunk is live, and the index below [`PLACES`].
+unsafe fn place(chunk: ChunkPtr, index: usize) -> NonNull<Place> {
+    debug_assert!(index < PLACES);
     // SAFETY: places follow upon what a chunk begins with.
     let first = unsafe { chunk.add(1) }.cast::<Place>();
-    // SAFETY: in the block, or at its end.
+    // SAFETY: in the block.
     unsafe { first.add(index) }
-}
-
-/// The first task from a place on, in this chunk and the older ones.
-fn first_of(mut chunk: Option<ChunkPtr>, mut index: usize) -> Option<TaskPtr> {
-    while let Some(at) = chunk {
-        while index < PLACES {
-            // SAFETY: in a live chunk, and written.
-            let Place(task) = unsafe { place(at, index).read() };
-            if task.addr() & FREE == 0 {
-                return NonNull::new(task.cast());
-            }
-            index += 1;
-        }
-        // SAFETY: as above.
-        chunk = unsafe { (*at.as_ptr()).older };
-        index = 0;
-    }
-    None
 }
 
 /// # Safety

@@ -430,6 +430,22 @@ fn a_task_that_goes_on_is_cancelled_by_an_abort_or_by_its_drop() {
 }
 
 #[test]
+fn a_listed_task_that_ends_with_another_owner_is_let_go_by_its_own() {
+    let queue = Queue::default();
+    let [mut own, mut other] = [(); 2].map(|()| Owned::new(Waker::noop().clone()));
+    let (task, join) = new(pending::<()>(), queue.clone());
+    assert!(matches!(own.run(task), Ran::Pending));
+    let stays = new_detached(pending::<()>(), queue.clone());
+    assert!(matches!(other.run(stays), Ran::Pending));
+    join.abort();
+    assert!(matches!(other.run(queue.pop().unwrap()), Ran::Complete));
+    assert_eq!((own.len(), other.len()), (1, 1));
+    own.drain();
+    other.cancel_all();
+    assert_eq!((own.len(), other.len()), (0, 0));
+}
+
+#[test]
 fn a_listed_task_that_ends_without_its_owner_is_let_go_by_it() {
     let queue = Queue::default();
     let mut owned = Owned::new(Waker::noop().clone());

@@ -18,6 +18,11 @@ fn chunks(table: &Table) -> usize {
     std::iter::successors(table.newest, next).count()
 }
 
+fn insert(table: &mut Table, number: usize) -> NonNull<Place> {
+    // SAFETY: the same each time, and nobody looks what is there.
+    unsafe { table.insert(task(number), stack()) }
+}
+
 /// A place that `insert` gave is given up once.
 fn remove(table: &mut Table, place: NonNull<Place>) {
     // SAFETY: so it is.
@@ -27,7 +32,7 @@ fn remove(table: &mut Table, place: NonNull<Place>) {
 /// As an owner goes through its list.
 fn all(table: &Table, places: &BTreeMap<TaskPtr, NonNull<Place>>) -> Vec<TaskPtr> {
     // SAFETY: in the table, which nobody changes.
-    let next = |task: &TaskPtr| unsafe { after(places[task]) };
+    let next = |task: &TaskPtr| unsafe { table.after(places[task]) };
     let mut all: Vec<_> = std::iter::successors(table.first(), next).collect();
     all.sort();
     all
@@ -38,14 +43,14 @@ proptest! {
     fn what_was_put_in_and_not_taken_out_is_there_once(
         steps in proptest::collection::vec((0..3_u8, any::<usize>()), 0..1_500),
     ) {
-        let mut table = Table::EMPTY;
+        let mut table = Table::new();
         let mut places = BTreeMap::new();
         for (number, (step, which)) in steps.into_iter().enumerate() {
             let taken: Option<TaskPtr> = places.keys().nth(which % places.len().max(1)).copied();
             match taken {
                 Some(task) if step == 0 => remove(&mut table, places.remove(&task).unwrap()),
                 _ => {
-                    let place = table.insert(task(number), stack());
+                    let place = insert(&mut table, number);
                     prop_assert!(places.values().all(|&other| other != place));
                     // SAFETY: just put in.
                     prop_assert_eq!(unsafe { releases(place) }, stack());
@@ -66,19 +71,15 @@ proptest! {
 
 #[test]
 fn places_that_were_given_up_are_given_out_again_and_chunks_go_with_the_last_task() {
-    let mut table = Table::EMPTY;
+    let mut table = Table::new();
     assert_eq!(chunks(&table), 0);
     for _ in 0..3 {
-        let places: Vec<_> = (0..10 * PLACES)
-            .map(|i| table.insert(task(i), stack()))
-            .collect();
+        let places: Vec<_> = (0..10 * PLACES).map(|i| insert(&mut table, i)).collect();
         assert_eq!(chunks(&table), 10);
         for &place in &places[1..] {
             remove(&mut table, place);
         }
-        let again: Vec<_> = (1..10 * PLACES)
-            .map(|i| table.insert(task(i), stack()))
-            .collect();
+        let again: Vec<_> = (1..10 * PLACES).map(|i| insert(&mut table, i)).collect();
         assert_eq!(chunks(&table), 10);
         for place in again {
             remove(&mut table, place);
