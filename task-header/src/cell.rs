@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `Header::state` | anyone with a reference |
 //! | `Header::queue_next` | whoever holds the `Notified`; after completion, the owner's release stack |
-//! | `Header::place` | written by the owner before `LISTED` is set, constant from then on |
+//! | `Header::place` | written by the owner before `LISTED` is set, or before anybody else has the task; constant from then on |
 //! | `scheduler` | anyone with a reference, shared |
 //! | `stage` | rule 6 of [`state`](crate::state) |
 //! | `join_waker` | rule 7 of [`state`](crate::state) |

@@ -182,7 +182,7 @@ impl List {
     pub(crate) unsafe fn insert(&mut self, task: TaskPtr) {
         // SAFETY: always this stack, which outlives the tasks (rule 4).
         let place = unsafe { self.tasks.insert(task, self.releases) };
-        // SAFETY: the run keeps the task alive.
+        // SAFETY: the run keeps the task alive, or it is the caller's.
         let header = unsafe { header(task) };
         // SAFETY: this thread alone looks at it so far.
         header.place.with_mut(|slot| unsafe { *slot = Some(place) });

@@ -138,7 +138,8 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// ```
 ///
 /// Its drop cancels the tasks that are idle or on their way to it. One that is still queued elsewhere is never dropped, nor its cell freed:
-/// drop the queues before the list. It takes memory as an [`Owned`](crate::Owned) does.
+/// drop the queues before the list. It takes memory as an [`Owned`](crate::Owned) does, and the global allocator
+/// must not use the list that asks it for some.
 pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
     /// What was taken from the stack and not given out yet, the oldest first.

@@ -42,7 +42,7 @@ struct Polled {
 
 type Task = LocalNotified<InSet>;
 
-/// The scheduler of a set's tasks: who they belong to, their header says.
+/// The scheduler of a set's tasks: who they belong to, their place says.
 struct InSet;
 
 impl ScheduleLocal for InSet {
@@ -74,7 +74,7 @@ impl WakeRef for Waiter {
 /// Their futures need not be `Send`. They run while the set is polled: [`run_until`](Self::run_until) another future is done, or until all are
 /// done, which is when the set as a future is. The set polls in rounds of 61, so that others on the thread get their turn.
 /// Its drop cancels what is left, here and now; if another thread is about to wake one of them, it waits for that instant to pass.
-/// From its first task on it has a block of 1 KiB, and more from the 125th: see [`Owned`](crate::Owned).
+/// From its first task on it has a block of 1 KiB, and more from the 125th (on 64-bit targets): see [`Owned`](crate::Owned).
 ///
 /// ```
 /// use std::{cell::Cell, pin::pin, rc::Rc, task::{Context, Poll, Waker}};

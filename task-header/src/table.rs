@@ -8,7 +8,7 @@
 //! 3. A chunk stays while any place of the table is taken. When the last task goes nobody reads any more, since who completes a task elsewhere has read before the push: all chunks
 //!    but one go, too. A table that is dropped with tasks in it leaks its chunks.
 //! 4. The places of the newest chunk are given out in turn, and none is written before that. So a small list costs a block of memory, and no more.
-//! 5. An allocator must not come back to the list that calls it, which is borrowed meanwhile. The table is whole then, all the same.
+//! 5. An allocator must not come back to the list that calls it, which is borrowed meanwhile: a chunk that was added in between would count as full.
 use crate::{cell::TaskPtr, list::Releases};
 use core::{ptr, ptr::NonNull};
 use sync_shim::{
@@ -34,6 +34,8 @@ const LAYOUT: Layout = match Layout::from_size_align(SIZE, ALIGN) {
     Err(_) => panic!("a power of two"),
 };
 const _: () = assert!(SIZE <= ALIGN && align_of::<Chunk>() == align_of::<Place>());
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(MODELLED || PLACES == 124 && SIZE == 1_008);
 
 /// The place of one task.
 pub(crate) struct Place(*mut ());
@@ -54,7 +56,7 @@ type ChunkPtr = NonNull<Chunk>;
 /// The places of one owner.
 pub(crate) struct Table {
     newest: Option<ChunkPtr>,
-    /// Places of `newest` that were given out, be they free by now.
+    /// Places of `newest` that were given out since the table last let go of chunks, be they free by now. The others are not read.
     begun: usize,
     free: Option<NonNull<Place>>,
     len: usize,
@@ -215,6 +217,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
+        self.owner.with_mut(|_| ());
         if self.len == 0 {
             // SAFETY: as in `shrink`.
             unsafe { free_chunks(self.newest.take()) };
