@@ -9,7 +9,7 @@ use sync_shim::cell::UnsafeCell;
 /// ```
 /// use queue_global::{Boxed, Injector};
 ///
-/// let injector: Injector<Boxed<&str>, spin::Mutex<()>> = Injector::new();
+/// let injector: Injector<Boxed<&str>> = Injector::new();
 /// injector.push(Box::new(Boxed::new("task"))).unwrap();
 /// assert_eq!(injector.pop().unwrap().value, "task");
 /// ```

@@ -15,9 +15,8 @@
 //! 5. Who has pushed and then fenced (`SeqCst`), and who announces and fences before [`is_empty`](Injector::is_empty), can't both miss: the one sees the
 //!    announcement or the other the item.
 //! 6. What is given to `push` or `push_batch` is in the stack or handed back, whatever `close` does meanwhile: all three go by one word.
-use crate::{Linked, List, link, lock::Lock, submit::Stack, top::Holds};
+use crate::{Linked, List, Lock, link, lock::Locked, submit::Stack, top::Holds};
 use core::{fmt, ptr::NonNull};
-use lock_api::RawMutex;
 use sync_shim::{
     CachePadded,
     atomic::{AtomicUsize, Ordering::Relaxed, Retire},
@@ -43,10 +42,10 @@ use sync_shim::{
 /// #     unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> { unsafe { (*node.as_ptr()).0 } }
 /// #     unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) { unsafe { (*node.as_ptr()).0 = next } }
 /// # }
-/// let injector: Injector<Node, spin::Mutex<()>> = Injector::new();
+/// let injector: Injector<Node> = Injector::new();
 /// ```
 #[cfg(feature = "std")]
-pub struct Injector<T: Linked, L: RawMutex = crate::DefaultLock> {
+pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
     inner: Inner<T, L>,
 }
 
@@ -57,35 +56,57 @@ pub struct Injector<T: Linked, L: RawMutex = crate::DefaultLock> {
 ///
 /// A node is aligned to 4 bytes at least, or it doesn't compile.
 #[cfg(not(feature = "std"))]
-pub struct Injector<T: Linked, L: RawMutex> {
+pub struct Injector<T: Linked, L: Lock> {
     inner: Inner<T, L>,
 }
 
 struct Inner<T: Linked, L> {
     stack: CachePadded<Stack<T>>,
-    list: CachePadded<Lock<L, List<T>>>,
+    list: CachePadded<Locked<L, List<T>>>,
     listed: CachePadded<AtomicUsize>,
 }
 
 // SAFETY: handles go in at one thread and come out at another; what is shared on the way, the nodes' links and the list, is touched by one thread at a time.
-unsafe impl<T: Linked, L: RawMutex + Send> Send for Injector<T, L> where T::Handle: Send {}
+unsafe impl<T: Linked, L: Lock + Send> Send for Injector<T, L> where T::Handle: Send {}
 
 // SAFETY: as above; the lock may be taken by any thread.
-unsafe impl<T: Linked, L: RawMutex + Sync> Sync for Injector<T, L> where T::Handle: Send {}
+unsafe impl<T: Linked, L: Lock + Sync> Sync for Injector<T, L> where T::Handle: Send {}
 
 /// The queue was closed; here is what was to be pushed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<H>(pub H);
 
-impl<T: Linked, L: RawMutex> Injector<T, L> {
-    /// An empty, open queue.
-    pub fn new() -> Self {
-        let inner = Inner {
-            stack: CachePadded::new(Stack::new()),
-            list: CachePadded::new(Lock::new(List::new())),
-            listed: CachePadded::new(AtomicUsize::new(0)),
-        };
-        Self { inner }
+#[cfg(feature = "std")]
+impl<T: Linked> Injector<T> {
+    sync_shim::const_fn! {
+        /// An empty, open queue, whose lock is std's mutex. `const`, except under a model.
+        ///
+        /// ```
+        /// use queue_global::{Boxed, Injector};
+        ///
+        /// static QUEUE: Injector<Boxed<u32>> = Injector::new();
+        ///
+        /// QUEUE.push(Box::new(Boxed::new(7))).unwrap();
+        /// assert_eq!(QUEUE.pop().unwrap().value, 7);
+        /// ```
+        pub const fn new() -> Self {
+            Self::with_lock(std::sync::Mutex::new(()))
+        }
+    }
+}
+
+impl<T: Linked, L: Lock> Injector<T, L> {
+    sync_shim::const_fn! {
+        /// An empty, open queue with a lock of yours, which nobody holds. `const`, except under a
+        /// model.
+        pub const fn with_lock(lock: L) -> Self {
+            let inner = Inner {
+                stack: CachePadded::new(Stack::new()),
+                list: CachePadded::new(Locked::new(lock, List::new())),
+                listed: CachePadded::new(AtomicUsize::new(0)),
+            };
+            Self { inner }
+        }
     }
 
     /// Puts an item at the back. One read-modify-write.
@@ -260,13 +281,13 @@ impl<T: Linked, L> Drop for Inner<T, L> {
     }
 }
 
-impl<T: Linked, L: RawMutex> Default for Injector<T, L> {
+impl<T: Linked, L: Lock + Default> Default for Injector<T, L> {
     fn default() -> Self {
-        Self::new()
+        Self::with_lock(L::default())
     }
 }
 
-impl<T: Linked, L: RawMutex> fmt::Debug for Injector<T, L> {
+impl<T: Linked, L: Lock> fmt::Debug for Injector<T, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Injector")
             .field("len", &self.len())

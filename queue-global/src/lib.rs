@@ -3,6 +3,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod boxed;
 #[cfg(feature = "conformance")]
@@ -24,6 +26,7 @@ pub use linked::Linked;
 pub use list::{IntoIter, Iter, List};
 #[cfg(feature = "std")]
 pub use lock::DefaultLock;
+pub use lock::Lock;
 pub use slot::{Seen, Slot};
 
 #[cfg(all(test, selvedge_count))]

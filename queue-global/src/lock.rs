@@ -1,62 +1,193 @@
 //! The lock around the list: the user's, or the model's in its place.
-use core::marker::PhantomData;
-use sync_shim::hint::spin_loop;
+use sync_shim::{cell::UnsafeCell, hint::spin_loop};
+
+/// A lock that an [`Injector`](crate::Injector) can take: `std::sync::Mutex<()>`, with the feature
+/// `lock_api` also a `lock_api::Mutex<R, ()>` (parking_lot's and spin's), or your own.
+///
+/// ```
+/// use queue_global::{Boxed, Injector, Lock};
+/// use std::sync::atomic::{AtomicBool, Ordering::{Acquire, Relaxed, Release}};
+///
+/// struct Spin(AtomicBool);
+///
+/// struct Guard<'a>(&'a AtomicBool);
+///
+/// impl Drop for Guard<'_> {
+///     fn drop(&mut self) {
+///         self.0.store(false, Release);
+///     }
+/// }
+///
+/// // SAFETY: the exchange succeeds for one caller, until its guard stores `false`; Acquire and
+/// // Release order one guard's life before the next.
+/// unsafe impl Lock for Spin {
+///     type Guard<'a> = Guard<'a>;
+///
+///     fn try_lock(&self) -> Option<Guard<'_>> {
+///         let taken = self.0.compare_exchange(false, true, Acquire, Relaxed);
+///         taken.is_ok().then(|| Guard(&self.0))
+///     }
+///
+///     fn lock(&self) -> Guard<'_> {
+///         loop {
+///             if let Some(guard) = self.try_lock() {
+///                 return guard;
+///             }
+///             std::hint::spin_loop();
+///         }
+///     }
+/// }
+///
+/// static QUEUE: Injector<Boxed<u32>, Spin> = Injector::with_lock(Spin(AtomicBool::new(false)));
+///
+/// QUEUE.push(Box::new(Boxed::new(7))).unwrap();
+/// assert_eq!(QUEUE.pop().unwrap().value, 7);
+/// ```
+///
+/// # Safety
+///
+/// - Of the guards that `lock` and `try_lock` give, at most one is alive at a time, on all threads.
+/// - What happened before a guard was dropped happens before the next guard is given.
+/// - Neither function calls the injector that has the lock.
+pub unsafe trait Lock {
+    /// Holds the lock until it is dropped.
+    type Guard<'a>
+    where
+        Self: 'a;
+
+    /// Takes the lock unless it is taken.
+    fn try_lock(&self) -> Option<Self::Guard<'_>>;
+
+    /// Takes the lock, waiting for it.
+    fn lock(&self) -> Self::Guard<'_>;
+}
 
 /// The lock of an [`Injector`](crate::Injector) that names none.
 #[cfg(feature = "std")]
-pub type DefaultLock = parking_lot::RawMutex;
+pub type DefaultLock = std::sync::Mutex<()>;
 
-#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-type Inner<L, T> = lock_api::Mutex<L, T>;
-#[cfg(any(selvedge_loom, selvedge_shuttle))]
-type Inner<L, T> = Modelled<L, T>;
+// SAFETY: std's mutex gives one guard at a time, and orders them. Nothing panics under the lock
+// that leaves the list half changed, so a poisoned mutex is as good as another.
+#[cfg(feature = "std")]
+unsafe impl Lock for std::sync::Mutex<()> {
+    type Guard<'a> = std::sync::MutexGuard<'a, ()>;
 
-/// Who is beaten to the lock stands aside so long, a good 0.5 us on most processors, and so often; then it waits as the lock does. What is done under the lock takes 20 ns, and
-/// most of that time the list and the word of the stack are on their way from the other processor. Who comes back at once has them sent to and fro for every item; who leaves the other
-/// some dozens to take doubles what both get through (`cargo bench -p bench --bench injector -- contended both`).
-const PAUSES: u32 = 32;
-const TRIES: u32 = 8;
-
-/// A mutex by `L`.
-pub(crate) struct Lock<L, T>(Inner<L, T>, PhantomData<L>);
-
-impl<L: lock_api::RawMutex, T> Lock<L, T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(Inner::new(value), PhantomData)
+    #[inline]
+    fn try_lock(&self) -> Option<Self::Guard<'_>> {
+        match self.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
     }
 
-    /// Runs `f` under the lock.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        let stand_aside = || (0..PAUSES).for_each(|_| spin_loop());
-        let mut value = (0..TRIES)
-            .find_map(|_| {
-                let value = self.0.try_lock();
-                if value.is_none() {
-                    stand_aside();
-                }
-                value
-            })
-            .unwrap_or_else(|| self.0.lock());
-        f(&mut value)
+    #[inline]
+    fn lock(&self) -> Self::Guard<'_> {
+        self.lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// The shim's mutex, whatever `L` is: a lock that the model can't see is no lock to it.
-#[cfg(any(selvedge_loom, selvedge_shuttle))]
-struct Modelled<L, T>(sync_shim::sync::Mutex<T>, PhantomData<fn() -> L>);
+// SAFETY: by the contract of `RawMutex`, which asks for the same.
+#[cfg(feature = "lock_api")]
+unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
+    type Guard<'a>
+        = lock_api::MutexGuard<'a, R, ()>
+    where
+        R: 'a;
 
-#[cfg(any(selvedge_loom, selvedge_shuttle))]
-impl<L, T> Modelled<L, T> {
-    fn new(value: T) -> Self {
-        Self(sync_shim::sync::Mutex::new(value), PhantomData)
+    #[inline]
+    fn try_lock(&self) -> Option<Self::Guard<'_>> {
+        self.try_lock()
     }
+
+    #[inline]
+    fn lock(&self) -> Self::Guard<'_> {
+        self.lock()
+    }
+}
+
+/// A consumer that finds the lock taken pauses this often, a good 0.5 us on most processors, before
+/// each of [`TRIES`] further attempts; then it waits as the lock does. What is done under the lock
+/// takes 20 ns, most of it for the list and the stack's word to arrive from the other processor. A
+/// consumer that came back at once would have both sent to and fro for every item; one that leaves
+/// the other some dozens to take doubles what both get through
+/// (`cargo bench -p bench --bench injector -- contended both`).
+const PAUSES: u32 = 32;
+const TRIES: u32 = 8;
+
+/// A value under a lock.
+pub(crate) struct Locked<L, T> {
+    lock: Checked<L>,
+    value: UnsafeCell<T>,
+}
+
+impl<L, T> Locked<L, T> {
+    sync_shim::const_fn! {
+        pub(crate) const fn new(lock: L, value: T) -> Self {
+            Self { lock: checked(lock), value: UnsafeCell::new(value) }
+        }
+    }
+}
+
+impl<L: Lock, T> Locked<L, T> {
+    /// Runs `f` under the lock.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let pause = || (0..PAUSES).for_each(|_| spin_loop());
+        let _guard = (0..TRIES)
+            .find_map(|_| {
+                let guard = self.lock.try_lock();
+                if guard.is_none() {
+                    pause();
+                }
+                guard
+            })
+            .unwrap_or_else(|| self.lock.lock());
+        self.value.with_mut(|value| {
+            // SAFETY: the guard is alive, so no other thread is here, by the contract of `Lock`.
+            // Nor does `f` come back here: it runs no code of users but the links' (`Linked`).
+            f(unsafe { &mut *value })
+        })
+    }
+}
+
+/// The user's lock itself.
+#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+type Checked<L> = L;
+
+#[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
+const fn checked<L>(lock: L) -> L {
+    lock
+}
+
+/// The shim's mutex in place of the user's lock: a lock that the checker can't see is no lock to it.
+#[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
+struct Checked<L> {
+    lock: sync_shim::sync::Mutex<()>,
+    _unused: L,
+}
+
+#[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
+sync_shim::const_fn! {
+    const fn checked<L>(lock: L) -> Checked<L> {
+        Checked { lock: sync_shim::sync::Mutex::new(()), _unused: lock }
+    }
+}
+
+// SAFETY: the shim's mutex gives one guard at a time, and orders them.
+#[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
+unsafe impl<L> Lock for Checked<L> {
+    type Guard<'a>
+        = sync_shim::sync::MutexGuard<'a, ()>
+    where
+        L: 'a;
 
     /// Waits, as the model has no other way.
-    fn try_lock(&self) -> Option<sync_shim::sync::MutexGuard<'_, T>> {
-        Some(self.0.lock())
+    fn try_lock(&self) -> Option<Self::Guard<'_>> {
+        Some(self.lock.lock())
     }
 
-    fn lock(&self) -> sync_shim::sync::MutexGuard<'_, T> {
-        self.0.lock()
+    fn lock(&self) -> Self::Guard<'_> {
+        self.lock.lock()
     }
 }

@@ -59,11 +59,13 @@ unsafe impl<T: Linked> Send for Slot<T> where T::Handle: Send {}
 unsafe impl<T: Linked> Sync for Slot<T> where T::Handle: Send {}
 
 impl<T: Linked> Slot<T> {
-    /// An empty one.
-    pub fn new() -> Self {
-        Self {
-            node: AtomicPtr::new(ptr::null_mut()),
-            handles: PhantomData,
+    sync_shim::const_fn! {
+        /// An empty slot. `const`, except under a model.
+        pub const fn new() -> Self {
+            Self {
+                node: AtomicPtr::new(ptr::null_mut()),
+                handles: PhantomData,
+            }
         }
     }
 

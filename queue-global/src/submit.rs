@@ -35,9 +35,11 @@ impl<T: Linked> Stack<T> {
         "a node's address has two bits to spare: align it to 4"
     );
 
-    pub(crate) fn new() -> Self {
-        const { Self::ALIGNED };
-        Self(shared(AtomicUsize::new(Top::new().word())), PhantomData)
+    sync_shim::const_fn! {
+        pub(crate) const fn new() -> Self {
+            const { Self::ALIGNED };
+            Self(shared(AtomicUsize::new(Top::new().word())), PhantomData)
+        }
     }
 
     /// What the queue holds; orders nothing.

@@ -1,4 +1,4 @@
-use crate::{Boxed, Injector, IntoIter, Iter, Linked, List};
+use crate::{Boxed, Injector, IntoIter, Iter, Linked, List, Lock};
 use alloc::{boxed::Box, rc::Rc, vec::Vec};
 use core::{
     cell::Cell,
@@ -6,8 +6,21 @@ use core::{
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
-/// One thread needs no other.
+/// With a lock of its own, as without `std`.
 type Queue<T> = Injector<T, spin::Mutex<()>>;
+
+// SAFETY: spin's mutex gives one guard at a time, and orders them.
+unsafe impl Lock for spin::Mutex<()> {
+    type Guard<'a> = spin::MutexGuard<'a, ()>;
+
+    fn try_lock(&self) -> Option<Self::Guard<'_>> {
+        self.try_lock()
+    }
+
+    fn lock(&self) -> Self::Guard<'_> {
+        self.lock()
+    }
+}
 
 assert_impl_all!(Queue<Boxed<Cell<u8>>>: Send, Sync);
 assert_not_impl_any!(Queue<Boxed<Rc<u8>>>: Send, Sync);
@@ -69,7 +82,7 @@ fn the_last_of_a_list_is_not_pushed_again() {
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
 fn the_newest_of_a_queue_is_not_pushed_again() {
     let [a] = nodes();
-    let queue = Queue::<Node>::new();
+    let queue = Queue::<Node>::default();
     assert!(queue.push(handle(&a)).is_ok());
     if cfg!(debug_assertions) {
         queue.requeue(handle(&a));
@@ -80,7 +93,7 @@ fn the_newest_of_a_queue_is_not_pushed_again() {
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
 fn the_oldest_of_a_queue_is_not_pushed_again() {
     let [a, b] = nodes();
-    let queue = Queue::<Node>::new();
+    let queue = Queue::<Node>::default();
     assert!(queue.push(handle(&a)).is_ok());
     assert!(queue.push(handle(&b)).is_ok());
     if cfg!(debug_assertions) {
@@ -92,7 +105,7 @@ fn the_oldest_of_a_queue_is_not_pushed_again() {
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
 fn the_last_of_a_batch_is_not_pushed_again() {
     let [a, b] = nodes();
-    let queue = Queue::<Node>::new();
+    let queue = Queue::<Node>::default();
     queue.requeue_batch([&a, &b].map(handle).into_iter().collect());
     if cfg!(debug_assertions) {
         let _ = queue.push(handle(&b));
@@ -102,7 +115,7 @@ fn the_last_of_a_batch_is_not_pushed_again() {
 #[test]
 fn a_node_that_left_may_come_back_wherever_it_was() {
     let all = nodes::<4>();
-    let queue = Queue::<Node>::new();
+    let queue = Queue::<Node>::default();
     for n in 0..=4 {
         for alone in 0..=n {
             let (pushed, batch) = all[..n].split_at(alone);
@@ -169,7 +182,7 @@ fn a_drop_that_panics_keeps_no_other_from_being_dropped() {
         assert_eq!(dropped.get(), 3);
 
         dropped.set(0);
-        let queue = Queue::<Boxed<Fuse>>::new();
+        let queue = Queue::<Boxed<Fuse>>::default();
         queue.requeue_batch([3, 4].map(fuse).into_iter().collect());
         drop(queue.pop());
         (0..3).for_each(|n| queue.requeue(fuse(n)));
@@ -217,7 +230,7 @@ fn lists_and_queues_show_what_they_hold() {
 #[test]
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 fn an_injector_shows_what_it_holds() {
-    let queue = Queue::<Boxed<u32>>::new();
+    let queue = Queue::<Boxed<u32>>::default();
     queue.requeue(Box::new(Boxed::new(0)));
     assert_eq!(alloc::format!("{queue:?}"), "Injector { len: 1, .. }");
 }
@@ -225,9 +238,46 @@ fn an_injector_shows_what_it_holds() {
 #[cfg(all(feature = "queue-spmc", not(any(selvedge_loom, selvedge_shuttle))))]
 #[test]
 fn what_overflows_is_in_the_injector() {
-    let queue = Queue::<Boxed<u32>>::new();
+    let queue = Queue::<Boxed<u32>>::default();
     queue_spmc::Overflow::push(&queue, Box::new(Boxed::new(0)));
     let batch: Vec<_> = list(1..3).into_iter().collect();
     queue_spmc::Overflow::push_batch(&queue, batch.into_iter());
     assert!(queue.pop_n(9).iter().map(|node| node.value).eq(0..3));
+}
+
+#[cfg(all(
+    feature = "lock_api",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+))]
+#[test]
+fn injector_in_a_static_takes_a_lock_api_mutex() {
+    static QUEUE: Injector<Boxed<u32>, parking_lot::Mutex<()>> =
+        Injector::with_lock(parking_lot::const_mutex(()));
+
+    for n in 0..3 {
+        QUEUE.push(Box::new(Boxed::new(n))).unwrap();
+    }
+    let popped: Vec<_> = core::iter::from_fn(|| QUEUE.pop())
+        .map(|b| b.value)
+        .collect();
+    assert_eq!(popped, [0, 1, 2]);
+}
+
+#[cfg(all(
+    feature = "std",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+))]
+#[test]
+fn poisoned_default_lock_is_taken() {
+    let lock = std::sync::Mutex::new(());
+    let poisoned = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        let _guard = lock.lock();
+        panic!("poisons it");
+    }));
+    assert!(poisoned.is_err() && lock.is_poisoned());
+    let queue = Injector::<Boxed<u32>>::with_lock(lock);
+    for n in 0..3 {
+        queue.push(Box::new(Boxed::new(n))).unwrap();
+    }
+    assert_eq!(queue.pop_n(3).len(), 3);
 }

@@ -1,4 +1,30 @@
 //! The one place that names a backend: everything else in this crate goes through `imp`.
+
+macro_rules! backend_needs {
+    ($cfg:ident, $feature:literal) => {
+        #[cfg(all($cfg, not(feature = $feature)))]
+        compile_error!(concat!(
+            "cfg(",
+            stringify!($cfg),
+            ") needs the feature `",
+            $feature,
+            "` of sync-shim: add `sync-shim = { version = \"0.1\", features = [\"",
+            $feature,
+            "\"] }` to the dev-dependencies of the crate whose models you run"
+        ));
+    };
+}
+backend_needs!(selvedge_loom, "loom");
+backend_needs!(selvedge_shuttle, "shuttle");
+backend_needs!(selvedge_tsan, "tsan");
+backend_needs!(selvedge_portable, "portable-atomic");
+
+#[cfg(all(not(target_has_atomic = "64"), not(feature = "portable-atomic")))]
+compile_error!(
+    "this target has no 64-bit atomics: enable the feature `portable-atomic` of sync-shim, by a \
+     dependency of your own on it"
+);
+
 cfg_if::cfg_if! {
     if #[cfg(selvedge_loom)] {
         pub mod with_loom;

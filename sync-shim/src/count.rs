@@ -5,17 +5,24 @@
 #[cfg(selvedge_count)]
 pub use crate::backend::imp::{Counts, counted, total};
 
-/// Marks an atomic as one on a line that all workers share. Nothing but under `selvedge_count`.
+/// Marks an atomic as one on a line that all workers share. Does nothing except under
+/// `selvedge_count`.
+#[cfg(not(selvedge_count))]
+pub const fn shared<A: OnSharedLine>(atomic: A) -> A {
+    atomic
+}
+
+/// Marks an atomic as one on a line that all workers share.
+#[cfg(selvedge_count)]
 pub fn shared<A: OnSharedLine>(atomic: A) -> A {
     atomic.on_shared_line()
 }
 
 /// An atomic that [`shared`] can mark.
 pub trait OnSharedLine: Sized {
-    /// Marks it, where that is counted.
-    fn on_shared_line(self) -> Self {
-        self
-    }
+    /// Marks it.
+    #[cfg(selvedge_count)]
+    fn on_shared_line(self) -> Self;
 }
 
 #[cfg(not(selvedge_count))]

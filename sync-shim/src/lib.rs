@@ -4,6 +4,7 @@
 extern crate alloc as alloc_crate;
 
 mod backend;
+mod const_fn;
 #[cfg(all(test, feature = "std"))]
 mod litmus;
 mod padded;

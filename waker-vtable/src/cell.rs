@@ -99,11 +99,18 @@ impl UnwindSafe for WakerCell {}
 impl RefUnwindSafe for WakerCell {}
 
 impl WakerCell {
-    /// An empty one.
-    pub fn new() -> Self {
-        Self {
-            state: AtomicUsize::new(EMPTY),
-            waker: UnsafeCell::new(None),
+    sync_shim::const_fn! {
+        /// An empty cell. `const`, except under a model.
+        ///
+        /// ```
+        /// static CELL: waker_vtable::WakerCell = waker_vtable::WakerCell::new();
+        /// assert!(CELL.take().is_none());
+        /// ```
+        pub const fn new() -> Self {
+            Self {
+                state: AtomicUsize::new(EMPTY),
+                waker: UnsafeCell::new(None),
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a queue asks of the scheduler that it is in.
-use lock_api::RawMutex;
-use queue_global::{Injector, Linked, List};
+use queue_global::{Injector, Linked, List, Lock};
 
 /// What is around a worker's queue: where items go that it has no room for, and who is to be told of others.
 ///
@@ -53,7 +52,7 @@ pub trait Around<T: Linked> {
 }
 
 /// What overflows goes to the injector, and nobody is told: for a worker that is alone, or for workers that never sleep for long.
-impl<T: Linked, L: RawMutex> Around<T> for Injector<T, L> {
+impl<T: Linked, L: Lock> Around<T> for Injector<T, L> {
     fn overflow(&self, items: List<T>) {
         self.requeue_batch(items);
     }

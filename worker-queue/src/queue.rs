@@ -25,8 +25,7 @@
 //! queue by their contract.
 use crate::{Around, Batch, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
-use lock_api::RawMutex;
-use queue_global::{Injector, Linked, List, Slot};
+use queue_global::{Injector, Linked, List, Lock, Slot};
 use queue_spmc::{
     Overflow,
     ring::{self, Full},
@@ -389,7 +388,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// let share = queue.take_share(&injector, 4, &injector).unwrap();
     /// assert_eq!((share.first.value, share.moved), (1, 2));
     /// ```
-    pub fn take_share<L: RawMutex>(
+    pub fn take_share<L: Lock>(
         &self,
         injector: &Injector<T, L>,
         workers: usize,

@@ -12,7 +12,7 @@ macro_rules! say {
 
 mod bench;
 mod instructions;
-mod lines;
+mod lockfile;
 mod loom;
 mod orderings;
 mod public;

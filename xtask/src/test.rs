@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    lines, loom, public, report,
+    lockfile, loom, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -63,9 +63,9 @@ const STEPS: &[Step] = &[
         run: public::run,
     },
     Step {
-        name: "lines",
-        what: "how much code the executor is",
-        run: lines::run,
+        name: "lockfile",
+        what: "how many packages a part brings into a user's lockfile",
+        run: lockfile::run,
     },
     Step {
         name: "test",
