@@ -14,6 +14,9 @@ use core::ptr::{self, NonNull};
 
 const END: usize = 1;
 
+/// What a node's address is a multiple of, so that END is no bit of it.
+pub(crate) const ALIGN: usize = END + 1;
+
 pub(crate) enum Link<T> {
     Node(NonNull<T>),
     End(usize),

@@ -3,6 +3,10 @@ use core::ptr::NonNull;
 
 /// A node with room for one link.
 ///
+/// A [`List`](crate::List) takes nodes that are aligned to 2 bytes at least, an
+/// [`Injector`](crate::Injector) to 4: they keep marks in the low bits of a node's address. Another
+/// node does not compile there. A [`Slot`](crate::Slot) takes any.
+///
 /// # Safety
 ///
 /// - `into_ptr` gives a pointer to a live, aligned `Self`. The handle owns that node: until `from_ptr` nobody else gets a handle of it, it

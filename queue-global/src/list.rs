@@ -8,6 +8,25 @@ use core::{fmt, iter::FusedIterator, marker::PhantomData, mem, ptr::NonNull};
 
 /// A FIFO of nodes. Nothing is ever allocated; every operation but the drop is O(1), or O(n) in the
 /// nodes it names.
+///
+/// A node is aligned to 2 bytes at least. This does not compile, because the list keeps a mark in the
+/// lowest bit of a link, where the address of such a node may have a bit of its own:
+///
+/// ```compile_fail,E0080
+/// # use queue_global::{Linked, List};
+/// # use core::ptr::NonNull;
+/// #[repr(packed)]
+/// struct Node(Option<NonNull<Node>>);
+/// # struct Handle(NonNull<Node>);
+/// # unsafe impl Linked for Node {
+/// #     type Handle = Handle;
+/// #     fn into_ptr(handle: Handle) -> NonNull<Node> { handle.0 }
+/// #     unsafe fn from_ptr(node: NonNull<Node>) -> Handle { Handle(node) }
+/// #     unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> { unsafe { (*node.as_ptr()).0 } }
+/// #     unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) { unsafe { (*node.as_ptr()).0 = next } }
+/// # }
+/// let list = List::<Node>::new();
+/// ```
 pub struct List<T: Linked> {
     ends: Option<(NonNull<T>, NonNull<T>)>,
     len: usize,
@@ -21,8 +40,14 @@ unsafe impl<T: Linked> Send for List<T> where T::Handle: Send {}
 unsafe impl<T: Linked + Sync> Sync for List<T> {}
 
 impl<T: Linked> List<T> {
+    const ALIGNED: () = assert!(
+        align_of::<T>() >= link::ALIGN,
+        "a list keeps a mark in a node's address: align the node to 2"
+    );
+
     /// An empty list.
     pub const fn new() -> Self {
+        const { Self::ALIGNED };
         Self {
             ends: None,
             len: 0,

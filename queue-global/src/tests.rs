@@ -140,6 +140,41 @@ fn a_node_that_left_may_come_back_wherever_it_was() {
     assert!(queue.is_empty());
 }
 
+/// A node of the least alignment that a list takes; in an array every other one is at an odd multiple.
+#[repr(C, packed(2))]
+struct Packed(Option<NonNull<Packed>>, u16);
+
+// SAFETY: its handle is the one pointer to a node on a test's stack.
+unsafe impl Linked for Packed {
+    type Handle = NonNull<Packed>;
+
+    fn into_ptr(handle: NonNull<Packed>) -> NonNull<Packed> {
+        handle
+    }
+    unsafe fn from_ptr(node: NonNull<Packed>) -> NonNull<Packed> {
+        node
+    }
+    unsafe fn next(node: NonNull<Packed>) -> Option<NonNull<Packed>> {
+        // SAFETY: live; a copy, which needs no alignment.
+        unsafe { (*node.as_ptr()).0 }
+    }
+    unsafe fn set_next(node: NonNull<Packed>, next: Option<NonNull<Packed>>) {
+        // SAFETY: as above.
+        unsafe { (*node.as_ptr()).0 = next };
+    }
+}
+
+#[test]
+fn list_of_nodes_aligned_to_two_keeps_each() {
+    let mut nodes = [0, 1, 2, 3].map(|number| Packed(None, number));
+    let all = nodes.each_mut().map(NonNull::from);
+    assert!(all.iter().any(|node| node.addr().get() % 4 == 2));
+    let mut list: List<Packed> = all.into_iter().collect();
+    let front = list.split_off_front(2);
+    assert!(front.into_iter().chain(list).eq(all));
+    assert!(nodes.iter().map(|node| node.1).eq(0..4));
+}
+
 #[test]
 fn a_list_is_looked_at_in_order() {
     let mut list: List<Boxed<u8>> = (0..4).map(|n| Box::new(Boxed::new(n))).collect();
