@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use queue_spmc::{
     Overflow,
-    ring::{Steal, StealLimit, Worker},
+    ring::{Steal, StealLimit, Stealer, Worker},
 };
 use std::{cell::RefCell, collections::VecDeque};
 
@@ -14,19 +14,25 @@ enum Op {
     Extend(u32),
     Pop,
     PopN(usize),
+    /// Of so many takes so many, and goes after so many steals.
+    PopSome(usize, usize, usize),
+    Claim(usize),
     Steal,
     StealHalf,
     StealInto(usize),
     StealHere(u32),
 }
 
-fn op() -> impl Strategy<Value = Op> {
+/// One of which the owner is told to claim up to `claim` items.
+fn op(claim: usize) -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => Just(Op::Push),
         3 => Just(Op::PushOrOverflow),
         1 => (0..6u32).prop_map(Op::Extend),
         6 => Just(Op::Pop),
         1 => (0..6usize).prop_map(Op::PopN),
+        1 => (0..9usize, 0..4usize, 0..4usize).prop_map(|(n, taken, stolen)| Op::PopSome(n, taken, stolen)),
+        1 => (0..=claim).prop_map(Op::Claim),
         2 => Just(Op::Steal),
         1 => Just(Op::StealHalf),
         1 => (0..6usize).prop_map(Op::StealInto),
@@ -56,6 +62,8 @@ struct Model {
     claimed: VecDeque<u32>,
     open: VecDeque<u32>,
     asked: bool,
+    /// Thieves took from behind what is claimed.
+    behind: bool,
 }
 
 impl Model {
@@ -66,9 +74,16 @@ impl Model {
     /// Nobody takes from behind claimed items and leaves others there, in front of an owner that was asked.
     fn answer(&mut self) {
         if self.asked && !self.claimed.is_empty() {
+            self.give_back();
+        }
+    }
+
+    fn give_back(&mut self) {
+        if self.open.is_empty() || !self.behind {
             self.claimed.append(&mut self.open);
             self.open.append(&mut self.claimed);
         }
+        self.asked = false;
     }
 
     /// The owner may have claimed more, or opened an early item: `open` are open now.
@@ -86,11 +101,19 @@ impl Model {
             self.asked = true;
         }
         let n = limit.min(self.open.len());
+        self.behind |= n > 0 && !self.claimed.is_empty();
         self.open.drain(..n).collect()
     }
 }
 
-fn run(claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
+fn stolen_one(stealer: &Stealer<u32>) -> Option<u32> {
+    match stealer.steal() {
+        Steal::Success { first, .. } => Some(first),
+        _ => None,
+    }
+}
+
+fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
     let mut ring = Worker::new(CAPACITY).with_claim(claim);
     let stealer = ring.stealer();
     let (mut model, mut next) = (Model::default(), 0);
@@ -123,7 +146,8 @@ fn run(claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
                 } else {
                     prop_assert_eq!(room, 0);
                     let mut half: Vec<_> = model.claimed.drain(..).collect();
-                    let others = (CAPACITY / 2 - half.len()).min(model.open.len());
+                    let others = (CAPACITY / 2).saturating_sub(half.len());
+                    let others = others.min(model.open.len());
                     half.extend(model.open.drain(..others));
                     half.push(next);
                     prop_assert_eq!(out, half);
@@ -147,6 +171,32 @@ fn run(claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
                     .map_while(|_| model.claimed.pop_front().or_else(|| model.open.pop_front()))
                     .collect();
                 prop_assert_eq!(ring.pop_n(n).collect::<Vec<_>>(), expected);
+            }
+            Op::PopSome(n, taken, stolen) => {
+                let expected: Vec<_> = (0..n.min(taken))
+                    .map_while(|_| model.claimed.pop_front().or_else(|| model.open.pop_front()))
+                    .collect();
+                let mut popped = ring.pop_n(n);
+                let got: Vec<_> = popped.by_ref().take(taken).collect();
+                model.behind &= !model.claimed.is_empty();
+                model.see(stealer.len());
+                for _ in 0..stolen {
+                    let item = model.steal(1).pop();
+                    prop_assert_eq!(stolen_one(&stealer), item);
+                }
+                drop(popped);
+                if got.len() < n && !model.claimed.is_empty() {
+                    model.give_back();
+                    prop_assert!(ring.gave_back() || model.behind);
+                }
+                prop_assert_eq!(got, expected);
+            }
+            Op::Claim(n) => {
+                claim = n;
+                ring = ring.with_claim(n);
+                if had_claimed {
+                    model.give_back();
+                }
             }
             Op::Steal => {
                 let expected = match model.steal(1).pop() {
@@ -194,11 +244,18 @@ fn run(claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
             }
         }
         if owners {
-            model.asked &= matches!(op, Op::PopN(_));
+            let hears = !matches!(op, Op::PopN(_) | Op::PopSome(..));
+            model.asked &= !hears;
             model.see(stealer.len());
-            prop_assert!(model.claimed.len() <= claim.min(CAPACITY / 2));
+            model.behind &= !model.claimed.is_empty();
+            // A ring that claims one at a time has nothing claimed between two operations.
+            let most = if claim > 1 {
+                claim.min(CAPACITY / 2)
+            } else {
+                0
+            };
+            prop_assert!(model.claimed.len() <= most || model.behind);
             // What was claimed when a thief asked is open after the owner's next operation. An early item may be claimed anew.
-            let hears = !matches!(op, Op::PopN(_));
             if had_claimed && was_asked && hears {
                 prop_assert!(model.claimed.len() <= 1);
                 prop_assert!(ring.gave_back() || model.len() <= 1);
@@ -217,12 +274,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plain_ring_is_a_bounded_vec_deque(ops in prop::collection::vec(op(), 0..200)) {
+    fn a_plain_ring_is_a_bounded_vec_deque(ops in prop::collection::vec(op(1), 0..200)) {
         run(1, ops)?;
     }
 
     #[test]
-    fn a_ring_that_claims_is_one_too(claim in 2..5usize, ops in prop::collection::vec(op(), 0..200)) {
+    fn a_ring_that_claims_is_one_too(claim in 2..5usize, ops in prop::collection::vec(op(9), 0..200)) {
         run(claim, ops)?;
     }
 }

@@ -412,6 +412,73 @@ fn an_early_item_opens_at_the_next_operation_once_a_thief_asked() {
     });
 }
 
+/// What `worker` holds beside a thief that steals once or twice is all open, unless the thief left something to take.
+fn open_beside(
+    mut worker: Worker<u32>,
+    steals: usize,
+    items: u32,
+    operation: impl FnOnce(Worker<u32>) -> (Worker<u32>, Vec<u32>),
+) {
+    let stealer = worker.stealer();
+    let thief = thread::spawn(move || steal_one_by_one(&stealer, steals));
+    let mut got;
+    (worker, got) = operation(worker);
+    got.extend(thief.join().unwrap());
+    let head = worker.ring.core().load_head();
+    assert!(
+        worker.claimed_len() == 0 || head.real() != worker.tail,
+        "the rest is claimed"
+    );
+    got.extend(worker.drain());
+    assert_each_once(got, items);
+}
+
+/// An owner told to claim one at a time, in whose empty ring early items were, hides none from then on.
+///
+/// Bites: `with_claim` that keeps `early`.
+#[test]
+fn told_to_claim_one_the_next_item_is_open_to_a_thief() {
+    model(|| {
+        let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
+        worker.push(0).unwrap();
+        assert!(worker.early);
+        open_beside(worker, 2, 2, |mut worker| {
+            let got = Vec::from_iter(worker.pop());
+            let mut worker = worker.with_claim(1);
+            worker.push(1).unwrap();
+            (worker, got)
+        });
+    });
+}
+
+/// Bites: `with_claim` that doesn't give back; giving back by the head whoever took from behind.
+#[test]
+fn told_to_claim_one_it_gives_back_beside_a_steal() {
+    model(|| {
+        open_beside(with_a_claimed_one(3), 1, 3, |worker| {
+            (worker.with_claim(1), vec![0])
+        });
+    });
+}
+
+/// The iterator has claimed three of four, and goes when it has given out one.
+///
+/// Bites: no drop of the iterator; one that gives back by the head whoever took from behind.
+#[test]
+fn pop_n_dropped_early_gives_back_beside_a_steal() {
+    model(|| {
+        let mut worker = Worker::starting_at(4, WRAP - 3);
+        worker.extend(0..4);
+        open_beside(worker, 1, 5, |mut worker| {
+            let mut got = Vec::from_iter(worker.pop_n(3).next());
+            if let Err(Full(item)) = worker.push(4) {
+                got.push(item);
+            }
+            (worker, got)
+        });
+    });
+}
+
 /// A full ring whose owner has claimed something overflows that too: it is the oldest.
 ///
 /// Bites: leaving the claimed items out of the batch and taking them for room.

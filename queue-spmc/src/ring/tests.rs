@@ -243,7 +243,7 @@ fn items_that_are_popped_together_are_counted() {
     assert_eq!(items.size_hint(), (0, Some(3)));
     assert_eq!(items.next(), Some(0));
     assert_eq!(items.size_hint(), (2, Some(2)));
-    assert_eq!(items.by_ref().count(), 2);
+    assert_eq!(items.count(), 2);
     assert_eq!(worker.pop_n(9).size_hint(), (0, Some(2)));
 }
 
@@ -256,6 +256,48 @@ fn a_ring_that_does_not_claim_is_open_from_the_first_item_on() {
         worker.stealer().steal(),
         Steal::Success { first: 0, moved: 0 }
     );
+}
+
+#[test]
+fn told_to_claim_one_after_an_early_item_it_is_open() {
+    let mut worker = Worker::new(4).with_claim(2);
+    worker.push(0).unwrap();
+    assert_eq!(worker.pop(), Some(0));
+    let mut worker = worker.with_claim(1);
+    worker.push(1).unwrap();
+    assert_eq!(
+        worker.stealer().steal(),
+        Steal::Success { first: 1, moved: 0 }
+    );
+}
+
+/// What is claimed by then is open as well, and the owner hears of it.
+#[test]
+fn told_to_claim_one_it_gives_back_what_it_claimed() {
+    for (items, popped) in [(1, 0), (5, 1)] {
+        let mut worker = Worker::starting_at(8, u32::MAX - 3).with_claim(3);
+        (0..items).for_each(|item| worker.push(item).unwrap());
+        (0..popped).for_each(|item| assert_eq!(worker.pop(), Some(item)));
+        assert!(worker.claimed_len() > 0 && !worker.gave_back());
+        let mut worker = worker.with_claim(1);
+        assert_eq!((worker.claimed_len(), worker.gave_back()), (0, true));
+        let open = core::iter::from_fn(|| match worker.stealer().steal() {
+            Steal::Success { first, .. } => Some(first),
+            _ => None,
+        });
+        assert!(open.eq(popped..items));
+    }
+}
+
+#[test]
+fn pop_n_that_is_dropped_opens_what_is_left() {
+    let mut worker = ring(8, 5);
+    assert_eq!(worker.pop_n(4).next(), Some(0));
+    assert_eq!((worker.claimed_len(), worker.gave_back()), (0, true));
+    let open = worker.stealer();
+    assert_eq!(open.steal(), Steal::Success { first: 1, moved: 0 });
+    assert!(worker.pop_n(9).eq(2..5));
+    assert!(!worker.gave_back());
 }
 
 #[test]
