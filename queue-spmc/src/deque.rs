@@ -508,7 +508,7 @@ impl<T: Send> Stealer<T> {
 
     /// Rule 4. The limit is of what there is at the first look.
     fn take(&self, limit: StealLimit, mut sink: impl FnMut(T)) -> Steal<()> {
-        let pin = self.deque.reclaimer.pin();
+        let _pin = self.deque.reclaimer.pin();
         let mut head = self.deque.load_head();
         if head.is_copying() {
             return Steal::Retry;
@@ -536,7 +536,6 @@ impl<T: Send> Stealer<T> {
             head = claimed;
         }
         drop(claim);
-        drop(pin);
         match (moved, wanted) {
             // Nothing to take at the first look, or nothing asked for.
             (0, Some(0)) => Steal::Empty,

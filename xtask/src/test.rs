@@ -172,6 +172,7 @@ fn clippy() -> Result<bool> {
         "clippy",
         "--lib",
         "--tests",
+        "--all-features",
         "--target-dir",
         "target/loom-clippy",
     ]);

@@ -57,17 +57,23 @@ impl<T> Reclaim<T> for Epochs<T> {
 #[cfg(any(selvedge_loom, selvedge_shuttle))]
 pub(super) struct AtTheEnd<T>(std::sync::Mutex<Vec<*mut Buffer<T>>>);
 
+/// What is freed at the end needs no pin.
+#[cfg(any(selvedge_loom, selvedge_shuttle))]
+pub(super) struct Unneeded;
+
 #[cfg(any(selvedge_loom, selvedge_shuttle))]
 impl<T> Reclaim<T> for AtTheEnd<T> {
-    type Pin = ();
+    type Pin = Unneeded;
 
     fn new() -> Self {
         Self(std::sync::Mutex::default())
     }
 
-    fn pin(&self) -> Self::Pin {}
+    fn pin(&self) -> Unneeded {
+        Unneeded
+    }
 
-    unsafe fn retire(&self, (): &Self::Pin, buffer: *mut Buffer<T>) {
+    unsafe fn retire(&self, _: &Unneeded, buffer: *mut Buffer<T>) {
         self.0.lock().unwrap().push(buffer);
     }
 }
