@@ -12,6 +12,7 @@ macro_rules! say {
 
 mod bench;
 mod instructions;
+mod links;
 mod lockfile;
 mod loom;
 mod orderings;

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    lockfile, loom, public, report,
+    links, lockfile, loom, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -54,7 +54,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "doc",
-        what: "documentation",
+        what: "documentation, and its links",
         run: doc,
     },
     Step {
@@ -232,6 +232,9 @@ fn examples() -> Result<bool> {
 }
 
 fn doc() -> Result<bool> {
+    if !links::run()? {
+        return Ok(false);
+    }
     let mut doc = cargo();
     doc.args(["doc", "--workspace", "--no-deps", "--all-features"])
         .env("RUSTDOCFLAGS", "-D warnings");

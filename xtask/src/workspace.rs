@@ -22,6 +22,8 @@ pub(crate) struct Package {
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
     features: BTreeMap<String, Vec<String>>,
+    #[cfg(test)]
+    documentation: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -36,6 +38,11 @@ struct Dependency {
     name: String,
     #[cfg(test)]
     req: String,
+    /// `None` for a normal one.
+    #[cfg(test)]
+    kind: Option<String>,
+    #[cfg(test)]
+    target: Option<String>,
 }
 
 impl Package {
@@ -223,6 +230,35 @@ mod tests {
                     needed.name
                 );
             }
+        }
+    }
+
+    #[test]
+    fn dependency_of_a_library_is_used_in_it() {
+        use crate::orderings::source::{Cfg, modules};
+
+        let (packages, _) = load().unwrap();
+        for package in packages.iter().filter(|package| package.is_published()) {
+            let cfg = Cfg::of("", &package.features()).unwrap();
+            let modules = modules(package.lib().unwrap(), &cfg).unwrap();
+            let normal = |d: &&Dependency| d.kind.is_none() && d.target.is_none();
+            for needed in package.dependencies.iter().filter(normal) {
+                let name = needed.name.replace('-', "_");
+                assert!(
+                    modules.iter().any(|module| module.text.contains(&name)),
+                    "{} doesn't use {name}",
+                    package.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn published_crate_says_where_its_documentation_is() {
+        let (packages, _) = load().unwrap();
+        for package in packages.iter().filter(|package| package.is_published()) {
+            let address = format!("https://docs.rs/{}", package.name);
+            assert_eq!(package.documentation, Some(address));
         }
     }
 
