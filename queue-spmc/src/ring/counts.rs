@@ -47,6 +47,8 @@ fn a_ring_that_claims_costs_what_the_readme_says() {
     assert_eq!(rmws(|| (0..16).map(|_| worker.pop()).count()), 1);
     assert_eq!(rmws(|| worker.pop()), 1);
     assert_eq!(rmws(|| worker.pop_n(40).count()), 1);
+    // What is not taken goes back.
+    assert_eq!(rmws(|| worker.pop_n(4).next()), 2);
     assert_eq!(rmws(|| worker.drain().count()), 1);
     assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
     assert_eq!(rmws(|| (worker.push(1), worker.push(2))), 0);
