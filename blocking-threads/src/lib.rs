@@ -21,3 +21,5 @@ mod crowd {
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
+#[cfg(doctest)]
+mod variance;

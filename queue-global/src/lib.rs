@@ -35,3 +35,5 @@ mod counts;
 mod models;
 #[cfg(test)]
 mod tests;
+#[cfg(doctest)]
+mod variance;

@@ -1,10 +1,9 @@
-use crate::{Boxed, Injector, IntoIter, Iter, Linked, List, Lock};
-use alloc::{boxed::Box, rc::Rc, vec::Vec};
+use crate::{Boxed, Injector, Linked, List, Lock};
+use alloc::{boxed::Box, vec::Vec};
 use core::{
     cell::Cell,
     ptr::{NonNull, null_mut},
 };
-use static_assertions::{assert_impl_all, assert_not_impl_any};
 
 /// With a lock of its own, as without `std`.
 type Queue<T> = Injector<T, spin::Mutex<()>>;
@@ -21,16 +20,6 @@ unsafe impl Lock for spin::Mutex<()> {
         self.lock()
     }
 }
-
-assert_impl_all!(Queue<Boxed<Cell<u8>>>: Send, Sync);
-assert_not_impl_any!(Queue<Boxed<Rc<u8>>>: Send, Sync);
-assert_impl_all!(List<Boxed<u8>>: Send, Sync);
-assert_impl_all!(List<Boxed<Cell<u8>>>: Send);
-assert_not_impl_any!(List<Boxed<Cell<u8>>>: Sync);
-assert_not_impl_any!(List<Boxed<Rc<u8>>>: Send, Sync);
-assert_impl_all!(IntoIter<Boxed<u8>>: Send, Sync, ExactSizeIterator);
-assert_impl_all!(Iter<'static, Boxed<u8>>: Send, Sync, Clone);
-assert_not_impl_any!(Iter<'static, Boxed<Cell<u8>>>: Send, Sync);
 
 /// A node that its users point to as often as they like, as no node should be.
 struct Node(Cell<*mut Node>);

@@ -16,3 +16,6 @@ mod steal;
 pub use local::{LocalQueue, LocalStealer};
 pub use overflow::Overflow;
 pub use steal::{Full, Steal, StealLimit};
+
+#[cfg(doctest)]
+mod variance;

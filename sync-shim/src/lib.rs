@@ -5,6 +5,7 @@ extern crate alloc as alloc_crate;
 
 mod backend;
 mod const_fn;
+mod invariant;
 #[cfg(all(test, feature = "std"))]
 mod litmus;
 mod padded;
@@ -36,3 +37,6 @@ pub use loom;
 #[cfg(selvedge_shuttle)]
 #[doc(hidden)]
 pub use shuttle;
+
+#[cfg(doctest)]
+mod variance;

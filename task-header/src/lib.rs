@@ -59,7 +59,11 @@ mod counts;
 mod crowd {
     mod models;
 }
-#[cfg(test)]
+#[cfg(all(
+    test,
+    target_pointer_width = "64",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+))]
 mod layout;
 #[cfg(all(test, feature = "std"))]
 mod models;
@@ -67,3 +71,5 @@ mod models;
 mod readme;
 #[cfg(all(test, feature = "std"))]
 mod tests;
+#[cfg(doctest)]
+mod variance;

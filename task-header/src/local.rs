@@ -144,7 +144,8 @@ pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
     /// What was taken from the stack and not given out yet, the oldest first.
     received: Cell<Option<TaskPtr>>,
-    scheduler: PhantomData<fn() -> S>,
+    /// Invariant: `spawn` takes an `S` in and `receive` gives one out, both by `&self`.
+    scheduler: PhantomData<fn(S) -> S>,
     stays: PhantomData<*const ()>,
 }
 

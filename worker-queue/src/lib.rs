@@ -26,3 +26,5 @@ mod crowd {
 mod models;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
+#[cfg(doctest)]
+mod variance;

@@ -4,17 +4,10 @@ mod sequences;
 use crate::{Around, Batch, Next, Stealer, WorkerQueue};
 use core::cell::{Cell, RefCell};
 use queue_global::{Boxed, Injector, List};
-use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::{boxed::Box, rc::Rc, vec, vec::Vec};
 
 type Item = Boxed<u32>;
 type Queue = WorkerQueue<Item>;
-
-assert_impl_all!(Queue: Send);
-assert_not_impl_any!(Queue: Sync, Clone);
-assert_impl_all!(Stealer<Item>: Send, Sync, Clone);
-assert_not_impl_any!(WorkerQueue<Boxed<Rc<u32>>>: Send);
-assert_not_impl_any!(Stealer<Boxed<Rc<u32>>>: Send, Sync);
 
 /// Takes note.
 #[derive(Default)]

@@ -1,13 +1,6 @@
 //! One thread's view.
 use super::*;
-use alloc::{rc::Rc, vec::Vec};
-use static_assertions::{assert_impl_all, assert_not_impl_any};
-
-assert_impl_all!(Worker<u8>: Send);
-assert_not_impl_any!(Worker<u8>: Sync, Clone);
-assert_not_impl_any!(Worker<Rc<u8>>: Send);
-assert_impl_all!(Stealer<u8>: Send, Sync, Clone);
-assert_not_impl_any!(Stealer<Rc<u8>>: Send, Sync);
+use alloc::vec::Vec;
 
 fn deque(capacity: usize, items: u32) -> Worker<u32> {
     let mut worker = Worker::starting_at(capacity, u32::MAX - 1);

@@ -1,14 +1,7 @@
 //! One thread's view.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
-use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
-use static_assertions::{assert_impl_all, assert_not_impl_any};
-
-assert_impl_all!(Worker<u8>: Send);
-assert_not_impl_any!(Worker<u8>: Sync, Clone);
-assert_impl_all!(Stealer<u8>: Send, Sync, Clone);
-assert_not_impl_any!(Stealer<Rc<u8>>: Send, Sync);
 
 #[derive(Default)]
 struct Global(RefCell<Vec<u32>>, Cell<usize>);

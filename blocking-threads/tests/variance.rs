@@ -1,0 +1,54 @@
+//! The covariant public types, and the auto traits of all generic ones.
+//! `src/variance.rs` has the invariant types.
+use blocking_threads::{Lent, Offered, Pool, Refused};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+type Long = for<'a> fn(&'a u8);
+type Short = fn(&'static u8);
+
+/// `Send` alone, and `Sync` alone.
+type NotSync = std::cell::Cell<u8>;
+type NotSend = std::sync::MutexGuard<'static, u8>;
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+covariant! {
+    Offered<Long> => Offered<Short>,
+    Refused<Long> => Refused<Short>,
+}
+
+// A `Lent` is of what is `Send`: that is in its bounds.
+assert_impl_all!(Lent<NotSync>: Send, Sync, Unpin);
+assert_impl_all!(Offered<u8>: Send, Sync);
+assert_not_impl_any!(Offered<NotSend>: Send);
+assert_not_impl_any!(Offered<NotSync>: Sync);
+assert_impl_all!(Refused<u8>: Send, Sync);
+assert_impl_all!(Pool<NotSync>: Send, Sync);
+assert_not_impl_any!(Pool<NotSend>: Send, Sync);
+
+#[cfg(feature = "task-header")]
+mod closure {
+    use super::*;
+    use blocking_threads::{Closure, Hear, Once};
+    use std::marker::PhantomPinned;
+
+    struct Nobody<T>(std::marker::PhantomData<T>);
+
+    impl<T: Send + Sync + 'static> Hear for Nobody<T> {
+        fn panicked(&self, _: &(dyn std::any::Any + Send)) {}
+    }
+
+    covariant! {
+        Once<Long> => Once<Short>,
+        Closure<Nobody<Long>> => Closure<Nobody<Short>>,
+    }
+
+    // What it holds is no future, and never pinned.
+    assert_impl_all!(Once<PhantomPinned>: Unpin);
+    assert_not_impl_any!(Once<NotSend>: Send);
+    assert_not_impl_any!(Once<NotSync>: Sync);
+    assert_impl_all!(Closure<Nobody<u8>>: Send, Sync);
+}

@@ -1,0 +1,39 @@
+//! The covariant public types, and the auto traits of all generic ones.
+//! No public type here is invariant.
+use coop_budget::{Cooperative, Progress, Scoped, SubBudget, Turns, Unconstrained};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::marker::PhantomPinned;
+
+type Long = for<'a> fn(&'a u8);
+type Short = fn(&'static u8);
+
+/// `Send` alone, and `Sync` alone.
+type NotSync = std::cell::Cell<u8>;
+type NotSend = std::sync::MutexGuard<'static, u8>;
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+covariant! {
+    Cooperative<Long> => Cooperative<Short>,
+    Scoped<Long> => Scoped<Short>,
+    SubBudget<Long> => SubBudget<Short>,
+    Unconstrained<Long> => Unconstrained<Short>,
+    Turns<'static> => Turns<'a>,
+}
+
+assert_not_impl_any!(Turns<'static>: Send, Sync);
+assert_not_impl_any!(Progress: Send, Sync);
+
+/// A future in a wrapper is as it is alone.
+macro_rules! as_inside {
+    ($($wrapper:ident,)*) => {$(
+        assert_impl_all!($wrapper<u8>: Send, Sync, Unpin);
+        assert_not_impl_any!($wrapper<NotSync>: Sync);
+        assert_not_impl_any!($wrapper<NotSend>: Send);
+        assert_not_impl_any!($wrapper<PhantomPinned>: Unpin);
+    )*};
+}
+as_inside! { Cooperative, Scoped, SubBudget, Unconstrained, }

@@ -1,0 +1,54 @@
+//! The covariant public types, and the auto traits of all generic ones.
+use selvedge::{
+    EnterGuard, Handle, JoinSet, LocalRuntime, LocalSet, Runtime, Worker,
+    park::{Park, ThreadPark, ThreadUnpark},
+};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::{marker::PhantomData, time::Duration};
+
+type Long = for<'a> fn(&'a u8);
+type Short = fn(&'static u8);
+
+/// `Send` alone, and `Sync` alone.
+type NotSync = std::cell::Cell<u8>;
+type NotSend = std::sync::MutexGuard<'static, u8>;
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+/// A way to park with a parameter.
+struct Parks<T>(ThreadPark, PhantomData<T>);
+
+impl<T> Park for Parks<T> {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.0.unparker()
+    }
+}
+
+covariant! {
+    JoinSet<Long> => JoinSet<Short>,
+    EnterGuard<'static> => EnterGuard<'a>,
+    Worker<Parks<Long>> => Worker<Parks<Short>>,
+}
+
+assert_impl_all!(JoinSet<NotSync>: Send, Sync, Unpin);
+assert_not_impl_any!(JoinSet<NotSend>: Send, Sync);
+assert_not_impl_any!(EnterGuard<'static>: Send, Sync);
+assert_impl_all!(Worker<ThreadPark>: Send);
+assert_not_impl_any!(Worker<ThreadPark>: Sync);
+assert_impl_all!(Runtime: Send, Sync, Unpin);
+assert_impl_all!(Handle: Send, Sync, Clone, Unpin);
+assert_not_impl_any!(LocalSet: Send, Sync);
+assert_not_impl_any!(LocalRuntime: Send, Sync);

@@ -1,0 +1,45 @@
+//! The covariant public types, and the auto traits of all generic ones.
+//! `src/variance.rs` has the invariant types.
+use queue_global::{Boxed, Closed, Injector, IntoIter, Iter, List, Slot};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+type Long = for<'a> fn(&'a u8);
+type Short = fn(&'static u8);
+
+/// `Send` alone, and `Sync` alone.
+type NotSync = std::cell::Cell<u8>;
+type NotSend = std::sync::MutexGuard<'static, u8>;
+
+type Queue<T> = Injector<T, spin::Mutex<()>>;
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+covariant! {
+    Closed<Long> => Closed<Short>,
+    Iter<'static, Boxed<u8>> => Iter<'a, Boxed<u8>>,
+}
+
+assert_impl_all!(Closed<u8>: Send, Sync);
+assert_impl_all!(Boxed<NotSync>: Send);
+assert_impl_all!(Boxed<NotSend>: Sync);
+assert_not_impl_any!(Boxed<NotSync>: Sync);
+assert_not_impl_any!(Boxed<NotSend>: Send);
+
+assert_impl_all!(Queue<Boxed<NotSync>>: Send, Sync);
+assert_not_impl_any!(Queue<Boxed<NotSend>>: Send, Sync);
+assert_impl_all!(Slot<Boxed<NotSync>>: Send, Sync);
+assert_not_impl_any!(Slot<Boxed<NotSend>>: Send, Sync);
+
+assert_impl_all!(List<Boxed<NotSync>>: Send);
+assert_impl_all!(List<Boxed<NotSend>>: Sync);
+assert_not_impl_any!(List<Boxed<NotSync>>: Sync);
+assert_not_impl_any!(List<Boxed<NotSend>>: Send);
+assert_impl_all!(IntoIter<Boxed<NotSync>>: Send, ExactSizeIterator);
+assert_not_impl_any!(IntoIter<Boxed<NotSync>>: Sync);
+assert_not_impl_any!(IntoIter<Boxed<NotSend>>: Send);
+// It lends nodes, as a shared reference does.
+assert_impl_all!(Iter<'static, Boxed<NotSend>>: Send, Sync, Clone);
+assert_not_impl_any!(Iter<'static, Boxed<NotSync>>: Send, Sync);

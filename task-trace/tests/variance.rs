@@ -1,0 +1,26 @@
+//! The covariant public types, and the auto traits of all generic ones.
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::marker::PhantomPinned;
+use task_trace::{Traced, Unnamed};
+
+type Long = for<'a> fn(&'a u8);
+type Short = fn(&'static u8);
+
+/// `Send` alone, and `Sync` alone.
+type NotSync = std::cell::Cell<u8>;
+type NotSend = std::sync::MutexGuard<'static, u8>;
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+covariant! {
+    Traced<Long> => Traced<Short>,
+}
+
+assert_impl_all!(Traced<u8>: Send, Sync, Unpin);
+assert_not_impl_any!(Traced<NotSync>: Sync);
+assert_not_impl_any!(Traced<NotSend>: Send);
+assert_not_impl_any!(Traced<PhantomPinned>: Unpin);
+assert_impl_all!(Unnamed: Send, Sync);

@@ -1,0 +1,17 @@
+//! The covariant public types, and the auto traits of all generic ones.
+//! No public type here is invariant.
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use waker_vtable::{WakeList, WakerRef};
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+covariant! {
+    WakerRef<'static> => WakerRef<'a>,
+}
+
+assert_impl_all!(WakerRef<'static>: Send, Sync, Unpin);
+assert_not_impl_any!(WakerRef<'static>: Clone);
+assert_impl_all!(WakeList<2>: Send, Sync, Unpin);

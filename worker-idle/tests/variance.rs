@@ -1,0 +1,27 @@
+//! The covariant public types, and the auto traits of all generic ones.
+//! No public type here is invariant.
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use worker_idle::{Calm, Idle, Watch};
+
+/// Asserts that a `$from` can be used as a `$to`.
+macro_rules! covariant {
+    ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
+}
+
+covariant! {
+    Watch<'static> => Watch<'a>,
+}
+
+assert_impl_all!(Idle: Send, Sync, Unpin);
+assert_impl_all!(Calm: Send, Sync, Unpin);
+assert_not_impl_any!(Watch<'static>: Send, Sync);
+
+#[cfg(feature = "std")]
+mod with_std {
+    use super::*;
+    use worker_idle::{Spin, foreign::Registry, park::ThreadPark};
+
+    assert_impl_all!(Registry: Send, Sync);
+    assert_impl_all!(ThreadPark: Send);
+    assert_impl_all!(Spin: Send);
+}
