@@ -6,9 +6,12 @@
 //!    may be the one. While it is on offer nobody touches it.
 //! 2. The bit is set by the first offer, whose lender asks a thread to come, and cleared by the thread that comes, in the exchange that takes what is there. So a lender
 //!    that has taken it back, and offers it once more before that thread has come, asks for no second: it is found by the first.
+//! 3. The word is an address, not a pointer. In a pointer `unask` could clear the bit only by an
+//!    exchange, which may put back the pointer of an earlier box at the same address. So an offer
+//!    exposes its box's provenance, and the exchange that takes the box makes a pointer of the address.
 use std::{fmt, marker::PhantomData, ptr};
 use sync_shim::atomic::{
-    AtomicPtr,
+    AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
     Retire,
 };
@@ -32,8 +35,9 @@ const ASKED: usize = 1;
 /// blocking_threads::Lent::<u8>::new();
 /// ```
 pub struct Lent<T: Send> {
-    on_offer: AtomicPtr<T>,
-    boxes: PhantomData<fn() -> Box<T>>,
+    on_offer: AtomicUsize,
+    /// Invariant: a shared `Lent` takes boxes in and gives them out.
+    boxes: PhantomData<fn(Box<T>) -> Box<T>>,
 }
 
 /// What an offer has found.
@@ -52,19 +56,19 @@ impl<T: Send> Lent<T> {
     pub fn new() -> Self {
         let () = Self::FREE_BIT;
         Self {
-            on_offer: AtomicPtr::new(ptr::null_mut()),
+            on_offer: AtomicUsize::new(0),
             boxes: PhantomData,
         }
     }
 
     /// Offers `value`. One read-modify-write.
     pub fn offer(&self, value: Box<T>) -> Offered<T> {
-        let offered = Box::into_raw(value).map_addr(|address| address | ASKED);
+        let offered = Box::into_raw(value).expose_provenance() | ASKED;
         // Ordering: AcqRel pairs with `take` and `come`, and with another offer.
         let before = self.on_offer.swap(offered, AcqRel);
         Offered {
             before: Self::owned(before),
-            ask: before.addr() & ASKED == 0,
+            ask: before & ASKED == 0,
         }
     }
 
@@ -72,8 +76,8 @@ impl<T: Send> Lent<T> {
     pub fn take(&self) -> Option<Box<T>> {
         // Ordering: Acquire pairs with `offer`. Without one nothing is taken, and Relaxed does.
         let before = self.on_offer.fetch_update(Acquire, Relaxed, |now| {
-            let asked = now.addr() & ASKED;
-            (now.addr() != asked).then(|| ptr::without_provenance_mut(asked))
+            let asked = now & ASKED;
+            (now != asked).then_some(asked)
         });
         before.ok().and_then(Self::owned)
     }
@@ -81,21 +85,18 @@ impl<T: Send> Lent<T> {
     /// Takes what is on offer, by who was asked: the next to offer asks again. One read-modify-write.
     pub fn come(&self) -> Option<Box<T>> {
         // Ordering: Acquire pairs with `offer`.
-        Self::owned(self.on_offer.swap(ptr::null_mut(), Acquire))
+        Self::owned(self.on_offer.swap(0, Acquire))
     }
 
     /// Nobody could be asked: the next to offer asks again. What is on offer stays.
     pub fn unask(&self) {
         // Ordering: Relaxed, nothing is read or shown by it, and what an offer has released it passes on.
-        let cleared = self.on_offer.fetch_update(Relaxed, Relaxed, |now| {
-            Some(now.map_addr(|address| address & !ASKED))
-        });
-        debug_assert!(cleared.is_ok(), "it always has something to put there");
+        self.on_offer.fetch_and(!ASKED, Relaxed);
     }
 
-    fn owned(value: *mut T) -> Option<Box<T>> {
-        let value = value.map_addr(|address| address & !ASKED);
-        // SAFETY: made by `offer` from a box, and taken by one exchange alone.
+    fn owned(word: usize) -> Option<Box<T>> {
+        let value: *mut T = ptr::with_exposed_provenance_mut(word & !ASKED);
+        // SAFETY: `offer` exposed the box (rule 3), and one exchange alone took it.
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 }

@@ -15,6 +15,7 @@ mod cell;
 pub mod conformance;
 mod details;
 mod error;
+mod exposed;
 #[cfg(feature = "std")]
 mod gate;
 mod join;

@@ -12,8 +12,10 @@
 //!    A push whose clone panicked can't wake and leaves the tag to the next one.
 //! 6. A link may name a task that was freed after the pusher's look, and another was put in its place and pushed: the exchange then expects the right address
 //!    by an old pointer. So nobody's pointer goes with a link: a push exposes its task's provenance, and the owner makes pointers from addresses.
+//!    Only links of the stack are such. Links that the owner writes itself are the tasks' pointers.
 use crate::{
     cell::{self, TaskPtr, header},
+    exposed::{expose, task_at},
     panics,
     state::{Duty, State},
     table::{self, Table},
@@ -84,7 +86,7 @@ impl Releases {
             // SAFETY: the task is never queued again, or this holds its `Notified`: its link is this thread's.
             header.queue_next.with_mut(|link| unsafe { *link = next });
             let tag = usize::from(wanted && !wake);
-            task.as_ptr().expose_provenance();
+            expose(task);
             let new = task.as_ptr().map_addr(|a| a | tag);
             // Ordering: Release publishes the link, and what this thread did to the task, to `take`.
             match stack.compare_exchange_weak(head, new, Release, Relaxed) {
@@ -238,18 +240,26 @@ impl List {
     }
 }
 
-/// The one after `task` in what [`List::take`] gave.
+/// Clears a task's queue link, and gives what it was.
+///
+/// # Safety
+/// LISTED keeps the task alive, and its link is the caller's.
+pub(crate) unsafe fn unlink(task: TaskPtr) -> Option<TaskPtr> {
+    // SAFETY: passed on.
+    let header = unsafe { header(task) };
+    // SAFETY: passed on.
+    header.queue_next.with_mut(|link| unsafe { (*link).take() })
+}
+
+/// The one after `task` in what [`List::take`] gave. Its link is only an address (rule 6).
 ///
 /// # Safety
 /// The caller has taken the task, and not given it on yet.
 pub(crate) unsafe fn next_taken(task: TaskPtr) -> Option<TaskPtr> {
-    // SAFETY: LISTED keeps the task alive.
-    let header = unsafe { header(task) };
     // SAFETY: the links of what was taken are the caller's.
-    let next = header
-        .queue_next
-        .with_mut(|link| unsafe { (*link).take() })?;
-    NonNull::new(ptr::with_exposed_provenance_mut(next.addr().get()))
+    let next = unsafe { unlink(task) }?;
+    // SAFETY: on the stack, so that its push exposed it.
+    Some(unsafe { task_at(next.addr()) })
 }
 
 /// # Safety

@@ -12,7 +12,7 @@ use crate::{
     builder::Builder,
     cell::{self, Join, Kind, TaskPtr, header},
     details::Details,
-    list::{self, List, Releases, next_taken},
+    list::{self, List, Releases, next_taken, unlink},
     raw::{self, Keep, RunEnd},
     state::{Duty, State},
 };
@@ -263,8 +263,8 @@ impl<S> LocalOwned<S> {
     fn receive_raw(&self) -> Option<TaskPtr> {
         loop {
             while let Some(task) = self.received.take() {
-                // SAFETY: received, so its link is this list's.
-                self.received.set(unsafe { next_taken(task) });
+                // SAFETY: received, so its link is this list's; `put_first` wrote it.
+                self.received.set(unsafe { unlink(task) });
                 // SAFETY: LISTED keeps it alive.
                 if !unsafe { header(task) }.state.is_complete() {
                     return Some(task);

@@ -255,6 +255,8 @@ unsafe fn settle(task: TaskPtr, listing: Listing, duty: Duty) {
 /// # Safety
 /// No reference is left, and future and output are gone.
 pub(crate) unsafe fn dealloc(task: TaskPtr) {
+    #[cfg(all(test, feature = "std"))]
+    crate::exposed::check::with(|exposed| exposed.remove(&task.addr()));
     // SAFETY: the caller says that it is alone with a live cell.
     let vtable = unsafe { vtable(task) };
     // SAFETY: as above.

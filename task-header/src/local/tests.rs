@@ -121,6 +121,23 @@ fn an_abort_elsewhere_drops_the_future_here() {
     assert_eq!(Rc::strong_count(&count), 1);
 }
 
+/// `exposed` panics at a pointer that is made from an address that nobody exposed.
+#[test]
+fn abort_all_of_idle_tasks_keeps_their_provenance() {
+    let list = list();
+    let counts = [(); 3].map(|()| {
+        let (count, future) = holds();
+        let task = list.spawn_detached(future, Queue::default());
+        assert!(matches!(list.run(task), LocalRan::Pending));
+        count
+    });
+    list.abort_all();
+    while let Some(task) = list.receive() {
+        assert!(matches!(list.run(task), LocalRan::Complete));
+    }
+    assert!(counts.iter().all(|count| Rc::strong_count(count) == 1));
+}
+
 #[test]
 fn a_list_drops_what_is_idle_and_what_was_sent() {
     let list = list();

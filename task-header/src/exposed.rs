@@ -1,0 +1,49 @@
+//! Pointers to tasks that are made from addresses (rule 6 of [`list`](crate::list)).
+//!
+//! Unit tests check that the task at the address was exposed, as no tool of this toolchain does.
+use crate::cell::TaskPtr;
+use core::{
+    num::NonZeroUsize,
+    ptr::{self, NonNull},
+};
+
+/// Exposes a task's provenance to [`task_at`].
+#[inline(always)]
+pub(crate) fn expose(task: TaskPtr) {
+    #[cfg(all(test, feature = "std"))]
+    check::with(|exposed| exposed.insert(task.addr()));
+    task.as_ptr().expose_provenance();
+}
+
+/// The task at an address.
+///
+/// # Safety
+/// [`expose`] was called for the task that is there.
+#[inline(always)]
+pub(crate) unsafe fn task_at(address: NonZeroUsize) -> TaskPtr {
+    #[cfg(all(test, feature = "std"))]
+    assert!(
+        check::with(|exposed| exposed.contains(&address)),
+        "a pointer is made to a task that was not exposed"
+    );
+    let task = ptr::with_exposed_provenance_mut(address.get());
+    // SAFETY: its address is not zero.
+    unsafe { NonNull::new_unchecked(task) }
+}
+
+#[cfg(all(test, feature = "std"))]
+pub(crate) mod check {
+    use std::{
+        collections::BTreeSet,
+        num::NonZeroUsize,
+        sync::{Mutex, PoisonError},
+    };
+
+    /// The live tasks that were exposed. The model does not see this lock.
+    static EXPOSED: Mutex<BTreeSet<NonZeroUsize>> = Mutex::new(BTreeSet::new());
+
+    /// Also called before a task is freed, to remove it.
+    pub(crate) fn with<R>(f: impl FnOnce(&mut BTreeSet<NonZeroUsize>) -> R) -> R {
+        f(&mut EXPOSED.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
