@@ -10,7 +10,7 @@ type Short = fn(&'static u8);
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
-type Queue<T> = Injector<T, spin::Mutex<()>>;
+type Queue<T> = Injector<T>;
 
 /// Asserts that a `$from` can be used as a `$to`.
 macro_rules! covariant {
