@@ -41,10 +41,15 @@ impl Budget {
     /// What is left, `None` without a limit.
     #[inline]
     pub const fn remaining(self) -> Option<u32> {
-        if self.0 > MOST {
+        if self.is_unlimited() {
             return None;
         }
         Some(self.0 as u32)
+    }
+
+    #[inline]
+    pub(crate) const fn is_unlimited(self) -> bool {
+        self.0 > MOST
     }
 
     /// Whether one more operation would be granted.
@@ -101,13 +106,25 @@ impl Budget {
     /// assert_eq!(budget.split(Budget::UNLIMITED), Budget::new(6));
     /// assert!(!budget.has_remaining());
     /// ```
+    #[inline]
     pub const fn split(&mut self, limit: Self) -> Self {
-        if self.0 > MOST {
+        if self.is_unlimited() {
             return limit;
         }
         let share = if limit.0 < self.0 { limit.0 } else { self.0 };
         self.0 -= share;
         Self(share)
+    }
+
+    /// Puts back what is left of a share that [`split`](Self::split) took.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) const fn join(&mut self, share: Self) {
+        // Without a limit nothing was taken. With one the share has one too, and is no more than was
+        // taken.
+        if !self.is_unlimited() {
+            self.0 += share.0;
+        }
     }
 
     /// Gives an operation back that was charged to this budget. Saturates.
@@ -119,7 +136,7 @@ impl Budget {
     /// Gives operations back that were charged to this budget. Saturates.
     #[inline]
     pub const fn refund_n(&mut self, operations: u32) {
-        let most = if self.0 > MOST { u64::MAX } else { MOST };
+        let most = if self.is_unlimited() { u64::MAX } else { MOST };
         let sum = self.0.saturating_add(operations as u64);
         self.0 = if sum > most { most } else { sum };
     }

@@ -2,11 +2,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(
-    feature = "futures-core",
-    feature = "futures-sink",
-    feature = "futures-io"
-))]
+#[cfg(feature = "std")]
 mod adapt;
 mod budget;
 mod preempt;
@@ -24,8 +20,8 @@ pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
     Exhausted, OnExhausted, Progress, Turns, has_remaining, need_preempt, poll_proceed,
-    poll_proceed_n, remaining, with_budget, with_budget_and, with_no_limit, with_slice,
-    with_sub_budget, with_turns, with_turns_in,
+    poll_proceed_n, remaining, with_budget, with_budget_and, with_no_limit, with_own_budget,
+    with_own_turns, with_slice, with_turns,
 };
 #[cfg(feature = "std")]
 pub use slices::Slices;

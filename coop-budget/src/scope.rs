@@ -1,14 +1,21 @@
 //! The budget of the poll in progress, a thread-local.
 //!
-//! 1. A scope is the time of one [`with_budget`], or of another of its kind here. It has a number of its own in its thread. What was around it lies
-//!    in a [`Frame`] on the stack meanwhile, and is restored when it ends, by return or by panic.
+//! 1. A scope is the time of one [`with_budget`], or of another of its kind here. It has a number of
+//!    its own in its thread. What was around it lies in a [`Frame`] on the stack meanwhile, and is
+//!    restored when it ends, by return or by panic. A *nested* scope takes its budget out of what is
+//!    left in the scope around it, and puts back what it leaves: so it never exceeds that, and its
+//!    charges are charges there too. An *own* scope ([`with_own_budget`], [`with_own_turns`],
+//!    [`with_no_limit`]) takes nothing and puts back nothing.
 //! 2. A charge goes to the innermost scope. A [`Progress`] gives back its own charge, once, to its own scope, found by
 //!    number: the innermost, or one around it, whose budget is in a frame. If its scope has ended it is not found, and nothing is given back. So refunds never exceed
 //!    charges.
 //! 3. `Current::frame` points to the innermost scope's frame, or is null outside of all scopes, and each frame to the next.
 //!    All of them are live: a frame leaves the chain before its function returns.
-//! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of a [`Turns`], unless a slice around it is over. A turn is a scope in all but its
-//!    frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its own, so a charge of an earlier turn is not found.
+//! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of an
+//!    unlimited [`Turns`], unless a slice around it is over. A turn of such a one is a scope in all but
+//!    its frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its
+//!    own, so a charge of an earlier turn is not found. A turn elsewhere, in a `Turns` that a scope
+//!    around limits or inside another turn, is a nested scope.
 //! 5. `Current::slice` is the flag of the slice in progress, or [`preempt::NONE`]: one that nobody can name to set it, and that stays as it is when it is asked, or null in a model. A scope with a slice sets it, one without keeps it; it is live as the frames are:
 //!    the scope that set it borrows it. A nudge is heard in whatever scope the operation is, and told to the hook of the one that has the slice.
 use crate::{Budget, Preempt, preempt};
@@ -36,8 +43,8 @@ struct Frame<'a> {
     outer_number: u64,
     outer_frame: *const Frame<'static>,
     outer_slice: *const Preempt,
-    /// Whether what is left goes back to the scope around.
-    is_sub: bool,
+    /// Whether the budget is a part of the outer one, which gets back what is left of it.
+    is_nested: bool,
     hook: Option<&'a dyn OnExhausted>,
     /// Whether the slice in progress is this scope's own.
     has_slice: bool,
@@ -137,26 +144,63 @@ pub trait OnExhausted {
     fn forced_yield(&self, _why: Exhausted) {}
 }
 
-/// Runs `f`, a poll or several, with `budget` in place of the one around it.
+/// Runs `f`, a poll or several, with at most `budget` operations.
 ///
-/// For runtimes: around every poll, or around a chain of polls that is to share one budget. An exhausted budget wakes the task at once.
-/// Scopes nest; nothing of the one around is used, nor its [`OnExhausted`], which may belong to another runtime, one that is waiting for this.
+/// For runtimes: around every poll, or around a chain of polls that is to share one budget. An
+/// exhausted budget wakes the task at once: no [`OnExhausted`] of a scope around is called, since it
+/// may belong to another runtime, one that waits for this.
+///
+/// Inside of another scope `f` gets no more than is left there, and what it uses is used there too.
+/// So one future of several that a task polls can be given a share of the task's budget, and a scope
+/// in a library cannot hold up the runtime for longer than the runtime allows. A `block_on`, which
+/// keeps its thread until the future is done, takes [`with_own_budget`]: a budget around it is not
+/// renewed meanwhile, and once that is used up nothing in it would proceed.
 ///
 /// Costs some loads and stores to a thread-local.
 ///
 /// ```
-/// use coop_budget::{Budget, remaining, with_budget};
+/// use coop_budget::{Budget, poll_proceed, remaining, with_budget};
+/// use std::task::{Context, Waker};
 ///
-/// with_budget(Budget::new(5), || {
-///     assert_eq!(remaining(), Some(5));
-///     with_budget(Budget::new(1), || assert_eq!(remaining(), Some(1)));
-///     assert_eq!(remaining(), Some(5));
+/// let mut cx = Context::from_waker(Waker::noop());
+/// with_budget(Budget::new(10), || {
+///     with_budget(Budget::new(4), || {
+///         assert_eq!(remaining(), Some(4));
+///         assert!(poll_proceed(&mut cx).map(|progress| progress.made_progress()).is_ready());
+///     });
+///     assert_eq!(remaining(), Some(9));
+///     with_budget(Budget::new(200), || assert_eq!(remaining(), Some(9)));
 /// });
 /// assert_eq!(remaining(), None);
 /// ```
 #[inline]
 pub fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
-    enter(budget, None, Slice::Same, f)
+    enter(Source::Nested, budget, None, Slice::Same, f)
+}
+
+/// Runs `f` with `budget`, whatever is left around it, where nothing is charged for it.
+///
+/// For runtimes that run inside of another's task: for each task of a local set, and for a
+/// `block_on`. Such a runtime holds up the one around it by as many operations as it grants. The time
+/// slice in progress stays: only [`with_no_limit`] lifts that too. With an [`OnExhausted`]:
+/// `with_no_limit(|| with_budget_and(..))`.
+///
+/// ```
+/// use coop_budget::{Budget, consume, remaining, with_budget, with_own_budget};
+/// use std::{future::Future, pin::pin, task::{Context, Waker}};
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// with_budget(Budget::new(1), || {
+///     with_own_budget(Budget::new(5), || {
+///         assert!(pin!(consume()).poll(&mut cx).is_ready());
+///         assert_eq!(remaining(), Some(4));
+///     });
+///     assert_eq!(remaining(), Some(1));
+/// });
+/// ```
+#[inline]
+pub fn with_own_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
+    enter(Source::Own, budget, None, Slice::Same, f)
 }
 
 /// As [`with_budget`], and `hook` hears of the exhausted budget in place of the waker.
@@ -192,7 +236,7 @@ pub fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
 /// ```
 #[inline]
 pub fn with_budget_and<R>(budget: Budget, hook: &dyn OnExhausted, f: impl FnOnce() -> R) -> R {
-    enter(budget, Some(hook), Slice::Same, f)
+    enter(Source::Nested, budget, Some(hook), Slice::Same, f)
 }
 
 /// As [`with_budget_and`], and the operations end with the slice too: with the first after its flag is set, however many are left.
@@ -231,17 +275,14 @@ pub fn with_slice<R>(
     hook: &dyn OnExhausted,
     f: impl FnOnce() -> R,
 ) -> R {
-    enter(budget, Some(hook), Slice::New(slice), f)
+    enter(Source::Nested, budget, Some(hook), Slice::New(slice), f)
 }
 
-#[inline]
-fn enter<R>(
-    budget: Budget,
-    hook: Option<&dyn OnExhausted>,
-    slice: Slice<'_>,
-    f: impl FnOnce() -> R,
-) -> R {
-    enter_as(false, budget, hook, slice, f)
+/// Where the budget of a scope comes from (rule 1).
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    Nested,
+    Own,
 }
 
 #[derive(Clone, Copy)]
@@ -252,15 +293,15 @@ enum Slice<'a> {
 }
 
 #[inline]
-fn enter_as<R>(
-    is_sub: bool,
+fn enter<R>(
+    source: Source,
     budget: Budget,
     hook: Option<&dyn OnExhausted>,
     slice: Slice<'_>,
     f: impl FnOnce() -> R,
 ) -> R {
     CURRENT.with(|current| {
-        let mut frame = Frame::around(current, is_sub, hook, budget);
+        let mut frame = Frame::around(current, source, hook, budget);
         frame.has_slice = matches!(slice, Slice::New(_));
         let _scope = Scope::enter(current, &frame, slice);
         f()
@@ -268,22 +309,29 @@ fn enter_as<R>(
 }
 
 impl<'a> Frame<'a> {
-    /// Keeps what is around a scope, which has `budget` from here on.
+    /// Keeps what is around a scope, which has `budget` from here on, or what there is of it.
     #[inline]
     fn around(
         current: &Current,
-        is_sub: bool,
+        source: Source,
         hook: Option<&'a dyn OnExhausted>,
         budget: Budget,
     ) -> Self {
+        let is_nested = source == Source::Nested;
+        let mut outer = current.budget.get();
+        current.budget.set(if is_nested {
+            outer.split(budget)
+        } else {
+            budget
+        });
         let number = current.last.get() + 1;
         current.last.set(number);
         Self {
-            outer_budget: Cell::new(current.budget.replace(budget)),
+            outer_budget: Cell::new(outer),
             outer_number: current.number.replace(number),
             outer_frame: current.frame.get(),
             outer_slice: current.slice.get(),
-            is_sub,
+            is_nested,
             hook,
             has_slice: false,
             refused: Cell::new(false),
@@ -311,20 +359,23 @@ impl Drop for Scope<'_> {
     #[inline]
     fn drop(&mut self) {
         let Self(current, frame) = self;
-        let rest = current.budget.replace(frame.outer_budget.get());
-        if frame.is_sub
-            && let Some(rest) = rest.remaining()
-        {
-            refund(&current.budget, rest);
+        let mut outer = frame.outer_budget.get();
+        if frame.is_nested {
+            outer.join(current.budget.get());
         }
+        current.budget.set(outer);
         current.number.set(frame.outer_number);
         current.frame.set(frame.outer_frame);
         current.slice.set(frame.outer_slice);
     }
 }
 
-/// Runs `f`, which polls one task after the other, each in a turn with a budget of its own: what [`with_budget_and`] does for one, with less to do between
-/// two. For the loop of a worker.
+/// Runs `f`, which polls one task after the other, each in a turn with a budget of its own: what
+/// [`with_budget_and`] does for one, with less to do between two. For the loop of a worker.
+///
+/// Inside of a scope with a limit each turn gets no more than is left there, and what happens between
+/// two turns is charged there too: a loop that is to end then asks [`has_remaining`]. A worker that
+/// blocks its thread takes [`with_own_turns`].
 ///
 /// ```
 /// use coop_budget::{Budget, OnExhausted, remaining, with_turns};
@@ -347,24 +398,35 @@ impl Drop for Scope<'_> {
 /// ```
 #[inline]
 pub fn with_turns<R>(hook: &dyn OnExhausted, f: impl FnOnce(&Turns<'_>) -> R) -> R {
-    turns(hook, Slice::Same, f)
+    turns(Source::Nested, hook, Slice::Same, f)
 }
 
-/// As [`with_turns`], and operations end with the slice too, those between two turns among them: see [`with_slice`].
+/// As [`with_turns`], whatever is left around, where nothing is charged for the turns.
+///
+/// The time slice is its own too, in place of one around: operations end with `slice`, those between
+/// two turns among them. See [`with_slice`].
 #[inline]
-pub fn with_turns_in<R>(
+pub fn with_own_turns<R>(
     slice: &Preempt,
     hook: &dyn OnExhausted,
     f: impl FnOnce(&Turns<'_>) -> R,
 ) -> R {
-    turns(hook, Slice::New(slice), f)
+    turns(Source::Own, hook, Slice::New(slice), f)
 }
 
 #[inline]
-fn turns<R>(hook: &dyn OnExhausted, slice: Slice<'_>, f: impl FnOnce(&Turns<'_>) -> R) -> R {
-    enter(Budget::UNLIMITED, Some(hook), slice, || {
+fn turns<R>(
+    source: Source,
+    hook: &dyn OnExhausted,
+    slice: Slice<'_>,
+    f: impl FnOnce(&Turns<'_>) -> R,
+) -> R {
+    enter(source, Budget::UNLIMITED, Some(hook), slice, || {
         CURRENT.with(|current| {
-            current.number.set(0);
+            // Else a scope around limits this one, and each turn is a nested scope (rule 4).
+            if current.budget.get().is_unlimited() {
+                current.number.set(0);
+            }
             // SAFETY: live (rule 3): this is in its scope. Of a lifetime that ends before it.
             let frame = unsafe { &*current.frame.get() };
             f(&Turns { current, frame })
@@ -379,7 +441,8 @@ pub struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Runs `f`, as a rule the poll of a task, with this budget; what is left when it ends is gone. A turn within a turn is a scope like any other.
+    /// Runs `f`, as a rule the poll of a task, with this budget; what is left when it ends is gone. A
+    /// turn within a turn is a scope within that, as of [`with_budget_and`].
     ///
     /// Costs some stores to a thread-local.
     #[inline]
@@ -396,7 +459,7 @@ impl Turns<'_> {
             frame.refused.set(false);
             Over(current, None)
         } else {
-            within = Frame::around(current, false, frame.hook, budget);
+            within = Frame::around(current, Source::Nested, frame.hook, budget);
             Over(current, Some(Scope::enter(current, &within, Slice::Same)))
         };
         f()
@@ -432,36 +495,7 @@ impl fmt::Debug for Turns<'_> {
 /// ```
 #[inline]
 pub fn with_no_limit<R>(f: impl FnOnce() -> R) -> R {
-    enter(Budget::UNLIMITED, None, Slice::None, f)
-}
-
-/// Runs `f`, the poll of one future of several that a task polls, with at most `limit` operations of the current budget. What it doesn't use stays.
-///
-/// When its share is used up the waker of the poll is woken at once, so that whoever polls several futures polls the others first. See
-/// [`sub_budget`](crate::sub_budget) for what a sub-scheduler does with it.
-///
-/// ```
-/// use coop_budget::{Budget, poll_proceed, remaining, with_budget, with_sub_budget};
-/// use std::task::{Context, Waker};
-///
-/// let mut cx = Context::from_waker(Waker::noop());
-/// with_budget(Budget::new(10), || {
-///     with_sub_budget(Budget::new(4), || {
-///         assert_eq!(remaining(), Some(4));
-///         assert!(poll_proceed(&mut cx).map(|progress| progress.made_progress()).is_ready());
-///     });
-///     assert_eq!(remaining(), Some(9));
-/// });
-/// ```
-#[inline]
-pub fn with_sub_budget<R>(limit: Budget, f: impl FnOnce() -> R) -> R {
-    let share = CURRENT.with(|current| {
-        let mut budget = current.budget.get();
-        let share = budget.split(limit);
-        current.budget.set(budget);
-        share
-    });
-    enter_as(true, share, None, Slice::Same, f)
+    enter(Source::Own, Budget::UNLIMITED, None, Slice::None, f)
 }
 
 /// What is left of the current budget; `None` without a limit or outside of a scope.
@@ -533,11 +567,10 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
         if granted == 0 && wanted != 0 {
             return refuse(current, cx, Exhausted::Operations);
         }
-        if current.refuses()
-            && wanted != 0
-            && let Some(why) = current.heed()
-        {
-            return refuse(current, cx, why);
+        if current.refuses() && wanted != 0 {
+            if let Some(why) = current.heed() {
+                return refuse(current, cx, why);
+            }
         }
         current.budget.set(budget);
         Poll::Ready(Progress::new(current.number.get(), granted))
@@ -571,10 +604,10 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
         Exhausted::Nudge => current.hook(),
         why => current.count_refusal(why),
     };
-    if why == Exhausted::Operations
-        && let Some(slice) = current.slice()
-    {
-        slice.hear_again();
+    if why == Exhausted::Operations {
+        if let Some(slice) = current.slice() {
+            slice.hear_again();
+        }
     }
     match hook {
         Some(hook) => hook.defer(cx.waker()),

@@ -3,7 +3,7 @@ use crate::*;
 use proptest::prelude::*;
 use std::{
     future::Future,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -63,11 +63,16 @@ fn an_operation_without_progress_is_free() {
 #[test]
 fn a_scope_ends_by_panic_too_and_a_charge_of_an_ended_scope_is_not_returned() {
     with_budget(Budget::new(5), || {
-        let old = with_budget(Budget::new(5), || poll_proceed(&mut cx()));
+        let old = with_own_budget(Budget::new(5), || poll_proceed(&mut cx()));
         drop(old);
         assert_eq!(remaining(), Some(5));
-        let _ = std::panic::catch_unwind(|| with_budget(Budget::new(1), || panic!("in a poll")));
-        assert_eq!(remaining(), Some(5));
+        let old = with_budget(Budget::new(5), || poll_proceed(&mut cx()));
+        drop(old);
+        assert_eq!(remaining(), Some(4));
+        for run in [with_budget::<()>, with_own_budget::<()>] {
+            let _ = std::panic::catch_unwind(|| run(Budget::new(1), || panic!("in a poll")));
+            assert_eq!(remaining(), Some(4));
+        }
     });
     assert_eq!(remaining(), None);
 }
@@ -80,9 +85,145 @@ fn a_charge_goes_back_to_its_own_scope_from_within_another() {
         };
         with_budget(Budget::new(7), || {
             drop(outer);
+            assert_eq!(remaining(), Some(2));
+        });
+        assert_eq!(remaining(), Some(3));
+        let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
+            panic!()
+        };
+        with_own_budget(Budget::new(7), || {
+            drop(outer);
             assert_eq!(remaining(), Some(7));
         });
         assert_eq!(remaining(), Some(3));
+    });
+}
+
+/// A kind of scope with a budget: runs the closure in it.
+type Scope<'a> = &'a dyn Fn(Budget, &mut dyn FnMut());
+
+/// A future whose poll is a call.
+struct CallOnPoll<'a>(&'a mut dyn FnMut());
+
+impl Future for CallOnPoll<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        (self.0)();
+        Poll::Ready(())
+    }
+}
+
+fn polled(future: impl Future) {
+    assert!(pin!(future).poll(&mut cx()).is_ready());
+}
+
+/// So many operations, as many as are granted.
+fn spend(operations: u32) -> u32 {
+    (0..operations)
+        .filter(|_| match poll_proceed(&mut cx()) {
+            Poll::Ready(progress) => {
+                progress.made_progress();
+                true
+            }
+            Poll::Pending => false,
+        })
+        .count() as u32
+}
+
+#[test]
+fn nested_scope_gets_what_is_left_around_it_and_charges_it() {
+    let (slice, heard) = (Preempt::new(), Heard::default());
+    let scopes: [Scope<'_>; 8] = [
+        &|budget, f| with_budget(budget, f),
+        &|budget, f| with_budget_and(budget, &heard, f),
+        &|budget, f| with_slice(budget, &slice, &heard, f),
+        &|budget, f| with_turns(&heard, |turns| turns.run(budget, f)),
+        &|budget, f| {
+            with_turns(&heard, |turns| {
+                turns.run(Budget::UNLIMITED, || turns.run(budget, f));
+            });
+        },
+        &|budget, f| with_budget(Budget::UNLIMITED, || with_budget(budget, f)),
+        &|budget, f| polled(scope(budget, CallOnPoll(f))),
+        &|budget, f| polled(sub_budget(budget, CallOnPoll(f))),
+    ];
+    for scope in scopes {
+        with_budget(Budget::new(20), || {
+            scope(Budget::new(4), &mut || assert_eq!(spend(3), 3));
+            assert_eq!(remaining(), Some(17), "one was left");
+            scope(Budget::new(4), &mut || assert_eq!(spend(9), 4));
+            assert_eq!(remaining(), Some(13));
+            scope(Budget::new(4), &mut || {
+                drop(poll_proceed_n(&mut cx(), 4));
+                assert_eq!(remaining(), Some(4));
+            });
+            assert_eq!(remaining(), Some(13), "nothing was done");
+            let panics = || scope(Budget::new(4), &mut || panic!("after {}", spend(3)));
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
+            assert_eq!(remaining(), Some(10));
+            scope(Budget::UNLIMITED, &mut || {
+                assert_eq!((remaining(), spend(1)), (Some(10), 1));
+            });
+            scope(Budget::new(200), &mut || assert_eq!(spend(200), 9));
+            assert_eq!((remaining(), spend(1)), (Some(0), 0));
+        });
+        // Outside of a scope it is a limit of its own.
+        scope(Budget::new(200), &mut || assert_eq!(spend(300), 200));
+        scope(Budget::UNLIMITED, &mut || assert_eq!(remaining(), None));
+    }
+}
+
+#[test]
+fn own_scope_gets_all_of_its_budget_and_charges_nobody() {
+    let (slice, heard) = (Preempt::new(), Heard::default());
+    let scopes: [Scope<'_>; 5] = [
+        &|budget, f| with_own_budget(budget, f),
+        &|budget, f| with_own_turns(&slice, &heard, |turns| turns.run(budget, f)),
+        &|budget, f| with_no_limit(|| with_budget_and(budget, &heard, f)),
+        &|budget, f| with_no_limit(|| with_turns(&heard, |turns| turns.run(budget, f))),
+        &|budget, f| {
+            with_budget(Budget::new(2), || with_own_budget(budget, f));
+        },
+    ];
+    for scope in scopes {
+        with_budget(Budget::new(10), || {
+            scope(Budget::new(200), &mut || assert_eq!(spend(300), 200));
+            let panics = || scope(Budget::new(4), &mut || panic!("after {}", spend(3)));
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
+            scope(Budget::new(0), &mut || assert_eq!(spend(1), 0));
+            assert_eq!(remaining(), Some(10));
+            with_budget(Budget::new(0), || {
+                scope(Budget::new(7), &mut || assert_eq!(spend(8), 7));
+            });
+            assert_eq!(remaining(), Some(10));
+        });
+    }
+}
+
+#[test]
+fn own_budget_ends_with_the_slice_around_it() {
+    let slice = Preempt::new();
+    with_slice(Budget::new(1), &slice, &Heard::default(), || {
+        with_own_budget(Budget::new(9), || {
+            assert_eq!(spend(1), 1);
+            slice.request();
+            assert_eq!(spend(1), 0);
+            with_no_limit(|| assert_eq!(spend(1), 1));
+        });
+    });
+}
+
+#[test]
+fn between_nested_turns_operations_charge_the_scope_around() {
+    with_budget(Budget::new(10), || {
+        with_turns(&Heard::default(), |turns| {
+            assert_eq!((remaining(), spend(2)), (Some(10), 2));
+            turns.run(Budget::new(5), || assert_eq!(spend(6), 5));
+            turns.run(Budget::new(5), || assert_eq!(spend(6), 3));
+            assert!(!has_remaining());
+        });
+        assert_eq!(remaining(), Some(0));
     });
 }
 
@@ -206,20 +347,17 @@ fn a_hook_that_panics_leaves_its_scope_and_the_one_around_whole() {
 #[test]
 fn each_turn_has_a_budget_of_its_own_and_between_two_everything_proceeds() {
     let heard = Heard::default();
-    with_budget(Budget::new(40), || {
-        with_turns(&heard, |turns| {
-            for budget in [3, 0, 5] {
-                turns.run(Budget::new(budget), || {
-                    while let Poll::Ready(progress) = poll_proceed(&mut cx()) {
-                        progress.made_progress();
-                    }
-                    assert!(poll_proceed(&mut cx()).is_pending());
-                });
-                assert_eq!(remaining(), None);
-                assert!(poll_proceed(&mut cx()).is_ready());
-            }
-        });
-        assert_eq!(remaining(), Some(40));
+    with_turns(&heard, |turns| {
+        for budget in [3, 0, 5] {
+            turns.run(Budget::new(budget), || {
+                while let Poll::Ready(progress) = poll_proceed(&mut cx()) {
+                    progress.made_progress();
+                }
+                assert!(poll_proceed(&mut cx()).is_pending());
+            });
+            assert_eq!(remaining(), None);
+            assert!(poll_proceed(&mut cx()).is_ready());
+        }
     });
     // Once a turn, however often it was refused.
     assert_eq!(heard.yields.load(Relaxed), 3);
@@ -252,7 +390,8 @@ fn a_turn_within_a_turn_leaves_the_outer_as_it_was() {
             with_turns(&Heard::default(), |inner| {
                 inner.run(Budget::new(2), || assert_eq!(remaining(), Some(2)));
                 turns.run(Budget::new(3), || assert_eq!(remaining(), Some(3)));
-                assert_eq!(remaining(), None);
+                assert_eq!(remaining(), Some(7));
+                turns.run(Budget::new(30), || assert_eq!(remaining(), Some(7)));
             });
             assert_eq!(remaining(), Some(7));
         });
@@ -269,7 +408,7 @@ fn a_turn_within_a_turn_leaves_the_outer_as_it_was() {
 fn turns_in_a_slice_end_with_it_one_after_the_other() {
     let (slice, heard) = (Preempt::new(), Heard::default());
     let proceeds = || poll_proceed(&mut cx()).is_ready();
-    with_turns_in(&slice, &heard, |turns| {
+    with_own_turns(&slice, &heard, |turns| {
         turns.run(Budget::new(5), || {
             assert!(proceeds());
             slice.request();
@@ -296,8 +435,8 @@ fn a_nudge_refuses_one_operation_in_whatever_scope_and_the_worker_is_told() {
     let scopes: [&dyn Fn(); 5] = [
         &twice,
         &|| with_budget(Budget::new(5), twice),
-        &|| with_sub_budget(Budget::new(2), twice),
-        &|| with_sub_budget(Budget::new(2), || with_budget(Budget::UNLIMITED, twice)),
+        &|| with_budget(Budget::new(2), twice),
+        &|| with_budget(Budget::new(2), || with_budget(Budget::UNLIMITED, twice)),
         &|| {
             assert!(poll_proceed_n(&mut cx(), 9).is_pending());
             assert!(poll_proceed_n(&mut cx(), 9).is_ready());
@@ -305,7 +444,7 @@ fn a_nudge_refuses_one_operation_in_whatever_scope_and_the_worker_is_told() {
     ];
     for within in scopes {
         let (slice, heard) = (Preempt::new(), Heard::default());
-        with_turns_in(&slice, &heard, |turns| {
+        with_own_turns(&slice, &heard, |turns| {
             turns.run(Budget::new(10), || {
                 assert!(slice.nudge() && !slice.nudge());
                 assert!(has_remaining() && !need_preempt(), "for operations alone");
@@ -346,7 +485,7 @@ fn what_is_refused_charges_nothing_and_what_is_granted_after_all_charges_once() 
     }
     // A share of what is around it, which is used up.
     with_budget(Budget::new(2), || {
-        with_sub_budget(Budget::new(1), || {
+        with_budget(Budget::new(1), || {
             assert!(
                 poll_proceed(&mut cx())
                     .map(Progress::made_progress)
@@ -460,17 +599,17 @@ fn a_slice_ends_operations_however_many_are_left_and_its_count_is_apart() {
 fn a_share_is_part_of_the_budget_and_what_is_left_of_it_returns() {
     with_budget(Budget::new(10), || {
         let outer = poll_proceed(&mut cx());
-        with_sub_budget(Budget::new(4), || {
+        with_budget(Budget::new(4), || {
             assert!(pin!(consume()).poll(&mut cx()).is_ready());
             drop(outer);
             assert_eq!(remaining(), Some(3));
         });
         assert_eq!(remaining(), Some(9));
         let _ = std::panic::catch_unwind(|| {
-            with_sub_budget(Budget::new(4), || panic!("in a poll"));
+            with_budget(Budget::new(4), || panic!("in a poll"));
         });
         assert_eq!(remaining(), Some(9));
-        with_sub_budget(Budget::UNLIMITED, || assert_eq!(remaining(), Some(9)));
+        with_budget(Budget::UNLIMITED, || assert_eq!(remaining(), Some(9)));
         let mut polled = 0;
         let mut future = pin!(sub_budget(
             Budget::new(2),
@@ -489,13 +628,6 @@ fn a_share_is_part_of_the_budget_and_what_is_left_of_it_returns() {
             (remaining(), polled),
             (Some(0), 5),
             "not polled for nothing"
-        );
-    });
-    with_sub_budget(Budget::new(1), || {
-        assert_eq!(
-            remaining(),
-            Some(1),
-            "outside of a scope the share is a limit of its own"
         );
     });
 }
@@ -521,7 +653,8 @@ enum Op {
     /// Keeps so many operations of the charge at this place.
     Keep(prop::sample::Index, u32),
     Return(prop::sample::Index),
-    Nest(Option<u32>, Vec<Op>),
+    /// In a scope within, or in an own one.
+    Nest(bool, Option<u32>, Vec<Op>),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -533,37 +666,59 @@ fn op() -> impl Strategy<Value = Op> {
     ];
     leaf.prop_recursive(3, 60, 12, |inner| {
         (
+            prop::bool::weighted(0.3),
             prop::option::weighted(0.8, 0..12u32),
             prop::collection::vec(inner, 0..12),
         )
-            .prop_map(|(n, ops)| Op::Nest(n, ops))
+            .prop_map(|(is_own, n, ops)| Op::Nest(is_own, n, ops))
     })
 }
 
-/// What the scopes should hold, by plain bookkeeping.
+/// A scope in progress, by plain bookkeeping.
+struct Open {
+    number: usize,
+    budget: Option<u32>,
+    charged: u32,
+    returned: u32,
+}
+
+impl Open {
+    fn used(&self) -> u32 {
+        self.charged - self.returned
+    }
+}
+
+/// What the scopes should hold.
 #[derive(Default)]
 struct Reference {
-    /// The scopes in progress, innermost last: number, budget, charged, returned.
-    scopes: Vec<(usize, Option<u32>, u32, u32)>,
+    /// The scopes in progress, innermost last.
+    scopes: Vec<Open>,
     entered: usize,
     /// Charges not yet kept or returned, with their scope's number.
     open: Vec<(Progress, usize)>,
 }
 
 impl Reference {
+    /// What is left in the innermost scope.
+    fn left(&self) -> Option<u32> {
+        let scope = self.scopes.last()?;
+        scope.budget.map(|budget| budget - scope.used())
+    }
+
     fn check(&self) {
-        for (_, budget, charged, returned) in &self.scopes {
-            assert!(returned <= charged, "more returned than charged");
-            assert!(budget.is_none_or(|n| charged - returned <= n));
+        for scope in &self.scopes {
+            assert!(
+                scope.returned <= scope.charged,
+                "more returned than charged"
+            );
+            assert!(scope.budget.is_none_or(|budget| scope.used() <= budget));
         }
-        if let Some((_, budget, charged, returned)) = self.scopes.last() {
-            assert_eq!(remaining(), budget.map(|n| n - (charged - returned)));
-        }
+        assert_eq!(remaining(), self.left());
     }
 
     fn give_back(&mut self, scope: usize, operations: u32) {
-        if let Some(scope) = self.scopes.iter_mut().find(|open| open.0 == scope) {
-            scope.3 += operations;
+        if let Some(scope) = self.scopes.iter_mut().find(|open| open.number == scope) {
+            scope.returned += operations;
         }
     }
 
@@ -571,17 +726,34 @@ impl Reference {
         (!self.open.is_empty()).then(|| self.open.swap_remove(at.index(self.open.len())))
     }
 
-    fn run(&mut self, budget: Option<u32>, ops: &[Op]) {
+    fn run(&mut self, is_own: bool, budget: Option<u32>, ops: &[Op]) {
         self.entered += 1;
         let number = self.entered;
-        self.scopes.push((number, budget, 0, 0));
-        with_budget(budget.map_or(Budget::UNLIMITED, Budget::new), || {
+        let given = budget.map_or(Budget::UNLIMITED, Budget::new);
+        let left = self.left().filter(|_| !is_own);
+        self.scopes.push(Open {
+            number,
+            budget: budget.into_iter().chain(left).min(),
+            charged: 0,
+            returned: 0,
+        });
+        let body = || {
+            self.check();
             for op in ops {
                 self.step(number, op);
                 self.check();
             }
-        });
-        self.scopes.pop();
+        };
+        if is_own {
+            with_own_budget(given, body);
+        } else {
+            with_budget(given, body);
+        }
+        let ended = self.scopes.pop().unwrap();
+        if let Some(around) = self.scopes.last_mut().filter(|_| !is_own) {
+            around.charged += ended.used();
+        }
+        self.check();
     }
 
     fn step(&mut self, number: usize, op: &Op) {
@@ -592,7 +764,7 @@ impl Reference {
                     Poll::Ready(progress) => {
                         let granted = progress.granted();
                         assert_eq!(granted, left.map_or(*wanted, |n| n.min(*wanted)));
-                        self.scopes.last_mut().unwrap().2 += granted;
+                        self.scopes.last_mut().unwrap().charged += granted;
                         self.open.push((progress, number));
                     }
                     Poll::Pending => assert_eq!((left, *wanted != 0), (Some(0), true)),
@@ -612,7 +784,7 @@ impl Reference {
                     self.give_back(scope, all);
                 }
             }
-            Op::Nest(budget, ops) => self.run(*budget, ops),
+            Op::Nest(is_own, budget, ops) => self.run(*is_own, *budget, ops),
         }
     }
 }
@@ -623,7 +795,7 @@ proptest! {
         ops in prop::collection::vec(op(), 0..30),
         n in prop::option::weighted(0.9, 0..20u32),
     ) {
-        Reference::default().run(n, &ops);
+        Reference::default().run(false, n, &ops);
         assert_eq!(remaining(), None);
     }
 }

@@ -2,7 +2,7 @@
 use crate::{
     Budget, poll_proceed,
     scope::{poll_has_remaining, with_no_limit},
-    with_budget, with_sub_budget,
+    with_budget,
 };
 use std::{
     future::Future,
@@ -39,7 +39,10 @@ impl Future for Consume {
     }
 }
 
-/// Makes a future whose resources know no budget take part: its completion costs one operation, a poll that is pending none.
+/// Makes a future whose resources know no budget take part: its completion costs one operation, a
+/// poll that is pending none.
+///
+/// With features also a stream, a sink, a reader or a writer: see [`Cooperative`].
 ///
 /// ```
 /// # async fn example(mut receive: impl AsyncFnMut() -> Option<u64>) -> u64 {
@@ -49,23 +52,66 @@ impl Future for Consume {
 /// }
 /// # sum }
 /// ```
-pub fn cooperative<F>(future: F) -> Cooperative<F> {
-    Cooperative(future)
+pub fn cooperative<R>(resource: R) -> Cooperative<R> {
+    Cooperative(resource)
 }
 
-/// The future of [`cooperative`].
+/// The future of [`cooperative`], or the stream, sink, reader or writer.
+///
+/// Each operation that is not pending costs one of the budget, whatever came of it.
+///
+/// | feature | traits |
+/// |---|---|
+/// | | `Future` |
+/// | `futures-core` | `Stream`, `FusedStream`, `FusedFuture` |
+/// | `futures-sink` | `Sink` |
+/// | `futures-io` | `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek` |
+/// | `tokio` | tokio's `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek` |
+///
+/// What is done with the resource by [`get_mut`](Self::get_mut) is not charged.
+///
+/// ```
+/// let mut reader = coop_budget::cooperative(&b"bytes"[..]);
+/// assert_eq!(reader.get_ref().len(), 5);
+/// *reader.get_mut() = b"other bytes";
+/// assert_eq!(reader.into_inner(), b"other bytes");
+/// ```
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Cooperative<F>(pub(crate) F);
+pub struct Cooperative<R>(R);
 
-impl<F: Future> Future for Cooperative<F> {
-    type Output = F::Output;
+impl<R> Cooperative<R> {
+    /// The wrapped resource.
+    pub const fn get_ref(&self) -> &R {
+        &self.0
+    }
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    /// The wrapped resource.
+    pub const fn get_mut(&mut self) -> &mut R {
+        &mut self.0
+    }
+
+    /// The wrapped resource, pinned.
+    pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut R> {
+        // SAFETY: pinned with the whole: nothing moves it while that is pinned, and the type has no
+        // `Drop` and no `Unpin` of its own.
+        unsafe { self.map_unchecked_mut(|this| &mut this.0) }
+    }
+
+    /// Takes the wrapped resource out.
+    pub fn into_inner(self) -> R {
+        self.0
+    }
+
+    /// Charges `operation`, unless it is pending.
+    #[inline]
+    pub(crate) fn charged<'a, T>(
+        self: Pin<&'a mut Self>,
+        cx: &mut Context<'_>,
+        operation: impl FnOnce(Pin<&'a mut R>, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
         let progress = ready!(poll_proceed(cx));
-        // SAFETY: pinned with the whole: nothing else moves it, and the type has no `Drop` and no `Unpin` of its own.
-        let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        let polled = future.poll(cx);
+        let polled = operation(self.get_pin_mut(), cx);
         if polled.is_ready() {
             progress.made_progress();
         }
@@ -73,7 +119,19 @@ impl<F: Future> Future for Cooperative<F> {
     }
 }
 
-/// Polls a future without a limit, in a scope of its own. It can starve the other tasks of its worker.
+impl<F: Future> Future for Cooperative<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.charged(cx, |future, cx| future.poll(cx))
+    }
+}
+
+/// Polls a future without a limit, neither of operations nor of time, in a scope of its own. It can
+/// starve the other tasks of its worker.
+///
+/// It lifts this crate's limits alone, in the polls of `future` alone: scopes inside of it, tasks that
+/// it spawns, tokio's budget and a `FuturesUnordered` that yields by itself have their limits still.
 ///
 /// ```
 /// use coop_budget::{Budget, consume, unconstrained, with_budget};
@@ -108,9 +166,11 @@ impl<F: Future> Future for Unconstrained<F> {
     }
 }
 
-/// Runs a future in a scope of its own, a new budget each time it is polled: for tasks of a runtime that knows no budget.
+/// Runs a future in a scope, a new budget each time it is polled: for tasks of a runtime that knows no
+/// budget.
 ///
-/// An exhausted budget wakes the task and says `Pending`, which every runtime takes for a yield.
+/// An exhausted budget wakes the task and says `Pending`, which every runtime takes for a yield. Under
+/// a runtime that does know budgets the new one is part of that poll's, as of [`with_budget`].
 ///
 /// ```
 /// # async fn example<T: 'static>(spawn: impl Fn(coop_budget::Scoped<T>), task: T) {
@@ -140,10 +200,13 @@ impl<F: Future> Future for Scoped<F> {
     }
 }
 
-/// Gives a future that is polled among others, in a `FuturesUnordered`, a `join_all` or a `select`, at most `limit` operations a poll of the task's budget.
+/// Gives a future that is polled among others, in a `FuturesUnordered`, a `join_all` or a `select`, at
+/// most `limit` operations a poll of the task's budget.
 ///
-/// It does two things for the sub-scheduler. A future that has had its share makes room for the next, before the task's budget is used up. And once that is, it is not
-/// polled at all, nor is what is nested in it: it wakes its waker and says `Pending`, whereupon the sub-scheduler yields.
+/// It does two things for the sub-scheduler. A future that has had its share makes room for the next,
+/// before the task's budget is used up. And once that is, it is not polled at all, nor is what is
+/// nested in it, as it is under [`scope`]: it wakes its waker and says `Pending`, whereupon the
+/// sub-scheduler yields.
 ///
 /// ```
 /// # use std::future::Future;
@@ -172,6 +235,6 @@ impl<F: Future> Future for SubBudget<F> {
         let limit = self.limit;
         // SAFETY: as in `Cooperative`.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
-        with_sub_budget(limit, || future.poll(cx))
+        with_budget(limit, || future.poll(cx))
     }
 }

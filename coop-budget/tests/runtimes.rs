@@ -1,8 +1,10 @@
 //! One resource, written against this crate alone, in three runtimes.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-use coop_budget::{Budget, OnExhausted, poll_proceed, scope, with_budget_and};
+use coop_budget::{
+    Budget, OnExhausted, poll_proceed, remaining, scope, unconstrained, with_budget_and,
+};
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::VecDeque,
     future::{Future, poll_fn},
     pin::Pin,
@@ -95,6 +97,83 @@ fn it_cooperates_inside_tokio_beside_tokios_own_budget() {
         tokio::spawn(probe(stop)).await.unwrap();
         assert_eq!(hog.await.unwrap() % 128, 1);
     });
+}
+
+/// Operations that a poll is granted, up to 1,000.
+async fn granted(operation: impl Fn(&mut Context<'_>) -> Poll<()>) -> u32 {
+    poll_fn(|cx| {
+        let granted = (0..1_000).take_while(|_| operation(cx).is_ready()).count();
+        Poll::Ready(granted as u32)
+    })
+    .await
+}
+
+fn tokios(cx: &mut Context<'_>) -> Poll<()> {
+    tokio::task::coop::poll_proceed(cx).map(|progress| progress.made_progress())
+}
+
+fn ours(cx: &mut Context<'_>) -> Poll<()> {
+    poll_proceed(cx).map(|progress| progress.made_progress())
+}
+
+/// What the README says of the two budgets.
+#[test]
+fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
+    use tokio::task::{LocalSet, coop, spawn_local};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(scope(Budget::new(10), async {
+        assert_eq!(coop::unconstrained(granted(tokios)).await, 1_000);
+        assert_eq!(coop::unconstrained(granted(ours)).await, 10);
+        assert_eq!(remaining(), Some(0));
+        assert_eq!(unconstrained(granted(ours)).await, 1_000);
+        assert_eq!(unconstrained(granted(tokios)).await, 128);
+        assert!(!coop::has_budget_remaining());
+    }));
+    runtime.block_on(async {
+        let spawned = coop::unconstrained(async { tokio::spawn(granted(tokios)).await });
+        assert_eq!(spawned.await.unwrap(), 128);
+        let set = LocalSet::new();
+        let inner = set.run_until(async { spawn_local(granted(tokios)).await });
+        assert_eq!(coop::unconstrained(inner).await.unwrap(), 128);
+        // Ours: nor does it reach a scope within.
+        let inner = unconstrained(scope(Budget::new(10), granted(ours)));
+        assert_eq!(inner.await, 10);
+    });
+}
+
+/// A budget around a runtime that keeps its thread is not renewed while that waits.
+///
+/// Bites: a `block_on`, or a worker's tick, that polls in a nested scope.
+#[test]
+fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
+    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    coop_budget::with_budget(Budget::new(0), || {
+        assert_eq!(runtime.block_on(granted(ours)), 128);
+        let task = Rc::new(Cell::new(None));
+        let local = async {
+            let task = task.clone();
+            selvedge::spawn_local(async move { task.set(Some(granted(ours).await)) });
+            granted(ours).await
+        };
+        let set = selvedge::LocalRuntime::new();
+        assert_eq!(set.block_on(local), 128);
+        while task.get().is_none() {
+            set.block_on(selvedge::yield_now());
+        }
+        assert_eq!(task.get(), Some(128));
+    });
+    let (runtime, mut workers) =
+        selvedge::Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
+    let task = runtime.spawn(granted(ours));
+    coop_budget::with_budget(Budget::new(0), || {
+        assert_eq!(workers[0].tick(), selvedge::Tick::Ran);
+        assert_eq!(remaining(), Some(0));
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 128);
+    drop(runtime);
+    workers.remove(0).run();
 }
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;

@@ -8,9 +8,10 @@ use crate::{
 use std::{
     borrow::Cow,
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     marker::PhantomData,
     panic::{Location, RefUnwindSafe, UnwindSafe},
+    pin::pin,
 };
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
@@ -151,9 +152,13 @@ impl Handle {
     /// while a local set is polled.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
-        let future = coop_budget::scope(self.shared.settings.budget, future);
+        let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(&self.shared), || {
-            park::block_on(&mut ThreadPark::new(), future)
+            let mut future = pin!(future);
+            // Its own: a budget around this is not renewed before this returns.
+            let polls =
+                poll_fn(|cx| coop_budget::with_own_budget(budget, || future.as_mut().poll(cx)));
+            park::block_on(&mut ThreadPark::new(), polls)
         })
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn drive(core: Box<Core>) {
     core.clock_in();
     let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
-    let turn = || coop_budget::with_turns_in(slice, &OnWorker, |turns| work(&shared, turns));
+    let turn = || coop_budget::with_own_turns(slice, &OnWorker, |turns| work(&shared, turns));
     // SAFETY: it is freed below.
     let ended = unsafe { context::seated(&shared, core, turn) };
     if !ended {
@@ -303,7 +303,7 @@ impl Core {
         };
         let how = self.begin_run();
         let run = |turns: &Turns<'_>| run::<false>(shared, turns, how, task);
-        coop_budget::with_turns_in(self.slice(), &OnWorker, run);
+        coop_budget::with_own_turns(self.slice(), &OnWorker, run);
         self.queue.leave(self);
         Tick::Ran
     }

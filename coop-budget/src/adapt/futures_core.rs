@@ -1,0 +1,44 @@
+//! The traits of `futures-core`.
+use crate::Cooperative;
+use ::futures_core::{FusedFuture, FusedStream, Stream};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// Each item costs an operation, and so does the end.
+///
+/// ```
+/// # async fn example(items: impl futures::Stream<Item = u64> + Unpin) {
+/// use futures::StreamExt;
+/// let mut items = coop_budget::cooperative(items);
+/// while let Some(item) = items.next().await {
+///     println!("{item}");
+/// }
+/// # }
+/// ```
+impl<S: Stream> Stream for Cooperative<S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        self.charged(cx, |stream, cx| stream.poll_next(cx))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.get_ref().size_hint()
+    }
+}
+
+/// Asks the stream itself, which costs nothing.
+impl<S: FusedStream> FusedStream for Cooperative<S> {
+    fn is_terminated(&self) -> bool {
+        self.get_ref().is_terminated()
+    }
+}
+
+/// Asks the future itself, which costs nothing.
+impl<F: FusedFuture> FusedFuture for Cooperative<F> {
+    fn is_terminated(&self) -> bool {
+        self.get_ref().is_terminated()
+    }
+}
