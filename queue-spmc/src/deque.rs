@@ -100,7 +100,7 @@ impl Head {
 
     /// Items below `bottom`; less than nothing while the owner looks for one that is gone.
     const fn len(self, bottom: u32) -> i32 {
-        bottom.wrapping_sub(self.top).cast_signed()
+        bottom.wrapping_sub(self.top) as i32
     }
 }
 

@@ -95,7 +95,7 @@ impl Dice {
     /// True once in `n` times.
     fn once_in(&mut self, n: u64) -> bool {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        (self.0 >> 33).is_multiple_of(n)
+        (self.0 >> 33) % n == 0
     }
 }
 
