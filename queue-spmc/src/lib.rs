@@ -8,6 +8,10 @@ extern crate alloc;
 pub mod conformance;
 #[cfg(feature = "deque")]
 pub mod deque;
+#[cfg(feature = "deque")]
+pub mod fifo;
+#[cfg(feature = "deque")]
+mod growable;
 mod local;
 mod overflow;
 pub mod ring;

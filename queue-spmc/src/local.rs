@@ -1,7 +1,7 @@
 //! A worker's own queue, whichever it is.
 use crate::{Full, Overflow, Steal, StealLimit};
 
-/// The owner's end of a [`ring`](crate::ring) or a [`deque`](crate::deque), for executors that take either.
+/// The owner's end of a [`ring`](crate::ring), a [`deque`](crate::deque) or a [`fifo`](crate::fifo), for executors that take either.
 ///
 /// ```
 /// use queue_spmc::{LocalQueue, LocalStealer, Overflow, Steal, StealLimit};
@@ -152,40 +152,46 @@ mod for_ring {
 }
 
 #[cfg(feature = "deque")]
-mod for_deque {
+mod for_growable {
     use super::*;
-    use crate::deque::{Stealer, Worker};
+    use crate::{deque, fifo};
 
-    impl<T: Send> LocalQueue<T> for Worker<T> {
-        type Stealer = Stealer<T>;
+    macro_rules! grows {
+        ($queue:ident) => {
+            impl<T: Send> LocalQueue<T> for $queue::Worker<T> {
+                type Stealer = $queue::Stealer<T>;
 
-        #[inline]
-        fn push(&mut self, item: T) -> Result<(), Full<T>> {
-            self.push(item);
-            Ok(())
-        }
+                #[inline]
+                fn push(&mut self, item: T) -> Result<(), Full<T>> {
+                    self.push(item);
+                    Ok(())
+                }
 
-        #[inline]
-        fn push_or_overflow(&mut self, item: T, _: &impl Overflow<T>) {
-            self.push(item);
-        }
+                #[inline]
+                fn push_or_overflow(&mut self, item: T, _: &impl Overflow<T>) {
+                    self.push(item);
+                }
 
-        #[inline]
-        fn pop(&mut self) -> Option<T> {
-            self.pop()
-        }
+                #[inline]
+                fn pop(&mut self) -> Option<T> {
+                    self.pop()
+                }
 
-        fn len(&self) -> usize {
-            self.len()
-        }
+                fn len(&self) -> usize {
+                    self.len()
+                }
 
-        fn stealer(&self) -> Self::Stealer {
-            self.stealer()
-        }
+                fn stealer(&self) -> Self::Stealer {
+                    self.stealer()
+                }
+            }
+
+            impl<T: Send> LocalStealer<T> for $queue::Stealer<T> {
+                type Worker = $queue::Worker<T>;
+                stealers! {}
+            }
+        };
     }
-
-    impl<T: Send> LocalStealer<T> for Stealer<T> {
-        type Worker = Worker<T>;
-        stealers! {}
-    }
+    grows!(deque);
+    grows!(fifo);
 }

@@ -204,9 +204,9 @@ fn a_history_with_one_answer_changed_is_refused() {
 }
 
 #[cfg(feature = "deque")]
-mod deque {
+mod growable {
     use super::*;
-    use queue_spmc::deque::Worker;
+    use queue_spmc::{LocalQueue, LocalStealer, deque, fifo};
 
     /// The owner's end is the newest, the thieves' the oldest.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -230,30 +230,46 @@ mod deque {
         }
     }
 
-    fn deque(thieves: usize) -> Vec<Vec<Event<Lifo>>> {
+    /// A few calls of the owner's and of `thieves`, on a queue that grows. A thief's second call moves
+    /// half, if that is one step.
+    fn run<Q, S>(new: fn() -> Q, thieves: usize, half: bool) -> Vec<Vec<Event<S>>>
+    where
+        Q: LocalQueue<u32> + 'static,
+        Q::Stealer: LocalStealer<u32, Worker = Q> + 'static,
+        S: Sequential<Call = Call, Answer = Answer> + Send + 'static,
+    {
         let clock = Clock::default();
-        let mut worker = Worker::with_capacity(2);
+        let mut worker = new();
         let logs = Arc::new(Mutex::new(Vec::new()));
         let threads: Vec<_> = (0..thieves)
             .map(|_| {
                 let (stealer, clock, logs) = (worker.stealer(), clock.clone(), logs.clone());
                 thread::spawn(move || {
-                    let mut log = Log::<Lifo>::new(&clock);
-                    for _ in 0..3 {
-                        log.call(Call::Steal, || match stealer.steal() {
-                            Steal::Success { first, .. } => Items(vec![first]),
-                            Steal::Empty => Empty,
-                            Steal::Retry => Retry,
+                    let (mut log, mut mine) = (Log::<S>::new(&clock), new());
+                    for turn in 0..3 {
+                        let (call, limit) = match half && turn == 1 {
+                            true => (Call::StealHalf, StealLimit::Half),
+                            false => (Call::Steal, StealLimit::AtMost(1)),
+                        };
+                        log.call(call, || {
+                            match stealer.steal_into_and_pop(&mut mine, limit) {
+                                Steal::Success { first, .. } => {
+                                    let moved = std::iter::from_fn(|| mine.pop());
+                                    Items([first].into_iter().chain(moved).collect())
+                                }
+                                Steal::Empty => Empty,
+                                Steal::Retry => Retry,
+                            }
                         });
                     }
                     logs.lock().unwrap().push(log.done());
                 })
             })
             .collect();
-        let mut log = Log::<Lifo>::new(&clock);
+        let mut log = Log::<S>::new(&clock);
         for item in 0..6 {
             log.call(Call::Push(item), || {
-                worker.push(item);
+                assert!(worker.push(item).is_ok());
                 Done
             });
             if item % 2 == 1 {
@@ -270,14 +286,39 @@ mod deque {
         all
     }
 
+    fn judge_deque(thieves: usize) {
+        let new = || deque::Worker::with_capacity(2);
+        judge(Lifo::default(), run(new, thieves, false));
+    }
+
+    fn judge_fifo(thieves: usize) {
+        let any_length = Fifo {
+            items: VecDeque::new(),
+            capacity: usize::MAX,
+        };
+        let new = || fifo::Worker::with_capacity(2);
+        judge(any_length, run(new, thieves, true));
+    }
+
     /// Bites: a pop of the last item without its exchange.
     #[test]
     fn a_deque_with_three_thieves_is_a_queue_of_two_ends() {
-        model(|| judge(Lifo::default(), deque(3)));
+        model(|| judge_deque(3));
     }
 
     #[test]
     fn a_deque_with_seven_thieves_is_a_queue_of_two_ends() {
-        model(|| judge(Lifo::default(), deque(7)));
+        model(|| judge_deque(7));
+    }
+
+    /// Bites: a thief that takes more than half; a pop without its exchange.
+    #[test]
+    fn a_fifo_with_three_thieves_is_a_queue() {
+        model(|| judge_fifo(3));
+    }
+
+    #[test]
+    fn a_fifo_with_seven_thieves_is_a_queue() {
+        model(|| judge_fifo(7));
     }
 }

@@ -63,6 +63,12 @@ impl Extend<u64> for InOrder {
     }
 }
 
+impl From<InOrder> for Tally {
+    fn from(seen: InOrder) -> Self {
+        seen.tally
+    }
+}
+
 struct Global(Mutex<Tally>);
 
 impl Overflow<u64> for Global {
@@ -152,49 +158,64 @@ fn run(claim: usize, thieves_in_order: bool) {
     assert_all(all, items);
 }
 
-/// The deque grows in bursts and shrinks again, beside two thieves.
+/// A growable queue in bursts, beside two thieves.
+#[cfg(feature = "deque")]
+macro_rules! grows_and_shrinks {
+    ($queue:ident, $mine:ty, $theirs:ty) => {{
+        use queue_spmc::$queue::Worker;
+        let items = items();
+        let mut worker = Worker::with_capacity(4);
+        let over = AtomicBool::new(false);
+        let all = thread::scope(|scope| {
+            let thieves = [(); 2].map(|()| {
+                let (stealer, over) = (worker.stealer(), &over);
+                scope.spawn(move || {
+                    let (mut mine, mut got) = (Worker::with_capacity(2), InOrder::default());
+                    let mut batches = <$theirs>::default();
+                    loop {
+                        match stealer.steal_into_and_pop(&mut mine, StealLimit::AtMost(3)) {
+                            Steal::Success { first, .. } => {
+                                got.extend([first]);
+                                batches.extend(std::iter::from_fn(|| mine.pop()));
+                            }
+                            Steal::Empty if over.load(SeqCst) => {
+                                return got.tally.and(batches.into());
+                            }
+                            _ => thread::yield_now(),
+                        }
+                    }
+                })
+            });
+            let (mut got, mut dice) = (<$mine>::default(), Dice::new());
+            for item in 0..items {
+                worker.push(item);
+                if dice.once_in(2) {
+                    got.extend(worker.pop());
+                }
+                if dice.once_in(1_024) {
+                    got.extend(std::iter::from_fn(|| worker.pop()));
+                }
+            }
+            got.extend(std::iter::from_fn(|| worker.pop()));
+            over.store(true, SeqCst);
+            thieves.into_iter().fold(got.into(), |all: Tally, thief| {
+                all.and(thief.join().unwrap())
+            })
+        });
+        assert_all(all, items);
+    }};
+}
+
 #[cfg(feature = "deque")]
 #[test]
 fn in_a_deque_every_item_turns_up_once_and_in_order_for_each_thief() {
-    use queue_spmc::deque::Worker;
-    let items = items();
-    let mut worker = Worker::with_capacity(4);
-    let over = AtomicBool::new(false);
-    let all = thread::scope(|scope| {
-        let thieves = [(); 2].map(|()| {
-            let (stealer, over) = (worker.stealer(), &over);
-            scope.spawn(move || {
-                let (mut mine, mut got, mut batches) =
-                    (Worker::new(), InOrder::default(), Tally::default());
-                loop {
-                    match stealer.steal_into_and_pop(&mut mine, StealLimit::AtMost(3)) {
-                        Steal::Success { first, .. } => {
-                            got.extend([first]);
-                            batches.extend(std::iter::from_fn(|| mine.pop()));
-                        }
-                        Steal::Empty if over.load(SeqCst) => return got.tally.and(batches),
-                        _ => thread::yield_now(),
-                    }
-                }
-            })
-        });
-        let (mut got, mut dice) = (Tally::default(), Dice::new());
-        for item in 0..items {
-            worker.push(item);
-            if dice.once_in(2) {
-                got.extend(worker.pop());
-            }
-            if dice.once_in(1_024) {
-                got.extend(std::iter::from_fn(|| worker.pop()));
-            }
-        }
-        got.extend(std::iter::from_fn(|| worker.pop()));
-        over.store(true, SeqCst);
-        thieves
-            .into_iter()
-            .fold(got, |all, thief| all.and(thief.join().unwrap()))
-    });
-    assert_all(all, items);
+    grows_and_shrinks!(deque, Tally, Tally);
+}
+
+#[cfg(feature = "deque")]
+#[test]
+fn in_a_fifo_every_item_turns_up_once_and_in_order_for_each_thread() {
+    grows_and_shrinks!(fifo, InOrder, InOrder);
 }
 
 #[test]

@@ -117,7 +117,9 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
     });
 }
 
-/// Bites: copying from `top` on when growing; a thief that loads the buffer before its claim, or with Relaxed.
+/// Bites: copying from `top` on when growing; a thief that loads the buffer before its claim, or with
+/// Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or by a look at
+/// `head` that is no read-modify-write.
 #[test]
 fn growing_against_two_steals() {
     model(|| {
@@ -131,19 +133,22 @@ fn growing_against_two_steals() {
     });
 }
 
-/// Bites: copying from `top` on when shrinking.
+/// Bites: shrinking while a thief copies; a replaced buffer that is freed at once.
 #[test]
 fn shrinking_against_a_steal() {
     model(|| {
-        let mut worker = deque(2, 0);
-        worker.resize(16);
-        worker.extend(0..3);
+        let mut worker = deque(2, 5);
+        assert_eq!(worker.capacity(), 8);
+        let popped = [4, 3, 2].map(|item| assert_eq!(worker.pop(), Some(item)));
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal(&stealer, 1));
         let mut got = Vec::from_iter(worker.pop());
-        assert_eq!(worker.capacity(), 8);
+        let stolen = thief.join().unwrap();
         got.extend(worker.pop());
-        all(&mut worker, got, thief.join().unwrap(), 3);
+        got.extend(2..2 + popped.len() as u32);
+        assert_eq!(worker.pop(), None);
+        assert_eq!(worker.capacity(), 2);
+        all(&mut worker, got, stolen, 5);
     });
 }
 
@@ -199,14 +204,15 @@ fn several_items_by_one_exchange_are_taken_twice() {
         let thief = thread::spawn(move || {
             let deque = &stealer.deque;
             let head = deque.load_head();
-            let half = deque.open(head) / 2;
-            let top = head.top.wrapping_add(half);
-            if half == 0 || deque.exchange_head(head, Head { top, ..head }).is_err() {
+            let half = open(deque, head) / 2;
+            if half == 0 || deque.exchange_head(head, head.claimed(half)).is_err() {
                 return Vec::new();
             }
             let claim = Claim(deque);
+            // SAFETY: claimed, if not alone.
+            let slots = unsafe { deque.claimed_slots() };
             // SAFETY: unsound on purpose; the items are numbers.
-            let read = |i| unsafe { deque.read_claimed(head.top.wrapping_add(i)) };
+            let read = |i| unsafe { slots.read(head.top.wrapping_add(i)) };
             let got = (0..half).map(read).collect();
             drop(claim);
             got
@@ -230,13 +236,14 @@ fn a_copy_before_the_claim_is_a_data_race() {
         let thief = thread::spawn(move || {
             let deque = &stealer.deque;
             let head = deque.load_head();
-            if deque.open(head) == 0 {
+            if open(deque, head) == 0 {
                 return Vec::new();
             }
+            // SAFETY: unsound on purpose, though no buffer is replaced.
+            let slots = unsafe { deque.claimed_slots() };
             // SAFETY: unsound on purpose; the items are numbers.
-            let item = unsafe { deque.read_claimed(head.top) };
-            let after = Head::both(head.top.wrapping_add(1));
-            let won = deque.exchange_head(head, after).is_ok();
+            let item = unsafe { slots.read(head.top) };
+            let won = deque.exchange_head(head, head.taken()).is_ok();
             Vec::from_iter(won.then_some(item))
         });
         worker.pop();

@@ -1,0 +1,257 @@
+//! Owner and thieves against each other, over positions that wrap. Every item is a number; each must
+//! turn up exactly once, and in order for each thread.
+use super::*;
+use alloc::vec::Vec;
+use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
+
+fn fifo(capacity: usize, items: u32) -> Worker<u32> {
+    let mut worker = Worker::starting_at(capacity, u32::MAX);
+    worker.extend(0..items);
+    worker
+}
+
+/// Takes what it can in `times` tries.
+fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
+    let mut got = Vec::new();
+    for _ in 0..times {
+        if let Steal::Success { first, .. } = stealer.steal() {
+            got.push(first);
+        }
+    }
+    assert!(got.is_sorted(), "a thief saw items out of order");
+    got
+}
+
+/// Half of the queue, through a queue of the thief's with room for two.
+fn steal_half(stealer: &Stealer<u32>) -> Vec<u32> {
+    let mut mine = Worker::starting_at(2, u32::MAX);
+    let mut got = Vec::new();
+    if let Steal::Success { first, moved } = stealer.steal_into_and_pop(&mut mine, StealLimit::Half)
+    {
+        assert_eq!(mine.len(), moved);
+        got.push(first);
+        got.extend(core::iter::from_fn(|| mine.pop()));
+    }
+    assert!(got.is_sorted(), "a thief saw items out of order");
+    got
+}
+
+fn assert_each_once(mut got: Vec<u32>, n: u32) {
+    got.sort_unstable();
+    assert_eq!(got, (0..n).collect::<Vec<_>>());
+}
+
+/// Takes what is left, after the thieves have ended.
+fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
+    got.extend(core::iter::from_fn(|| worker.pop()));
+    assert!(got.is_sorted(), "the owner saw items out of order");
+    got.extend(stolen);
+    assert_each_once(got, n);
+}
+
+/// Bites: `bottom` published with Relaxed; a thief that reads `bottom` with Relaxed.
+#[test]
+fn pushes_and_a_pop_against_two_steals() {
+    model(|| {
+        let mut worker = fifo(2, 0);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 2));
+        worker.push(0);
+        worker.push(1);
+        let got = Vec::from_iter(worker.pop());
+        all(&mut worker, got, thief.join().unwrap(), 2);
+    });
+}
+
+/// Bites: a pop without the exchange; a pop that gives up when a thief was first.
+#[test]
+fn pops_against_two_steals() {
+    model(|| {
+        let mut worker = fifo(2, 2);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 2));
+        let mut got = Vec::from_iter(worker.pop());
+        got.extend(worker.pop());
+        worker.push(2);
+        all(&mut worker, got, thief.join().unwrap(), 3);
+    });
+}
+
+/// Half of four with one exchange, against three pops: what the deque's thieves can't do.
+///
+/// Bites: a pop that ends a thief's copies; a claim of one item more.
+#[test]
+fn a_batch_against_pops() {
+    model(|| {
+        let mut worker = fifo(4, 4);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal_half(&stealer));
+        let got = (0..3).filter_map(|_| worker.pop()).collect();
+        all(&mut worker, got, thief.join().unwrap(), 4);
+    });
+}
+
+/// The thief's own queue has room for two of three, and grows.
+///
+/// Bites: a thief that makes no room.
+#[test]
+fn a_batch_into_a_queue_that_grows() {
+    model(|| {
+        let mut worker = fifo(8, 6);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || {
+            let mut mine = Worker::starting_at(2, u32::MAX);
+            let _ = stealer.steal_into(&mut mine, StealLimit::Half);
+            core::iter::from_fn(|| mine.pop()).collect()
+        });
+        let got = Vec::from_iter(worker.pop());
+        all(&mut worker, got, thief.join().unwrap(), 6);
+    });
+}
+
+/// Bites: a release with Relaxed; a push that takes `top` for `steal`.
+#[test]
+fn pushes_over_a_slot_in_mid_copy() {
+    model(|| {
+        let mut worker = fifo(2, 2);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 1));
+        let mut got = Vec::from_iter(worker.pop());
+        worker.push(2);
+        got.extend(worker.pop());
+        worker.push(3);
+        all(&mut worker, got, thief.join().unwrap(), 4);
+    });
+}
+
+/// Bites: a claim with a store in place of the exchange.
+#[test]
+fn two_thieves_take_each_item_once() {
+    model(|| {
+        let mut worker = fifo(2, 1);
+        let thief = |stealer: Stealer<u32>| thread::spawn(move || steal(&stealer, 1));
+        let thieves = [thief(worker.stealer()), thief(worker.stealer())];
+        let stolen = thieves.into_iter().flat_map(|thief| thief.join().unwrap());
+        let stolen = stolen.collect();
+        all(&mut worker, Vec::new(), stolen, 1);
+    });
+}
+
+/// The same with an item for each, while the owner pushes over the oldest slot. Bounded: without a
+/// bound it takes hours.
+///
+/// Bites: beginning while another copies (the first to end frees the other's slot).
+#[test]
+fn two_thieves_keep_the_owner_off_each_others_slots() {
+    Model::new().bound(2).check(|| {
+        let mut worker = fifo(2, 2);
+        let thief = |stealer: Stealer<u32>| thread::spawn(move || steal(&stealer, 1));
+        let thieves = [thief(worker.stealer()), thief(worker.stealer())];
+        worker.push(2);
+        let stolen = thieves.into_iter().flat_map(|thief| thief.join().unwrap());
+        let stolen = stolen.collect();
+        all(&mut worker, Vec::new(), stolen, 3);
+    });
+}
+
+/// Bites: as the deque's: copying from `top` on; a thief that loads the buffer before its claim, or
+/// with Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or by a look at
+/// `head` that is no read-modify-write.
+#[test]
+fn growing_against_two_steals() {
+    model(|| {
+        let mut worker = fifo(2, 2);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 2));
+        worker.push(2);
+        worker.push(3);
+        all(&mut worker, Vec::new(), thief.join().unwrap(), 4);
+    });
+}
+
+/// A buffer that is kept for a thief is freed by the pop after it.
+///
+/// Bites: a later look at `head` with Relaxed.
+#[test]
+fn a_kept_buffer_against_a_steal() {
+    model(|| {
+        let mut worker = fifo(2, 2);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 1));
+        worker.push(2);
+        let got = Vec::from_iter(worker.pop());
+        all(&mut worker, got, thief.join().unwrap(), 3);
+    });
+}
+
+/// Bites: shrinking while a thief copies; a replaced buffer that is freed at once.
+#[test]
+fn shrinking_against_a_steal() {
+    model(|| {
+        let mut worker = fifo(2, 5);
+        assert_eq!(worker.capacity(), 8);
+        let got = (0..3).map(|item| assert_eq!(worker.pop(), Some(item)));
+        let mut got: Vec<_> = (0..got.count() as u32).collect();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 1));
+        got.extend(worker.pop());
+        let stolen = thief.join().unwrap();
+        got.extend(worker.pop());
+        assert_eq!((worker.pop(), worker.capacity()), (None, 2));
+        all(&mut worker, got, stolen, 5);
+    });
+}
+
+/// The worker frees the buffers if no thief copies, else the last handle does.
+///
+/// Bites: a drop that reads without claiming; one that frees while a thief copies.
+#[test]
+fn drop_against_a_steal() {
+    model(|| {
+        let count = Counted::new(());
+        let mut worker = Worker::starting_at(2, u32::MAX);
+        worker.extend([count.clone(), count.clone()]);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || drop(stealer.steal()));
+        drop(worker);
+        thief.join().unwrap();
+        assert_eq!(Counted::strong_count(&count), 1);
+    });
+}
+
+/// A thief that reads `bottom` before `head` counts items that were gone by then.
+#[test]
+fn a_count_by_an_older_bottom_takes_an_item_twice() {
+    model_must_fail("right: [0, 1]", || {
+        let mut worker = fifo(2, 1);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || {
+            let queue = &stealer.queue;
+            // Ordering: Acquire, as in `claim`.
+            let bottom = queue.bottom.load(Acquire);
+            let head = queue.load_head();
+            let len = bottom.wrapping_sub(head.top);
+            if len == 0 || queue.exchange_head(head, head.claimed(1)).is_err() {
+                return Vec::new();
+            }
+            let claim = Claim(queue);
+            // SAFETY: claimed.
+            let slots = unsafe { queue.claimed_slots() };
+            // SAFETY: unsound on purpose; the items are numbers.
+            let item = unsafe { slots.read(head.top) };
+            drop(claim);
+            Vec::from([item])
+        });
+        let mut got = Vec::from_iter(worker.pop());
+        worker.push(1);
+        got.extend(worker.pop());
+        got.extend(thief.join().unwrap());
+        if got.len() > 2 {
+            // It is behind its own `bottom` now.
+            core::mem::forget(worker);
+        } else {
+            got.extend(worker.pop());
+        }
+        assert_each_once(got, 2);
+    });
+}

@@ -1,0 +1,106 @@
+//! A power of two of slots.
+use super::{MaybeUninit, Retire, UnsafeCell};
+use alloc::boxed::Box;
+
+type Slot<T> = UnsafeCell<MaybeUninit<T>>;
+
+pub(super) struct Buffer<T>(Box<[Slot<T>]>);
+
+impl<T> Buffer<T> {
+    pub(super) fn new(capacity: u32) -> Self {
+        debug_assert!(capacity.is_power_of_two());
+        Self(
+            (0..capacity)
+                .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
+                .collect(),
+        )
+    }
+
+    pub(super) fn slots(&self) -> Slots<T> {
+        Slots {
+            first: self.0.as_ptr(),
+            mask: self.0.len() as u32 - 1,
+        }
+    }
+
+    /// Frees a buffer from `Box::into_raw`, not the items in it.
+    ///
+    /// # Safety
+    /// The pointer is from a box, and this call is the last that uses it or its [`Slots`].
+    pub(super) unsafe fn free(buffer: *mut Self) {
+        // SAFETY: the caller's.
+        let mut buffer = unsafe { Box::from_raw(buffer) };
+        for slot in &mut buffer.0 {
+            slot.retire();
+        }
+    }
+}
+
+/// The slots of a buffer that is not freed meanwhile: who keeps it is the holder's to justify.
+pub(crate) struct Slots<T> {
+    first: *const Slot<T>,
+    mask: u32,
+}
+
+impl<T> Clone for Slots<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slots<T> {}
+
+impl<T> Slots<T> {
+    #[inline(always)]
+    pub(super) fn capacity(self) -> u32 {
+        self.mask + 1
+    }
+
+    /// # Safety
+    /// The buffer is not freed while the reference lives.
+    #[inline(always)]
+    pub(super) unsafe fn slot<'a>(self, position: u32) -> &'a Slot<T> {
+        // SAFETY: the mask keeps the index inside.
+        let slot = unsafe { self.first.add((position & self.mask) as usize) };
+        // SAFETY: the caller's.
+        unsafe { &*slot }
+    }
+
+    /// # Safety
+    /// The buffer is not freed meanwhile. The slot of `position` holds an item that the caller has
+    /// taken and reads once, and no thread writes it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn read(self, position: u32) -> T {
+        // SAFETY: the caller's.
+        let slot = unsafe { self.slot(position) };
+        // SAFETY: the caller's.
+        slot.with(|slot| unsafe { slot.cast::<T>().read() })
+    }
+
+    /// # Safety
+    /// The buffer is not freed meanwhile. The slot of `position` holds no item, and no other thread
+    /// touches it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn write(self, position: u32, item: T) {
+        // SAFETY: the caller's.
+        let slot = unsafe { self.slot(position) };
+        // SAFETY: the caller's.
+        slot.with_mut(|slot| unsafe { slot.cast::<T>().write(item) });
+    }
+
+    /// Copies a slot, whatever is in it.
+    ///
+    /// # Safety
+    /// Neither buffer is freed meanwhile. No thread writes the slot of `position` in `from`
+    /// meanwhile, no other thread touches it in `self`, and no item is read from both.
+    pub(super) unsafe fn copy(self, from: Self, position: u32) {
+        // SAFETY: the caller's.
+        let source = unsafe { from.slot(position) };
+        // SAFETY: the caller's.
+        let item = source.with(|slot| unsafe { slot.read() });
+        // SAFETY: the caller's.
+        let target = unsafe { self.slot(position) };
+        // SAFETY: the caller's.
+        target.with_mut(|slot| unsafe { slot.write(item) });
+    }
+}

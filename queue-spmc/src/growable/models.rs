@@ -1,0 +1,72 @@
+//! Why a replaced buffer may be freed, by what goes wrong when a rule is broken. The buffers are
+//! touched as if they were freed, and leaked. What holds is modelled with each flavour.
+use super::*;
+use crate::{Steal, fifo::Worker};
+use sync_shim::{model_must_fail, thread};
+
+const VIOLATION: &str = "Concurrent read and write accesses";
+
+fn fifo() -> Worker<u32> {
+    let mut worker = Worker::with_capacity(2);
+    worker.extend(0..2);
+    worker
+}
+
+/// As `Owner::replace`, with another `look` at `head`.
+fn replace(owner: &mut Owner<u32>, look: impl FnOnce(&Queue<u32>) -> Head) {
+    let head = owner.queue.load_head();
+    let new = Box::new(Buffer::new(4));
+    let slots = new.slots();
+    let mut at = head.steal;
+    while at != owner.bottom {
+        // SAFETY: as in `replace`.
+        unsafe { slots.copy(owner.slots, at) };
+        at = at.wrapping_add(1);
+    }
+    // Ordering: Release, as in `replace`.
+    owner.queue.buffer.store(Box::into_raw(new), Release);
+    let old = core::mem::replace(&mut owner.slots, slots);
+    if !look(&owner.queue).is_copying() {
+        for at in 0..old.capacity() {
+            // SAFETY: it is leaked.
+            let slot = unsafe { old.slot(at) };
+            slot.with_mut(|_| ());
+        }
+    }
+}
+
+/// The owner's look is a load, which may miss a claim.
+#[test]
+fn a_look_by_a_load_frees_a_buffer_in_use() {
+    model_must_fail(VIOLATION, || {
+        let mut worker = fifo();
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || matches!(stealer.steal(), Steal::Success { .. }));
+        replace(&mut worker.owner, Queue::load_head);
+        thief.join().unwrap();
+    });
+}
+
+/// The thief loads the buffer before its claim, which shows that it uses one.
+#[test]
+fn a_buffer_loaded_before_the_claim_is_freed_in_use() {
+    model_must_fail(VIOLATION, || {
+        let mut worker = fifo();
+        let queue = worker.owner.queue.clone();
+        let thief = thread::spawn(move || {
+            // SAFETY: unsound on purpose; the buffers are leaked.
+            let slots = unsafe { queue.claimed_slots() };
+            let head = queue.load_head();
+            if queue.exchange_head(head, head.claimed(1)).is_ok() {
+                let _claim = Claim(&queue);
+                // SAFETY: as above.
+                unsafe { slots.read(head.top) };
+            }
+        });
+        replace(&mut worker.owner, |queue| {
+            // Ordering: AcqRel, as in `replace`.
+            Head::unpack(queue.head.fetch_or(0, AcqRel))
+        });
+        thief.join().unwrap();
+    });
+}

@@ -1,0 +1,123 @@
+//! How much memory the growable queues hold, counted at the allocator.
+#![cfg(all(feature = "deque", not(any(selvedge_loom, selvedge_shuttle))))]
+use allocation_counter::{AllocationInfo, measure};
+use queue_spmc::{Steal, StealLimit, deque, fifo};
+use std::mem::forget;
+
+const ITEMS: u64 = 1_000_000;
+
+/// Two words, as a job's pointer and its function are.
+type Item = [u64; 2];
+
+fn items() -> impl Iterator<Item = Item> {
+    (0..ITEMS).map(|item| [item; 2])
+}
+
+/// What `cycle` allocated. What it returns is not freed.
+fn cost<R>(cycle: impl FnOnce() -> R) -> AllocationInfo {
+    measure(|| forget(cycle()))
+}
+
+/// Bytes of a buffer.
+fn buffer(capacity: i64) -> i64 {
+    capacity * size_of::<Item>() as i64
+}
+
+/// Beside the buffers: what owner and thieves share, and a buffer's own words.
+const REST: i64 = 1_024;
+
+/// While the queue grows, both buffers; afterwards one of the capacity at birth.
+fn assert_bounded(cost: AllocationInfo) {
+    let (held, most) = (cost.bytes_current, cost.bytes_max as i64);
+    assert!(held <= buffer(32) + REST, "{held} bytes are held");
+    let both = buffer(1 << 20) + buffer(1 << 19);
+    assert!(most <= both + REST, "{most} bytes at most");
+}
+
+#[test]
+fn deque_after_pushes_and_pops_holds_one_small_buffer() {
+    assert_bounded(cost(|| {
+        let mut worker = deque::Worker::new();
+        worker.extend(items());
+        while worker.pop().is_some() {}
+        worker
+    }));
+}
+
+#[test]
+fn deque_after_pushes_and_steals_holds_one_small_buffer() {
+    assert_bounded(cost(|| {
+        let mut worker = deque::Worker::new();
+        worker.extend(items());
+        let stealer = worker.stealer();
+        while stealer.steal() != Steal::Empty {}
+        assert_eq!(worker.pop(), None);
+        worker
+    }));
+}
+
+#[test]
+fn fifo_after_pushes_and_pops_holds_one_small_buffer() {
+    assert_bounded(cost(|| {
+        let mut worker = fifo::Worker::new();
+        worker.extend(items());
+        while worker.pop().is_some() {}
+        worker
+    }));
+}
+
+#[test]
+fn fifo_after_pushes_and_steals_holds_one_small_buffer() {
+    assert_bounded(cost(|| {
+        let mut worker = fifo::Worker::new();
+        worker.extend(items());
+        let stealer = worker.stealer();
+        while stealer.steal() != Steal::Empty {}
+        assert_eq!(worker.pop(), None);
+        worker
+    }));
+}
+
+/// A buffer is at least a quarter full, but for the smallest, however often the queue grows.
+#[test]
+fn growable_queue_of_few_items_holds_at_most_four_times_as_many() {
+    const LEFT: usize = 100;
+    let cost = cost(|| {
+        let mut worker = deque::Worker::new();
+        for _ in 0..10 {
+            worker.extend(items().take(10_000));
+            while worker.len() > LEFT {
+                worker.pop();
+            }
+            assert!(worker.capacity() <= 4 * LEFT);
+        }
+        worker
+    });
+    assert!(cost.bytes_current <= buffer(4 * LEFT as i64) + REST);
+}
+
+#[test]
+fn dropped_worker_frees_its_buffer_though_a_stealer_lives() {
+    let dropped = |worker: deque::Worker<Item>| worker.stealer();
+    let cost = cost(|| {
+        let mut worker = deque::Worker::new();
+        worker.extend(items().take(10_000));
+        dropped(worker)
+    });
+    assert!(cost.bytes_current <= REST, "{cost:?}");
+}
+
+/// A thief's own queue, which grows to what it takes at once.
+#[test]
+fn thief_of_half_holds_one_buffer_of_what_it_took() {
+    let mut worker = fifo::Worker::new();
+    worker.extend(items().take(10_000));
+    let stealer = worker.stealer();
+    let cost = cost(|| {
+        let mut thief = fifo::Worker::new();
+        let stolen = stealer.steal_into(&mut thief, StealLimit::Half);
+        assert!(matches!(stolen, Steal::Success { moved: 5_000, .. }));
+        thief
+    });
+    assert!(cost.bytes_current <= buffer(8_192) + REST, "{cost:?}");
+}
