@@ -1,4 +1,4 @@
-//! The ring and the deque beside their peers, nanoseconds. `cargo bench -p bench --bench ring`.
+//! The ring, the deque and the growable FIFO beside their peers, nanoseconds. `cargo bench -p bench --bench ring`.
 //!
 //! - *owner, depth d*: a push and a pop, with d items in the queue in between.
 //! - *owner, 256 and 256*: a push and a pop, 256 pushes and then 256 pops.
@@ -8,7 +8,7 @@
 //!
 //! `plain` claims one item at a time. A `VecDeque` has no thieves: it is the floor, what the same costs alone.
 use criterion::{BenchmarkId, Criterion};
-use queue_spmc::{StealLimit, deque, ring};
+use queue_spmc::{StealLimit, deque, fifo, ring};
 use std::{
     collections::VecDeque,
     hint::{black_box, spin_loop},
@@ -63,32 +63,38 @@ impl<const CLAIM: usize> Owner for Ours<CLAIM> {
     }
 }
 
-struct OurDeque(deque::Worker<u64>);
+macro_rules! ours_that_grows {
+    ($name:ident, $of:ident) => {
+        struct $name($of::Worker<u64>);
 
-impl Owner for OurDeque {
-    type Thief = deque::Stealer<u64>;
+        impl Owner for $name {
+            type Thief = $of::Stealer<u64>;
 
-    fn new() -> Self {
-        Self(deque::Worker::with_capacity(CAPACITY))
-    }
-    fn thief(&self) -> Self::Thief {
-        self.0.stealer()
-    }
-    #[inline(always)]
-    fn push(&mut self, item: u64) {
-        self.0.push(item);
-    }
-    #[inline(always)]
-    fn pop(&mut self) -> Option<u64> {
-        self.0.pop()
-    }
-    fn steal(&mut self, from: &Self::Thief) -> usize {
-        match from.steal_into(&mut self.0, StealLimit::Half) {
-            ring::Steal::Success { moved, .. } => moved,
-            _ => 0,
+            fn new() -> Self {
+                Self($of::Worker::with_capacity(CAPACITY))
+            }
+            fn thief(&self) -> Self::Thief {
+                self.0.stealer()
+            }
+            #[inline(always)]
+            fn push(&mut self, item: u64) {
+                self.0.push(item);
+            }
+            #[inline(always)]
+            fn pop(&mut self) -> Option<u64> {
+                self.0.pop()
+            }
+            fn steal(&mut self, from: &Self::Thief) -> usize {
+                match from.steal_into(&mut self.0, StealLimit::Half) {
+                    ring::Steal::Success { moved, .. } => moved,
+                    _ => 0,
+                }
+            }
         }
-    }
+    };
 }
+ours_that_grows!(OurDeque, deque);
+ours_that_grows!(OurFifo, fifo);
 
 struct Crossbeam<const FIFO: bool>(crossbeam_deque::Worker<u64>);
 
@@ -397,6 +403,7 @@ macro_rules! row {
         row!(@ $c, "claiming 16", Ours<16>, $($what)*);
         row!(@ $c, "plain", Ours<1>, $($what)*);
         row!(@ $c, "deque", OurDeque, $($what)*);
+        row!(@ $c, "fifo", OurFifo, $($what)*);
         row!(@ $c, "st3 fifo", St3Fifo, $($what)*);
         row!(@ $c, "st3 lifo", St3Lifo, $($what)*);
         row!(@ $c, "crossbeam fifo", Crossbeam<true>, $($what)*);
