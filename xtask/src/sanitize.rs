@@ -5,7 +5,7 @@
 //!
 //! The sanitizers need a nightly toolchain, but not std's source: std stays as it was compiled, so ThreadSanitizer doesn't see what std orders
 //! inside. Under it, hence, the shim's locks are parking_lot's and its fences exchanges; only what goes by the shim runs, that is
-//! the models and the tests named `threads`, without those that rest on a library's fences; what std's compiled code copies counts for nothing;
+//! the models and the tests named `threads`; what std's compiled code copies counts for nothing;
 //! and the two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
 use crate::{
     test::succeeds,
@@ -75,9 +75,6 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
 /// `Arc` frees after a fence, which ThreadSanitizer doesn't know.
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
-
-/// Tests that rest on crossbeam-epoch, which orders by fences.
-const NOT_UNDER_THREAD: &str = "in_a_deque";
 
 /// Tests of what is documented to leak, or that leak on purpose: a list with tasks, guards that are forgotten, a panic's payload whose drop panics, and what
 /// an implementation that is wrong on purpose loses.
@@ -208,7 +205,6 @@ impl Tool {
                     "suppressed: {}",
                     THREAD_SUPPRESSIONS.trim().replace('\n', ", ")
                 ),
-                format!("{NOT_UNDER_THREAD}, as it rests on a library's fences"),
                 "tests that are neither models nor named `threads`".into(),
             ],
             Self::Valgrind => vec![
@@ -391,8 +387,7 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
             false,
         )?;
         let threaded = packages.iter().any(|package| package.has_test("threads"));
-        let skipped = ["--", "--test-threads=1", "--skip", NOT_UNDER_THREAD];
-        let threads = [&["--test", "threads"][..], &skipped].concat();
+        let threads = ["--test", "threads", "--", "--test-threads=1"];
         models && (!threaded || test("tests named `threads`", &threads, false)?)
     } else {
         let most = ["--lib", "--tests", "--"].into_iter();
