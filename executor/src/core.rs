@@ -275,6 +275,11 @@ impl Core {
         fence(SeqCst);
         owned.is_empty() && injector.is_empty() && self.queue.is_empty()
     }
+
+    /// Whether an end that failed has something to do if it is tried again at once.
+    pub(crate) fn has_leftovers(&self) -> bool {
+        !self.shared.injector.is_empty() || !self.queue.is_empty() || self.has_releases()
+    }
 }
 
 impl Around<Node<Scheduler>> for Core {

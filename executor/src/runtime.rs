@@ -25,7 +25,7 @@ use task_header::JoinHandle;
 /// Dropping it refuses further spawns, drops the future of every task that is left, on a worker or on the thread whose wake or spawn comes last,
 /// and waits for the threads; closures of [`spawn_blocking`](Self::spawn_blocking) that have begun
 /// are waited for, the others dropped. It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
-/// future (dropped by a task of whatever runtime or local set, or inside `block_on`), and in its own threads. What blocks in a thread of another runtime does wait (a blocking closure, [`block_in_place`](crate::block_in_place()), a hook for
+/// future (dropped by a task of whatever runtime or local set, or inside `block_on`), in its own threads, and in a wake, which may drop a task that owns it. What blocks in a thread of another runtime does wait (a blocking closure, [`block_in_place`](crate::block_in_place()), a hook for
 /// threads that start or stop): two runtimes, each dropped in such a place of the other, wait for ever.
 ///
 /// A child of `fork`, by a thread from outside, has a runtime without threads: what it spawns there never runs, and its drop does nothing. (If a thread of the runtime held a lock meanwhile,

@@ -10,11 +10,13 @@
 //! | [`Closure`](In::Closure) of `spawn_blocking` | yes | is what it is for |
 //! | [`BlockInPlace`](In::BlockInPlace): a closure of `block_in_place` | no | is what it is for |
 //! | [`Guard`](In::Guard) | yes | is not its concern |
+//! | [`Ending`](In::Ending): a thread without a core drops the futures of queued tasks | no | is not its concern |
 //!
 //! 1. The current runtime is that of the innermost scope that names one.
 //! 2. A future may be waited for (`block_on`) unless the innermost scope that is concerned says what that would hold up.
 //! 3. A runtime's end may be waited for where a future may, but not by who is waited for in turn: a thread of its own, from its start to the last of its
-//!    thread-locals' destructors, and a thread with a scope of it, however far out, guards apart.
+//!    thread-locals' destructors, and a thread with a scope of it, however far out, guards apart. Nor by a thread in
+//!    a wake from outside, which may drop tasks: the drop of a driven worker waits for that wake.
 //! 4. A scope that runs a closure lies in the frame of who runs it. A guard may be moved, dropped in any order, or leaked: its scope lies in a box, and is taken
 //!    out of the list wherever it is there; a leaked one stays, with its box.
 //! 5. The list is its thread's. No thread-local here has a destructor: all this goes on in those of others.
@@ -26,6 +28,7 @@ use std::{
     rc::Rc,
 };
 use sync_shim::sync::Arc;
+use worker_idle::foreign;
 
 sync_shim::thread_local! {
     static INNERMOST: Cell<*const Scope<'static>> = const { Cell::new(ptr::null()) };
@@ -41,6 +44,7 @@ pub(crate) enum In<'a> {
     Closure(&'a Arc<Shared>),
     BlockInPlace,
     Guard(Handle),
+    Ending(&'a Shared),
 }
 
 /// What a wait would hold up.
@@ -62,7 +66,7 @@ impl In<'_> {
         match self {
             In::Worker(shared) | In::BlockOn(shared) | In::Closure(shared) => Some(shared),
             In::Guard(handle) => Some(handle.shared()),
-            In::LocalSet(_) | In::BlockInPlace => None,
+            In::LocalSet(_) | In::BlockInPlace | In::Ending(_) => None,
         }
     }
 
@@ -72,7 +76,7 @@ impl In<'_> {
             In::BlockOn(_) => Some(HoldsUp::BlockOn),
             In::LocalSet(_) => Some(HoldsUp::LocalSet),
             In::Closure(_) | In::BlockInPlace => Some(HoldsUp::Nothing),
-            In::Guard(_) => None,
+            In::Guard(_) | In::Ending(_) => None,
         }
     }
 }
@@ -189,6 +193,15 @@ pub(crate) fn local_set() -> Option<Rc<task_header::LocalSet>> {
     })
 }
 
+/// Whether this thread is in the middle of dropping the futures of this runtime's queued tasks.
+pub(crate) fn is_ending(shared: &Shared) -> bool {
+    let ending = |is: &In<'_>| match is {
+        In::Ending(other) => ptr::eq(*other, shared).then_some(()),
+        _ => None,
+    };
+    innermost(ending).is_some()
+}
+
 /// What a wait would hold up (rule 2).
 pub(crate) fn holds_up() -> HoldsUp {
     innermost(|is| is.holds_up()).unwrap_or(HoldsUp::Nothing)
@@ -226,5 +239,8 @@ pub(crate) fn may_wait_for_end_of(shared: &Arc<Shared>) -> bool {
             .filter(|own| Arc::ptr_eq(own, shared))
             .map(|_| ()),
     };
-    holds_up() == HoldsUp::Nothing && !at_home && innermost(works_for).is_none()
+    holds_up() == HoldsUp::Nothing
+        && !at_home
+        && innermost(works_for).is_none()
+        && !foreign::is_announcing()
 }

@@ -9,6 +9,8 @@
 //! 2. After the push, the task may complete at once, and the runtime with it. A worker of this
 //!    runtime goes on all the same with its own counted `Shared`; any other thread has announced
 //!    itself in its [`foreign`](worker_idle::foreign) record, which the workers await before they leave.
+//!    A worker that leaves within an announcement of its own thread (a wake drops a task that owns a
+//!    driven one) leaves its counted `Shared` to that announcement, which awaits the others in its stead.
 //! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
 //!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
 use crate::{
@@ -17,6 +19,7 @@ use crate::{
     core::Core,
     hooks::Hooks,
     metrics::Counters,
+    scope::{self, In},
     unhandled::Overheard,
 };
 use ::core::ptr::NonNull;
@@ -200,16 +203,22 @@ impl Shared {
         }
     }
 
-    /// Cancels what is queued, on this thread.
+    /// Cancels what is queued, on this thread, unless it does so further out: the drop of a future has queued something then, which
+    /// the loop around that drop finds. Panics of the drops and of the hook are contained, so that the loop goes on.
     #[cold]
     fn end_queued(&self) {
-        while let Some(task) = self.injector.pop() {
-            let id = task.id();
-            drop(task);
-            // Ordering: Relaxed, a count.
-            self.ended_outside.fetch_add(1, Relaxed);
-            self.hooks.tell(&self.hooks.on_end, id);
+        if scope::is_ending(self) {
+            return;
         }
+        scope::within(In::Ending(self), || {
+            while let Some(task) = self.injector.pop() {
+                let id = task.id();
+                drop(task);
+                // Ordering: Relaxed, a count.
+                self.ended_outside.fetch_add(1, Relaxed);
+                self.hooks.tell(&self.hooks.on_end, id);
+            }
+        });
     }
 
     /// A worker goes before its end, which it tries after this.

@@ -147,9 +147,8 @@ impl Core {
     /// While the runtime ends: waits for a task of this worker that is in another's hands. It comes over the injector or
     /// the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
-        let shared = &self.shared;
         let _asleep = Asleep::announce(self);
-        if shared.injector.is_empty() && self.queue.is_empty() && !self.has_releases() {
+        if !self.has_leftovers() {
             match limit {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),

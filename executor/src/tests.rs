@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+mod abandoned;
 mod blocks;
 mod ends;
 mod fairness;

@@ -21,7 +21,7 @@ use std::{
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::{Id, Ran};
 use thread_counts::Times;
-use worker_idle::Linger;
+use worker_idle::{Linger, foreign::Registry};
 
 /// Polls of the slot in a row.
 const LIFO_CAP: u32 = 3;
@@ -40,9 +40,9 @@ pub(crate) fn drive(core: Box<Core>) {
     if !ended {
         return;
     }
-    shared.foreign.wait();
     // SAFETY: made from a box above, and it is still this thread's.
-    drop(unsafe { Box::from_raw(core) });
+    let core = unsafe { Box::from_raw(core) };
+    Registry::wait_and_drop(shared.foreign.clone(), (core, shared));
 }
 
 /// Whether it has come to the end, or lost the core.
@@ -293,7 +293,7 @@ impl Core {
             if !self.end() {
                 return Tick::Idle;
             }
-            shared.foreign.wait();
+            Registry::wait_and_drop(shared.foreign.clone(), shared.clone());
             return Tick::Ended;
         }
         let Some(task) = self.next() else {
@@ -432,14 +432,15 @@ impl<P: Park> Drop for Worker<P> {
         let has_ended = self.core.seated(|| {
             loop {
                 let has_ended = self.core.end();
-                // Else a wake came in after it had taken what was queued, by who may not have seen that the worker goes.
-                if has_ended || shared.injector.is_empty() {
+                // Else something came in after the look at its queue: a wake by a thread that may not have seen that the worker
+                // goes, a wake by what this end has dropped, or a task that ended elsewhere.
+                if has_ended || !self.core.has_leftovers() {
                     return has_ended;
                 }
             }
         });
         if has_ended {
-            shared.foreign.wait();
+            Registry::wait_and_drop(shared.foreign.clone(), shared);
         } else {
             // Tasks in others' hands name it.
             std::mem::forget(shared);

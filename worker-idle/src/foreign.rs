@@ -10,7 +10,24 @@
 //! - A thread enters its record into the registry before the push, when the task that it holds
 //!   still keeps the scheduler up.
 //! - A thread's cache of its record holds the registry too, so that an address is not mistaken for another's.
-use std::{cell::Cell, fmt, ptr::NonNull};
+//!
+//! A push may run code of users (an unparker, the drop of a task), which may push again, and may end
+//! a scheduler. So announcements and waits nest in announcements of the same thread:
+//!
+//! - The *outermost* announcement of a thread has the record in the thread's cache. It stays there
+//!   while it is busy.
+//! - A nested announcement to the same registry is part of the outermost one, whose record is busy
+//!   for longer. One to another registry has a record of its own, for this once.
+//! - A nested wait does not wait: its own thread's record would stay busy, and two threads would
+//!   wait for each other. The outermost announcement takes the scheduler over. When its own record
+//!   is idle it waits, and drops the scheduler after that. So a thread that waits is never busy, and
+//!   no two threads wait for each other.
+use std::{
+    any::Any,
+    cell::{Cell, RefCell},
+    fmt,
+    ptr::{self, NonNull},
+};
 use sync_shim::{
     atomic::{
         AtomicBool, AtomicU64,
@@ -22,7 +39,7 @@ use sync_shim::{
 
 /// The records of one scheduler.
 ///
-/// Its last worker [waits](Self::wait) before the scheduler is freed; any other thread [announces](Self::announce) a push that may let the scheduler end.
+/// Its last worker frees the scheduler by [`wait_and_drop`](Self::wait_and_drop); any other thread [announces](Self::announce) a push that may let the scheduler end.
 ///
 /// ```
 /// use std::{collections::VecDeque, ptr::NonNull, sync::Mutex, thread};
@@ -61,8 +78,8 @@ use sync_shim::{
 /// while scheduler.queue.lock().unwrap().pop_front().is_none() {
 ///     thread::yield_now();
 /// }
-/// scheduler.foreign.wait(); // The task is done: there is no other.
-/// drop(scheduler);
+/// // The task is done: there is no other.
+/// Registry::wait_and_drop(scheduler.foreign.clone(), scheduler);
 /// waker.join().unwrap();
 /// ```
 pub struct Registry {
@@ -83,9 +100,74 @@ struct Record {
     announced: AtomicU64,
 }
 
+/// What a thread keeps from one announcement to the next.
+struct Mine {
+    registry: Arc<Registry>,
+    record: Arc<Record>,
+    /// The schedulers that ended in the announcement that is under way.
+    ended: RefCell<Vec<Ended>>,
+}
+
+/// A scheduler that is dropped after a wait.
+struct Ended {
+    registry: Arc<Registry>,
+    _scheduler: Box<dyn Any>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.registry.wait();
+    }
+}
+
 sync_shim::thread_local! {
-    /// The record that this thread used last, and whose it is. Taken out while it is busy.
-    static LAST: Cell<Option<(Arc<Registry>, Arc<Record>)>> = Cell::new(None);
+    /// The record that this thread used last, or null. Without a destructor, so that it is there in those of others.
+    static LAST: Cell<*const Mine> = const { Cell::new(ptr::null()) };
+    static KEPT: Kept = const { Kept(Cell::new(None)) };
+}
+
+/// Frees what `LAST` points to when the thread ends.
+struct Kept(Cell<Option<NonNull<Mine>>>);
+
+impl Kept {
+    /// Keeps `mine`, if any, in place of what was kept, which is not busy.
+    fn keep(&self, mine: Option<NonNull<Mine>>) {
+        let at = mine.map_or(ptr::null(), |mine| mine.as_ptr().cast_const());
+        // Without it, in a model's thread that ends, nothing points there.
+        let _ = LAST.try_with(|last| last.set(at));
+        if let Some(before) = self.0.replace(mine) {
+            // SAFETY: made from a box by `Registry::announce_anew`, and kept nowhere else by now.
+            drop(unsafe { Box::from_raw(before.as_ptr()) });
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.0.get().is_some() {
+            self.keep(None);
+        }
+    }
+}
+
+/// What this thread used last.
+fn last() -> Option<NonNull<Mine>> {
+    let last = LAST.try_with(Cell::get).ok()?;
+    NonNull::new(last.cast_mut())
+}
+
+/// This thread's outermost announcement, if one is under way.
+fn outermost() -> Option<NonNull<Mine>> {
+    last().filter(|mine| {
+        // SAFETY: what `LAST` points to is freed by this thread alone, after it has set `LAST`.
+        unsafe { mine.as_ref() }.record.is_busy()
+    })
+}
+
+/// Whether this thread is in an announcement, to whatever registry. A wait there for another thread
+/// may last for ever, as that thread may wait for the announcement.
+pub fn is_announcing() -> bool {
+    outermost().is_some()
 }
 
 impl Registry {
@@ -110,26 +192,51 @@ impl Registry {
     /// freed, while a reference would have to be good until the end.
     #[inline]
     pub unsafe fn announce(registry: NonNull<Arc<Self>>, push: impl FnOnce()) {
-        // In a thread whose locals are gone already, the record serves once; inside another
-        // announcement (an unparker that wakes tasks) too.
-        let last = LAST.try_with(Cell::take).ok().flatten();
-        let mine = {
+        let idle = last().filter(|mine| {
+            // SAFETY: what `LAST` points to is freed by this thread alone, after it has set `LAST`.
+            let mine = unsafe { mine.as_ref() };
             // SAFETY: the caller's; nothing was pushed yet.
             let registry = unsafe { registry.as_ref() };
-            match last {
-                Some(mine) if Arc::ptr_eq(&mine.0, registry) => mine,
-                _ => (registry.clone(), registry.add()),
-            }
+            Arc::ptr_eq(&mine.registry, registry) && !mine.record.is_busy()
+        });
+        let Some(mine) = idle else {
+            // SAFETY: as above.
+            let registry = unsafe { registry.as_ref() };
+            return Self::announce_anew(registry.clone(), push);
         };
-        // Ordering: Relaxed, the push publishes it.
-        mine.1.busy.store(true, Relaxed);
-        // Ordering: Relaxed, a count by its only writer.
-        let announced = mine.1.announced.load(Relaxed);
-        // Ordering: as above.
-        mine.1.announced.store(announced + 1, Relaxed);
-        let busy = Busy(Some(mine));
+        // SAFETY: `LAST` points to it, and its record is idle.
+        let _busy = unsafe { Busy::begin(mine) };
         push();
-        drop(busy);
+    }
+
+    /// By a thread that has turned to this registry, or is in an announcement already.
+    #[cold]
+    #[inline(never)]
+    fn announce_anew(registry: Arc<Self>, push: impl FnOnce()) {
+        if let Some(outermost) = outermost() {
+            // SAFETY: as `LAST` points to it; it stays there while it is busy.
+            let mine = unsafe { outermost.as_ref() };
+            if Arc::ptr_eq(&mine.registry, &registry) {
+                mine.record.count();
+                return push();
+            }
+            let _nested = Nested::begin(registry.add());
+            return push();
+        }
+        let record = registry.add();
+        let mine = NonNull::from(Box::leak(Box::new(Mine {
+            registry,
+            record,
+            ended: RefCell::default(),
+        })));
+        // A thread that is ending keeps none for longer than this announcement.
+        let once = Kept(Cell::new(None));
+        if KEPT.try_with(|kept| kept.keep(Some(mine))).is_err() {
+            once.keep(Some(mine));
+        }
+        // SAFETY: `LAST` points to it, if to anything, and its record is new.
+        let _busy = unsafe { Busy::begin(mine) };
+        push();
     }
 
     fn add(&self) -> Arc<Record> {
@@ -156,8 +263,26 @@ impl Registry {
         records.announced + live.sum::<u64>()
     }
 
-    /// Waits until every thread that has pushed a task which is complete by now is done notifying.
-    pub fn wait(&self) {
+    /// Waits until every thread that has pushed a task which is complete by now is done notifying,
+    /// and drops `scheduler`: what such a thread touches.
+    ///
+    /// In an announcement of its own, to whatever registry, a thread does not wait. The outermost
+    /// announcement takes `scheduler` over, and does both when it is done.
+    pub fn wait_and_drop<T: 'static>(this: Arc<Self>, scheduler: T) {
+        let Some(outermost) = outermost() else {
+            this.wait();
+            return drop(scheduler);
+        };
+        let ended = Ended {
+            registry: this,
+            _scheduler: Box::new(scheduler),
+        };
+        // SAFETY: as `LAST` points to it; it stays there while it is busy.
+        unsafe { outermost.as_ref() }.ended.borrow_mut().push(ended);
+    }
+
+    /// The wait, by a thread that is in no announcement.
+    fn wait(&self) {
         let records: Vec<_> = self.records.lock().live.clone();
         for record in records {
             // Ordering: Acquire pairs with the drop of `Busy`: the scheduler is freed after it.
@@ -169,6 +294,33 @@ impl Registry {
 }
 
 impl Record {
+    /// Asked by its thread.
+    fn is_busy(&self) -> bool {
+        // Ordering: Relaxed, its only writer asks.
+        self.busy.load(Relaxed)
+    }
+
+    /// Counts an announcement.
+    fn count(&self) {
+        // Ordering: Relaxed, a count by its only writer.
+        let announced = self.announced.load(Relaxed);
+        // Ordering: as above.
+        self.announced.store(announced + 1, Relaxed);
+    }
+
+    /// Begins an announcement.
+    fn begin(&self) {
+        // Ordering: Relaxed, the push publishes it.
+        self.busy.store(true, Relaxed);
+        self.count();
+    }
+
+    /// Ends it.
+    fn end(&self) {
+        // Ordering: Release pairs with `wait`.
+        self.busy.store(false, Release);
+    }
+
     fn announced(&self) -> u64 {
         // Ordering: Relaxed, a snapshot.
         self.announced.load(Relaxed)
@@ -189,16 +341,46 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// A record in use.
-struct Busy(Option<(Arc<Registry>, Arc<Record>)>);
+/// The thread's own record in use.
+struct Busy(NonNull<Mine>);
+
+impl Busy {
+    /// # Safety
+    /// `mine` is this thread's, and idle. `LAST` points to it, or nobody frees it before this is dropped.
+    #[inline]
+    unsafe fn begin(mine: NonNull<Mine>) -> Self {
+        // SAFETY: the caller's.
+        unsafe { mine.as_ref() }.record.begin();
+        Self(mine)
+    }
+}
 
 impl Drop for Busy {
+    #[inline]
     fn drop(&mut self) {
-        let Some(mine) = self.0.take() else { return };
-        // Ordering: Release pairs with `wait`.
-        mine.1.busy.store(false, Release);
-        // A thread that is ending keeps none.
-        let _ = LAST.try_with(|last| last.set(Some(mine)));
+        // SAFETY: busy, and so not freed.
+        let mine = unsafe { self.0.as_ref() };
+        mine.record.end();
+        if !mine.ended.borrow().is_empty() {
+            // What is dropped may announce, and so free `mine`: it is used no more.
+            drop(mine.ended.take());
+        }
+    }
+}
+
+/// A record of a nested announcement in use.
+struct Nested(Arc<Record>);
+
+impl Nested {
+    fn begin(record: Arc<Record>) -> Self {
+        record.begin();
+        Self(record)
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

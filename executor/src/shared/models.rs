@@ -137,6 +137,35 @@ fn a_push_beside_the_close() {
     while worker.tick() != Tick::Ended {}
 }
 
+/// Of three workers one was dropped. A wake from outside finds that, and drops the task, which owns the second, while the third
+/// ends, in whose list the task is: the wake waits for nobody, and the runtime is freed after both.
+///
+/// Bites: wait in the nested `Registry::wait_and_drop`, or drop the scheduler there.
+#[test]
+fn worker_dropped_in_a_wake_against_the_end_of_another_ends() {
+    (Model::new().bound(2).branches(20_000)).check(|| {
+        let parks = [(); 3].map(|()| ThreadPark::new());
+        let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
+        let [first, owned, mut last] = <[_; 3]>::try_from(workers).unwrap();
+        let waits = Arc::new(Mutex::new(None));
+        let waker = waits.clone();
+        runtime.spawn_detached(poll_fn(move |cx| {
+            let _owned = &owned;
+            *waker.lock() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        assert_eq!(last.tick(), Tick::Ran);
+        let waker: Waker = waits.lock().take().unwrap();
+        drop((first, runtime));
+        let other = thread::spawn(move || waker.wake());
+        while last.tick() != Tick::Ended {
+            last.park();
+        }
+        drop(last);
+        other.join().unwrap();
+    });
+}
+
 /// A wake from outside against the end, beside a worker that has no thread: who waits for the task is unparked.
 ///
 /// Bites: leave that worker among the searchers when the runtime closes.

@@ -1,0 +1,295 @@
+//! Driven workers that are dropped before their runtime's end, and what wakes come after that.
+use super::*;
+use crate::{Tick, Worker, park::ThreadPark};
+use std::{
+    sync::Barrier,
+    task::{Context, RawWaker, RawWakerVTable, Waker},
+};
+
+/// A runtime of driven workers, and what lives as long as its memory.
+fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N], Arc<()>) {
+    let memory = Arc::new(());
+    let held = memory.clone();
+    let parks = [(); N].map(|()| ThreadPark::new());
+    let (runtime, workers) = Builder::new()
+        .on_thread_stop(move || drop(held.clone()))
+        .build_driven(parks);
+    let workers = <[_; N]>::try_from(workers);
+    (runtime, workers.expect("as many as parks"), memory)
+}
+
+/// Has `worker` poll a task that waits, and gives its waker. Its future drops `held`.
+fn waits<T: Send + 'static>(runtime: &Handle, worker: &mut Worker<ThreadPark>, held: T) -> Waker {
+    let (sender, waker) = mpsc::channel();
+    runtime.spawn_detached(poll_fn(move |cx| {
+        let _held = &held;
+        sender.send(cx.waker().clone()).unwrap();
+        Poll::<()>::Pending
+    }));
+    assert_eq!(worker.tick(), Tick::Ran);
+    waker.recv().unwrap()
+}
+
+fn ends(worker: &mut Worker<ThreadPark>) {
+    while worker.tick() != Tick::Ended {
+        worker.park();
+    }
+}
+
+/// Calls what it holds when it is dropped.
+struct Calls<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Calls<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
+/// The wake cancels the task, as a worker is gone, and so drops the worker that the task owns.
+#[test]
+fn worker_dropped_in_a_wake_waits_not_for_that_wake() {
+    let (runtime, [one, two, mut three], memory) = driven();
+    let waker = waits(runtime.handle(), &mut three, two);
+    drop(one);
+    in_time(move || waker.wake());
+    ends(&mut three);
+    drop((runtime, three));
+    assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
+}
+
+/// Each of two threads drops a worker in its wake, while the other is in its own.
+#[test]
+fn workers_dropped_in_two_wakes_wait_not_for_each_other() {
+    let (runtime, [one, two, three, mut four], memory) = driven();
+    let met = Arc::new(Barrier::new(2));
+    let wakers = [two, three].map(|worker| {
+        let (met, mut worker) = (met.clone(), Some(worker));
+        let calls = move || {
+            met.wait();
+            drop(worker.take());
+        };
+        waits(runtime.handle(), &mut four, Calls(calls))
+    });
+    drop(one);
+    in_time(move || {
+        let threads = wakers.map(|waker| std::thread::spawn(move || waker.wake()));
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
+    ends(&mut four);
+    drop((runtime, four));
+    assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
+}
+
+/// As above, of two runtimes: each wake drops a worker of the other's runtime.
+#[test]
+fn workers_dropped_in_wakes_of_two_runtimes_both_end() {
+    let (one, [one_first, one_owned, mut one_last], one_memory) = driven();
+    let (two, [two_first, two_owned, mut two_last], two_memory) = driven();
+    let met = Arc::new(Barrier::new(2));
+    let meets = |worker| {
+        let (met, mut worker) = (met.clone(), Some(worker));
+        Calls(move || {
+            met.wait();
+            drop(worker.take());
+        })
+    };
+    let wakers = [
+        waits(one.handle(), &mut one_last, meets(two_owned)),
+        waits(two.handle(), &mut two_last, meets(one_owned)),
+    ];
+    drop((one_first, two_first));
+    in_time(move || {
+        let threads = wakers.map(|waker| std::thread::spawn(move || waker.wake()));
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
+    ends(&mut one_last);
+    ends(&mut two_last);
+    drop((one, one_last, two, two_last));
+    assert_eq!(Arc::strong_count(&one_memory), 1, "the first was not freed");
+    assert_eq!(
+        Arc::strong_count(&two_memory),
+        1,
+        "the second was not freed"
+    );
+}
+
+/// The wake ends the runtime, all but its memory, in the drop of a task that is queued before the one that is woken.
+#[test]
+fn runtime_whose_last_worker_goes_in_a_wake_is_there_for_it() {
+    let (runtime, [one, mut two], memory) = driven();
+    let waker = waits(runtime.handle(), &mut two, ());
+    let handle = runtime.handle().clone();
+    let (known, left) = (memory.clone(), Arc::new(AtomicUsize::new(0)));
+    let (seen, mut owned) = (left.clone(), Some((runtime, two)));
+    let ends = Calls(move || {
+        drop(owned.take());
+        seen.store(Arc::strong_count(&known), SeqCst);
+    });
+    handle.spawn_detached(async move {
+        let _ends = ends;
+    });
+    // In another's hands while the first worker goes.
+    let queued = handle.shared().injector.pop().unwrap();
+    drop(one);
+    handle.shared().injector.requeue(queued);
+    drop(handle);
+    in_time(move || waker.wake());
+    assert_eq!(left.load(SeqCst), 3, "it was freed in the wake");
+    assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
+}
+
+/// What is dropped at a wake waits for no thread that waits for that wake.
+#[test]
+fn runtime_dropped_in_a_wake_does_not_wait_for_closures() {
+    let (runtime, [one, two, mut three], memory) = driven();
+    let (begun, begins) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    runtime.spawn_blocking(move || {
+        begun.send(()).unwrap();
+        let _ = gate.recv();
+        drop(two);
+    });
+    begins.recv().unwrap();
+    let handle = runtime.handle().clone();
+    let mut owned = Some((runtime, open));
+    let calls = Calls(move || drop(owned.take().map(|(runtime, open)| (open, drop(runtime)))));
+    let waker = waits(&handle, &mut three, calls);
+    drop(one);
+    in_time(move || waker.wake());
+    ends(&mut three);
+    drop((handle, three));
+    // The closure's thread ends in its own time.
+    let begun = std::time::Instant::now();
+    while Arc::strong_count(&memory) > 1 && begun.elapsed() < LONG {
+        std::thread::yield_now();
+    }
+    assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
+}
+
+/// Each of 50,000 tasks wakes the next when its future is dropped, all by the thread whose wake came first.
+#[test]
+fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
+    const TASKS: usize = 50_000;
+    let (runtime, [one, mut two], memory) = driven();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mut next = None;
+    for _ in 0..TASKS {
+        let (count, mut wakes) = (dropped.clone(), next.take());
+        let calls = Calls(move || {
+            count.fetch_add(1, SeqCst);
+            wakes.take().into_iter().for_each(Waker::wake);
+        });
+        next = Some(waits(runtime.handle(), &mut two, calls));
+    }
+    drop(one);
+    in_time(move || next.into_iter().for_each(Waker::wake));
+    assert_eq!(dropped.load(SeqCst), TASKS);
+    ends(&mut two);
+    drop((runtime, two));
+    assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
+}
+
+/// As above, but the tasks of two runtimes by turns.
+#[test]
+fn tasks_of_two_runtimes_that_wake_each_other_end_in_a_loop() {
+    const TASKS: usize = 50_000;
+    let (one, [one_first, mut one_last], _) = driven();
+    let (two, [two_first, mut two_last], _) = driven();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mut next = None;
+    for n in 0..TASKS {
+        let (count, mut wakes) = (dropped.clone(), next.take());
+        let calls = Calls(move || {
+            count.fetch_add(1, SeqCst);
+            wakes.take().into_iter().for_each(Waker::wake);
+        });
+        let (runtime, worker) = match n % 2 {
+            0 => (one.handle(), &mut one_last),
+            _ => (two.handle(), &mut two_last),
+        };
+        next = Some(waits(runtime, worker, calls));
+    }
+    drop((one_first, two_first));
+    in_time(move || next.into_iter().for_each(Waker::wake));
+    assert_eq!(dropped.load(SeqCst), TASKS);
+    ends(&mut one_last);
+    ends(&mut two_last);
+}
+
+/// A drop that panics, between two that wake: the loop goes on.
+#[test]
+fn drop_that_panics_in_a_wake_leaves_no_task_behind() {
+    let (runtime, [one, mut two], _) = driven();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mut next = None;
+    for _ in 0..9 {
+        let (count, mut wakes) = (dropped.clone(), next.take());
+        let calls = Calls(move || {
+            count.fetch_add(1, SeqCst);
+            wakes.take().into_iter().for_each(Waker::wake);
+            panic!("in a drop");
+        });
+        next = Some(waits(runtime.handle(), &mut two, calls));
+    }
+    drop(one);
+    in_time(move || next.into_iter().for_each(Waker::wake));
+    assert_eq!(dropped.load(SeqCst), 9);
+    ends(&mut two);
+}
+
+/// A join handle's waker that cannot be cloned, so that the handle leaves the one before it in the task.
+fn unclonable() -> Waker {
+    const VTABLE: RawWakerVTable =
+        RawWakerVTable::new(|_| panic!("cannot be cloned"), |_| (), |_| (), |_| ());
+    // SAFETY: nothing is behind the pointer, and no function looks there.
+    unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) }
+}
+
+struct WakesWhenDropped(Waker);
+
+impl std::task::Wake for WakesWhenDropped {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for WakesWhenDropped {
+    fn drop(&mut self) {
+        self.0.wake_by_ref();
+    }
+}
+
+/// The worker frees a task that has ended elsewhere, and with it a waker whose drop wakes another task: into this worker's queue, after all else is gone.
+#[test]
+fn worker_whose_last_drain_wakes_a_task_frees_the_runtime() {
+    let (runtime, [mut one, mut two], memory) = driven();
+    let woken = waits(runtime.handle(), &mut two, ());
+    let (sender, waker) = mpsc::channel();
+    let mut polled = false;
+    let mut handle = runtime.spawn(poll_fn(move |cx| {
+        sender.send(cx.waker().clone()).unwrap();
+        match std::mem::replace(&mut polled, true) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }));
+    let left = Waker::from(Arc::new(WakesWhenDropped(woken)));
+    let mut poll = |waker: &Waker| {
+        let mut cx = Context::from_waker(waker);
+        std::pin::Pin::new(&mut handle).poll(&mut cx).is_pending()
+    };
+    assert!(poll(&left));
+    let clones = std::panic::AssertUnwindSafe(|| poll(&unclonable()));
+    assert!(std::panic::catch_unwind(clones).is_err());
+    drop((handle, left));
+    assert_eq!(one.tick(), Tick::Ran);
+    waker.recv().unwrap().wake();
+    assert_eq!(two.tick(), Tick::Ran);
+    drop(waker);
+    drop(one);
+    ends(&mut two);
+    drop((runtime, two));
+    assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
+}
