@@ -60,6 +60,23 @@ fn a_job_against_the_close_is_run_or_handed_back() {
     });
 }
 
+/// Bites: finish without the notification; let a thread end that finds the pool closed, before it looks at the queue.
+#[test]
+fn job_against_the_finish_is_run_or_refused() {
+    Model::new().bound(3).check(|| {
+        let scene = Arc::new(Scene::new(1));
+        scene.submit().unwrap();
+        let other = {
+            let scene = scene.clone();
+            thread::spawn(move || usize::from(scene.submit().is_err()))
+        };
+        scene.pool.finish();
+        assert!(scene.pool.wait(None));
+        let refused = other.join().unwrap();
+        assert_eq!(scene.ran.load(Relaxed) + refused, 2);
+    });
+}
+
 /// One thread that may be about to wait: it is woken, or sees the job.
 ///
 /// Bites: no notification in `submit`.

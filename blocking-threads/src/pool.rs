@@ -11,7 +11,7 @@
 //! 4. The cap is one of jobs in hand, not of threads: one that waits for another in a job beyond the cap takes up no room. A thread that
 //!    is done with a job looks at the queues itself, so the room that it leaves is filled.
 //! 5. A thread that has waited for the keep-alive, and finds nothing, ends.
-//! 6. Closing takes out what has not begun, but for what is beyond the cap. The threads end once the queues are empty.
+//! 6. Closing takes out what has not begun, but for what is beyond the cap; finishing leaves all of it. The threads end once the queues are empty.
 //! 7. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
 //!    there is none goes back to who brought it, and a thread finds its own handle.
 //! 8. A thread that ends leaves its handle to the next, which joins it. So who has joined the last, and all that have not ended, has joined all.
@@ -312,14 +312,35 @@ impl<J: Job> Pool<J> {
     /// after what they have in hand.
     pub fn close(&self) -> Vec<J> {
         let mut state = self.state.lock();
-        state.closed = true;
         let left = std::mem::take(&mut state.queue);
+        self.refuse(state);
+        left.into()
+    }
+
+    /// Refuses jobs from now on. The threads run those that were submitted, and end after them.
+    ///
+    /// ```
+    /// use blocking_threads::{Pool, Settings};
+    /// use std::sync::{Arc, mpsc};
+    ///
+    /// let pool = Arc::new(Pool::new(Settings::default()));
+    /// let (sender, ran) = mpsc::channel();
+    /// Pool::submit(&pool, move || sender.send(7).unwrap()).expect("it is open");
+    /// pool.finish();
+    /// pool.join();
+    /// assert_eq!(ran.try_recv(), Ok(7));
+    /// ```
+    pub fn finish(&self) {
+        self.refuse(self.state.lock());
+    }
+
+    fn refuse(&self, mut state: MutexGuard<'_, State<J>>) {
+        state.closed = true;
         let any_waits = state.ready > 0;
         drop(state); // As in `end`.
         if any_waits {
             self.work.notify_all();
         }
-        left.into()
     }
 
     /// Waits until all threads have come to their end, which they do once the pool is closed: whether they did in time. What is left to them is the drops of

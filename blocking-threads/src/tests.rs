@@ -221,6 +221,26 @@ fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_is_beyond_the_cap() 
 }
 
 #[test]
+fn finished_pool_runs_what_was_submitted_and_refuses_the_rest() {
+    let pool = pool(|settings| settings.cap = 1);
+    let (gate, held) = mpsc::channel::<()>();
+    Pool::submit(&pool, Box::new(move || held.recv().unwrap_or(()))).unwrap();
+    let (ran, order) = mpsc::channel();
+    for n in 0..3 {
+        let ran = ran.clone();
+        Pool::submit(&pool, Box::new(move || ran.send(n).unwrap())).unwrap();
+    }
+    drop(ran);
+    pool.finish();
+    assert!(Pool::submit(&pool, Box::new(|| ())).is_err());
+    assert!(!pool.wait(Some(Duration::ZERO)), "the first is in hand");
+    drop(gate);
+    assert!(pool.wait(Some(Duration::from_secs(20))));
+    assert_eq!(order.iter().collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(pool.close().is_empty());
+}
+
+#[test]
 fn jobs_beyond_the_cap_leave_it_to_the_others() {
     let pool = pool(|settings| settings.cap = 1);
     let (gate, held) = mpsc::channel::<()>();

@@ -1,7 +1,7 @@
 //! What the threads of a runtime do: its workers, and closures that block.
 //!
 //! A thread of the [pool](blocking_threads::Pool) runs what is queued: closures, and the cores of workers, which keep it until the runtime ends or a task gives the
-//! core away. Cores are beyond the cap, which is one of closures. Closing drops the closures that have not begun; cores stay queued, as their tasks are to be dropped.
+//! core away. Cores are beyond the cap, which is one of closures. What is queued when the runtime ends is run: closures were spawned in time, and the tasks of cores are to be dropped.
 use crate::{
     Handle,
     core::Core,

@@ -108,7 +108,8 @@ impl Handle {
     }
 
     /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
-    /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
+    /// cap, beyond which closures wait for one; idle ones end after a while. A closure that is spawned before
+    /// the runtime's end runs, also if it has to wait for a thread until after that. Once the runtime has ended, or if
     /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
     ///
     /// ```

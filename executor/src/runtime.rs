@@ -23,8 +23,8 @@ use task_header::JoinHandle;
 /// Worker threads that run tasks.
 ///
 /// Dropping it refuses further spawns, drops the future of every task that is left, on a worker or on the thread whose wake or spawn comes last,
-/// and waits for the threads; closures of [`spawn_blocking`](Self::spawn_blocking) that have begun
-/// are waited for, the others dropped. It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
+/// and waits for the threads, which first run all closures of [`spawn_blocking`](Self::spawn_blocking) that were spawned before.
+/// It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
 /// future (dropped by a task of whatever runtime or local set, or inside `block_on`), in its own threads, and in a wake, which may drop a task that owns it. What blocks in a thread of another runtime does wait (a blocking closure, [`block_in_place`](crate::block_in_place()), a hook for
 /// threads that start or stop): two runtimes, each dropped in such a place of the other, wait for ever.
 ///
@@ -116,7 +116,8 @@ impl Runtime {
     }
 
     /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
-    /// cap, beyond which closures wait for one; idle ones end after a while. Once the runtime ends, or if
+    /// cap, beyond which closures wait for one; idle ones end after a while. A closure that is spawned before
+    /// the runtime's end runs, also if it has to wait for a thread until after that. Once the runtime has ended, or if
     /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
     ///
     /// ```
@@ -194,7 +195,7 @@ impl Runtime {
         self.end(Some(limit))
     }
 
-    /// As a drop, but waits for nothing.
+    /// As a drop, but waits for nothing. Closures that were spawned before run all the same, unless the process ends first.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;

@@ -236,7 +236,7 @@ impl Shared {
         // before. What comes in later is found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
         // Before the workers, who look at it in their end.
-        let not_begun = self.blocking.close();
+        self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unstarted.take().is_some() {
                 // It searches now, for a notifier or by this; who has relied on that finds the others unparked after it.
@@ -247,7 +247,6 @@ impl Shared {
         for worker in 0..self.remotes.len() {
             self.unpark(worker);
         }
-        drop(not_begun);
     }
 
     /// Whether the workers are to end. A load of a line that is written once.

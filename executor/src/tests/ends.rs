@@ -357,20 +357,12 @@ fn a_panic_that_has_no_handle_to_go_to_reaches_the_handler() {
     open.send(()).unwrap();
     assert_eq!(heard().0, "in a waker");
 
-    let (begun, begins) = mpsc::channel();
-    let (open, gate) = mpsc::channel::<()>();
-    let first = runtime.spawn_blocking(move || {
-        begun.send(()).unwrap();
-        let _ = gate.recv();
-    });
-    begins.recv().unwrap();
-    let bomb = Bomb;
-    let unrun = runtime.spawn_blocking(move || drop(bomb));
+    let handle = runtime.handle().clone();
     runtime.shutdown_background();
+    let bomb = Bomb;
+    let refused = handle.spawn_blocking(move || drop(bomb));
     assert_eq!(heard().0, "in a drop");
-    assert!(block_on(unrun).unwrap_err().is_panic());
-    drop(open);
-    block_on(first).unwrap();
+    assert!(block_on(refused).unwrap_err().is_panic());
 }
 
 #[test]
@@ -609,4 +601,82 @@ fn a_task_that_yields_all_along_ends_with_its_runtime_and_is_told_of() {
     drop(runtime);
     assert_eq!(handle.metrics().live, 0);
     assert_eq!(ends.load(SeqCst), 1);
+}
+
+/// One thread, busy: the others wait for it, and one of them has been aborted.
+#[test]
+fn closures_spawned_before_the_end_run_and_are_waited_for() {
+    for end in 0..3 {
+        let runtime = Builder::new().workers(1).blocking_threads(1).build();
+        let runtime = runtime.unwrap();
+        let (begun, begins) = mpsc::channel();
+        let (open, gate) = mpsc::channel::<()>();
+        let first = runtime.spawn_blocking(move || {
+            begun.send(()).unwrap();
+            let _ = gate.recv();
+        });
+        begins.recv().unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let spawn_more = || {
+            let ran = ran.clone();
+            runtime.spawn_blocking(move || ran.fetch_add(1, SeqCst))
+        };
+        let aborted = spawn_more();
+        let queued = [(); 9].map(|()| spawn_more());
+        aborted.abort();
+        let handle = runtime.handle().clone();
+        match end {
+            0 => {
+                let closed = handle.clone();
+                let opens = std::thread::spawn(move || {
+                    while block_on(closed.spawn(async {})).is_ok() {
+                        std::thread::yield_now();
+                    }
+                    drop(open);
+                });
+                drop(runtime);
+                assert_eq!(ran.load(SeqCst), 9, "not waited for");
+                opens.join().unwrap();
+            }
+            1 => {
+                assert!(!runtime.shutdown_timeout(Duration::from_millis(1)));
+                drop(open);
+            }
+            _ => {
+                runtime.shutdown_background();
+                drop(open);
+            }
+        }
+        block_on(first).unwrap();
+        assert!(block_on(aborted).unwrap_err().is_cancelled());
+        block_on(join_all(queued)).into_iter().for_each(|ran| {
+            ran.unwrap();
+        });
+        assert_eq!(ran.load(SeqCst), 9);
+        assert!(
+            block_on(handle.spawn_blocking(|| ()))
+                .unwrap_err()
+                .is_cancelled()
+        );
+    }
+}
+
+#[test]
+fn closures_spawned_just_before_the_end_run() {
+    for warm in [false, true] {
+        for _ in 0..200 {
+            let runtime = workers(1);
+            if warm {
+                // Its thread waits for the next one.
+                block_on(runtime.spawn_blocking(|| ())).unwrap();
+            }
+            let ran = Arc::new(AtomicUsize::new(0));
+            for _ in 0..2 {
+                let ran = ran.clone();
+                drop(runtime.spawn_blocking(move || ran.fetch_add(1, SeqCst)));
+            }
+            drop(runtime);
+            assert_eq!(ran.load(SeqCst), 2, "warm: {warm}");
+        }
+    }
 }
