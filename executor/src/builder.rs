@@ -470,7 +470,9 @@ impl Builder {
     /// let runtime = Builder::new().unhandled_panic(UnhandledPanic::Shutdown).build()?;
     /// let bystander = runtime.spawn(std::future::pending::<()>());
     /// runtime.spawn_detached(async { panic!("nobody waits for me") });
-    /// assert!(runtime.block_on(bystander).unwrap_err().is_cancelled());
+    /// assert!(futures::executor::block_on(bystander).unwrap_err().is_cancelled());
+    /// let waits = || runtime.block_on(std::future::pending::<()>());
+    /// assert!(std::panic::catch_unwind(waits).is_err());
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn unhandled_panic(mut self, policy: UnhandledPanic) -> Self {

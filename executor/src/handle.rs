@@ -4,6 +4,7 @@ use crate::{
     park::{self, ThreadPark},
     scope::{self, In},
     shared::Shared,
+    unhandled,
 };
 use std::{
     borrow::Cow,
@@ -151,6 +152,8 @@ impl Handle {
     /// # Panics
     /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
     /// while a local set is polled.
+    ///
+    /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         let budget = self.shared.settings.budget;
@@ -159,7 +162,11 @@ impl Handle {
             // Its own: a budget around this is not renewed before this returns.
             let polls =
                 poll_fn(|cx| coop_budget::with_own_budget(budget, || future.as_mut().poll(cx)));
-            park::block_on(&mut ThreadPark::new(), polls)
+            let polls = pin!(polls);
+            park::block_on(
+                &mut ThreadPark::new(),
+                unhandled::or_panic(&self.shared, polls),
+            )
         })
     }
 

@@ -21,7 +21,19 @@ pub enum UnhandledPanic {
     /// Nothing more: the others go on.
     #[default]
     Ignore,
-    /// The runtime is shut down: the other tasks are cancelled.
+    /// The runtime is shut down: the other tasks are cancelled, and each [`block_on`](crate::Handle::block_on) that waits
+    /// there panics, as does one that is to wait there later: on threads from outside, and in closures of `spawn_blocking`.
+    ///
+    /// ```
+    /// use selvedge::{Builder, UnhandledPanic};
+    ///
+    /// let runtime = Builder::new().unhandled_panic(UnhandledPanic::Shutdown).build()?;
+    /// runtime.spawn_detached(async { panic!("oh no") });
+    /// let waits = || runtime.block_on(std::future::pending::<()>());
+    /// assert!(std::panic::catch_unwind(waits).is_err());
+    /// assert_eq!(runtime.block_on(async { 7 }), 7); // It is ready.
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     Shutdown,
 }
 

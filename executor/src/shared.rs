@@ -20,7 +20,7 @@ use crate::{
     hooks::Hooks,
     metrics::Counters,
     scope::{self, In},
-    unhandled::Overheard,
+    unhandled::{Overheard, Unhandled},
 };
 use ::core::ptr::NonNull;
 use blocking_threads::{Hear, Lent};
@@ -76,6 +76,7 @@ pub(crate) struct Shared {
     pub(crate) foreign: Arc<Registry>,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
+    pub(crate) unhandled: Unhandled,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
     /// That has the threads.
@@ -114,6 +115,7 @@ impl Shared {
             foreign: Arc::new(Registry::new()),
             settings: CachePadded::new(settings),
             hooks,
+            unhandled: Unhandled::new(),
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
             process: std::process::id(),

@@ -603,6 +603,135 @@ fn a_task_that_yields_all_along_ends_with_its_runtime_and_is_told_of() {
     assert_eq!(ends.load(SeqCst), 1);
 }
 
+/// What a thread's panic said, if it was a string.
+fn said(payload: Box<dyn std::any::Any + Send>) -> String {
+    let text = payload.downcast::<String>().map(|text| *text);
+    text.or_else(|payload| payload.downcast::<&str>().map(|text| text.to_string()))
+        .unwrap_or_default()
+}
+
+fn shuts_down() -> Runtime {
+    let builder = Builder::new().workers(1);
+    let shuts_down = builder.unhandled_panic(UnhandledPanic::Shutdown);
+    shuts_down.build().unwrap()
+}
+
+const UNHANDLED: &str = "shut down by an unhandled panic";
+
+#[test]
+fn block_on_that_waits_panics_after_an_unhandled_panic() {
+    let runtime = shuts_down();
+    let other = workers(1);
+    let (polled, polls) = mpsc::channel();
+    let wait = |handle: &Handle| {
+        let (handle, polled) = (handle.clone(), polled.clone());
+        std::thread::spawn(move || {
+            handle.block_on(poll_fn(|_| {
+                polled.send(()).unwrap();
+                Poll::<()>::Pending
+            }))
+        })
+    };
+    let waits = [(); 3].map(|()| wait(runtime.handle()));
+    let (gate, opened) = oneshot::channel::<()>();
+    let bystander = other.handle().clone();
+    let waits_elsewhere = std::thread::spawn(move || bystander.block_on(opened));
+    for _ in &waits {
+        polls.recv().unwrap();
+    }
+    runtime.spawn_detached(async { panic!("on purpose") });
+    in_time(move || {
+        for thread in waits {
+            let text = said(thread.join().unwrap_err());
+            assert!(text.contains(UNHANDLED), "{text}");
+        }
+    });
+    assert_eq!(polls.try_iter().count(), 0, "polled after the shutdown");
+    // Another runtime's goes on.
+    gate.send(()).unwrap();
+    waits_elsewhere.join().unwrap().unwrap();
+}
+
+#[test]
+fn block_on_after_an_unhandled_panic_gives_only_what_is_ready() {
+    let runtime = shuts_down();
+    let error = block_on(runtime.spawn(async { panic!("on purpose") })).unwrap_err();
+    assert!(error.is_panic());
+    assert_eq!(runtime.block_on(async { 7 }), 7);
+    let late = runtime.spawn(async {});
+    assert!(runtime.block_on(late).unwrap_err().is_cancelled());
+    let waits = in_time(move || {
+        let waits = || runtime.block_on(pending::<()>());
+        std::panic::catch_unwind(waits).unwrap_err()
+    });
+    let text = said(waits);
+    assert!(text.contains(UNHANDLED), "{text}");
+}
+
+#[test]
+fn block_on_of_a_task_that_shuts_the_runtime_down_panics() {
+    let waits = in_time(|| {
+        let runtime = shuts_down();
+        let (gate, opened) = oneshot::channel::<()>();
+        let task = runtime.spawn(async {
+            opened.await.unwrap();
+            panic!("on purpose");
+        });
+        let mut gate = Some(gate);
+        let mut task = std::pin::pin!(task);
+        let waits = std::panic::AssertUnwindSafe(|| {
+            runtime.block_on(poll_fn(|cx| {
+                let poll = task.as_mut().poll(cx).map(drop);
+                if let Some(gate) = gate.take() {
+                    gate.send(()).unwrap();
+                }
+                poll
+            }))
+        });
+        std::panic::catch_unwind(waits).unwrap_err()
+    });
+    let text = said(waits);
+    assert!(text.contains(UNHANDLED), "{text}");
+}
+
+/// Or the runtime's drop would wait for the closure, and that for ever.
+#[test]
+fn closure_in_block_on_ends_after_an_unhandled_panic() {
+    let runtime = shuts_down();
+    let handle = runtime.handle().clone();
+    let (polled, polls) = mpsc::channel();
+    let closure = runtime.spawn_blocking(move || {
+        handle.block_on(poll_fn(|_| {
+            polled.send(()).unwrap();
+            Poll::<()>::Pending
+        }));
+    });
+    polls.recv().unwrap();
+    let panics = runtime.spawn(async { panic!("on purpose") });
+    assert!(block_on(panics).unwrap_err().is_panic());
+    in_time(move || drop(runtime));
+    let error = block_on(closure).unwrap_err();
+    let text = said(error.into_panic());
+    assert!(text.contains(UNHANDLED), "{text}");
+}
+
+#[test]
+fn block_on_of_a_local_set_panics_after_an_unhandled_panic() {
+    let waits = in_time(|| {
+        let runtime = shuts_down();
+        let set = crate::LocalSet::new();
+        let waits = std::panic::AssertUnwindSafe(|| {
+            set.block_on(&runtime, async {
+                spawn_detached(async { panic!("on purpose") });
+                pending::<()>().await;
+            });
+        });
+        std::panic::catch_unwind(waits).unwrap_err()
+    });
+    let text = said(waits);
+    assert!(text.contains(UNHANDLED), "{text}");
+}
+
 /// One thread, busy: the others wait for it, and one of them has been aborted.
 #[test]
 fn closures_spawned_before_the_end_run_and_are_waited_for() {
