@@ -53,6 +53,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     };
     let (shared, index) = (core.shared.clone(), core.index);
     let running = core.running.take();
+    core.clock_out();
     blocking::offer(&shared, core);
     let _given = Given {
         shared,
@@ -75,6 +76,7 @@ impl Drop for Given {
         // Else rule 3.
         if let Some(core) = self.shared.remotes[self.index].lent.take() {
             core.running.set(self.running);
+            core.clock_in();
             context::give_back(core);
         } else {
             context::lose(self.running.is_none());

@@ -170,9 +170,9 @@ impl Core {
         self.forced.set(true);
     }
 
-    /// Time goes by as busy from here on.
+    /// Time goes by as busy from here on, if it doesn't already.
     pub(crate) fn clock_in(&self) {
-        if self.shared.settings.busy_time {
+        if self.shared.settings.busy_time && self.awake.get().is_none() {
             self.awake.set(Some(Instant::now()));
         }
     }
@@ -258,6 +258,7 @@ impl Core {
 
     /// Drops the futures of this worker's tasks and of all that are queued. Whether its own list is empty by now.
     pub(crate) fn end(&self) -> bool {
+        self.clock_in();
         self.leave_search();
         // SAFETY: for this call. What the futures' drops do reaches the queues, and no list: there is
         // no poll here, and no core is given away outside of one.
@@ -271,6 +272,7 @@ impl Core {
             self.ended(id);
         }
         owned.drain();
+        self.clock_out();
         // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`, after the close was seen.
         fence(SeqCst);
         owned.is_empty() && injector.is_empty() && self.queue.is_empty()

@@ -75,7 +75,8 @@ macro_rules! counters {
             pub blocking_idle: u64,
             /// Closures that wait for a thread.
             pub blocking_queue: u64,
-            /// How long polls took, if the builder asked for it.
+            /// How long polls took, if the builder asked for it. A poll whose worker went to another
+            /// thread meanwhile is not among them.
             pub poll_times: PollTimes,
             /// Each worker's own.
             pub per_worker: Vec<WorkerSnapshot>,
@@ -125,9 +126,9 @@ counters! {
     spawned,
     /// Tasks that are done: completed, panicked, aborted or dropped.
     ended,
-    /// Polls of tasks.
+    /// Polls of tasks. The run that ends an aborted task counts as one.
     polls,
-    /// Wakes of tasks by the worker.
+    /// Wakes of tasks by the worker. A task that is woken in its own poll does not count.
     local_schedules,
     /// Tasks run from the LIFO slot.
     lifo_hits,
@@ -157,7 +158,9 @@ counters! {
     false_wakes,
     /// Whether its thread could not be started: the runtime goes on without it.
     refused,
-    /// Nanoseconds awake, up to the last sleep. Zero unless asked for.
+    /// Nanoseconds awake, up to the last sleep or the end. Zero unless asked for. A driven worker is
+    /// awake from its first tick on; one that [`block_in_place`](crate::block_in_place()) offers to
+    /// other threads is not until a thread has taken it.
     busy_ns,
 }
 

@@ -27,7 +27,7 @@ impl Core {
             return self.take_share();
         };
         counters.steals.add(1);
-        counters.stolen.add(batch.moved as u64);
+        counters.stolen.add(1 + batch.moved as u64);
         Some(batch.first)
     }
 

@@ -20,6 +20,7 @@ mod blocks;
 mod ends;
 mod fairness;
 mod local;
+mod metrics;
 mod scopes;
 mod sleeps;
 

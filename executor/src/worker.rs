@@ -280,7 +280,15 @@ pub struct Worker<P: Park> {
     park: P,
     /// What the last sleep has found.
     found: Option<Task>,
-    ended: bool,
+    stage: Stage,
+}
+
+/// How far a driven worker has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    Ticked,
+    Ended,
 }
 
 impl Core {
@@ -315,18 +323,25 @@ impl<P: Park> Worker<P> {
             core,
             park,
             found: None,
-            ended: false,
+            stage: Stage::New,
         }
     }
 
     /// Runs what is next.
     pub fn tick(&mut self) -> Tick {
-        if self.ended {
-            return Tick::Ended;
+        match self.stage {
+            Stage::Ticked => {}
+            Stage::New => {
+                self.core.clock_in();
+                self.stage = Stage::Ticked;
+            }
+            Stage::Ended => return Tick::Ended,
         }
         let (core, found) = (&*self.core, self.found.take());
         let tick = core.seated(|| core.tick(found));
-        self.ended = tick == Tick::Ended;
+        if tick == Tick::Ended {
+            self.stage = Stage::Ended;
+        }
         tick
     }
 
@@ -362,7 +377,7 @@ impl<P: Park> Worker<P> {
     }
 
     fn park_for(&mut self, limit: Option<Duration>) {
-        if self.ended || self.found.is_some() {
+        if self.stage == Stage::Ended || self.found.is_some() {
             return;
         }
         if self.core.shared.is_closing() {
@@ -422,7 +437,7 @@ impl<P: Park> Worker<P> {
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
         let shared = self.core.shared.clone();
-        if self.ended {
+        if self.stage == Stage::Ended {
             return;
         }
         shared.abandon();

@@ -1,0 +1,205 @@
+//! What the counters say of workers that are ticked by hand, where each step is known.
+use super::*;
+use crate::{Snapshot, Tick, Worker, park::ThreadPark};
+use std::{task::Waker, time::Instant};
+
+fn driven<const N: usize>(builder: Builder) -> (Runtime, [Worker<ThreadPark>; N]) {
+    let (runtime, workers) = builder.build_driven([(); N].map(|()| ThreadPark::new()));
+    (runtime, workers.try_into().unwrap())
+}
+
+fn tick_until_idle<const N: usize>(workers: &mut [Worker<ThreadPark>; N]) {
+    for worker in workers {
+        while worker.tick() == Tick::Ran {}
+    }
+}
+
+/// Ends the runtime, and compares what came to what went.
+fn end<const N: usize>(runtime: Runtime, workers: [Worker<ThreadPark>; N]) -> Snapshot {
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    workers.into_iter().for_each(Worker::run);
+    let metrics = handle.metrics();
+    assert_eq!(metrics.spawned, metrics.ended, "{metrics}");
+    assert_eq!((metrics.live, metrics.injector_depth), (0, 0), "{metrics}");
+    metrics
+}
+
+/// A task that gives its waker away and waits for a wake.
+fn once_woken(wakers: mpsc::Sender<Waker>) -> impl Future<Output = ()> + Send {
+    let mut polled = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut polled, true) {
+            return Poll::Ready(());
+        }
+        wakers.send(cx.waker().clone()).unwrap();
+        Poll::Pending
+    })
+}
+
+fn spin_for(limit: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < limit {}
+}
+
+const SPAN: Duration = Duration::from_millis(2);
+
+fn busy(handle: &Handle) -> Duration {
+    Duration::from_nanos(handle.metrics().busy_ns)
+}
+
+/// Bites: `stolen` without the first task of a batch.
+#[test]
+fn each_task_of_a_stolen_batch_is_counted() {
+    let (runtime, mut workers) = driven::<2>(Builder::new());
+    runtime.spawn_detached(async { (0..8).for_each(|_| spawn_detached(async {})) });
+    // Its last child is run from the slot; seven are in the ring.
+    assert_eq!(workers[0].tick(), Tick::Ran);
+    assert_eq!(workers[1].tick(), Tick::Ran);
+    let metrics = runtime.metrics();
+    let left = metrics.per_worker[0].ring_depth;
+    let [_, thief] = &metrics.per_worker[..] else {
+        unreachable!("two workers")
+    };
+    assert_eq!((thief.searches, thief.steals), (1, 1));
+    assert_eq!((left, thief.ring_depth, thief.polls), (3, 3, 1));
+    assert_eq!(
+        thief.stolen,
+        7 - left,
+        "the one that it runs, and its ring's"
+    );
+    tick_until_idle(&mut workers);
+    let metrics = end(runtime, workers);
+    assert_eq!((metrics.spawned, metrics.polls), (9, 9));
+    assert_eq!((metrics.injected, metrics.lifo_hits), (1, 1));
+    assert_eq!((metrics.local_schedules, metrics.overflows), (0, 0));
+}
+
+#[test]
+fn polls_are_spawns_and_wakes_and_yields() {
+    let (runtime, mut workers) = driven::<1>(Builder::new());
+    let (sender, wakers) = mpsc::channel();
+    let next = || wakers.recv().unwrap();
+    for _ in 0..3 {
+        runtime.spawn_detached(once_woken(sender.clone()));
+    }
+    tick_until_idle(&mut workers);
+    next().wake();
+    let (first, second) = (next(), next());
+    runtime.spawn_detached(async move {
+        first.wake();
+        yield_now().await;
+        second.wake_by_ref();
+        second.wake();
+        yield_now().await;
+    });
+    tick_until_idle(&mut workers);
+    let metrics = end(runtime, workers);
+    assert_eq!((metrics.spawned, metrics.live), (4, 0));
+    assert_eq!(metrics.remote_schedules, 1);
+    assert_eq!(metrics.injected, 4 + 1);
+    // The second wake finds the task notified.
+    assert_eq!(metrics.local_schedules, 2);
+    assert_eq!(metrics.lifo_hits, 2);
+    let yields = 2;
+    assert_eq!(metrics.polls, 4 + 1 + 2 + yields, "{metrics}");
+}
+
+#[test]
+fn what_overflows_is_injected_again() {
+    let builder = Builder::new().ring_capacity(4).lifo_slot(false);
+    let (runtime, mut workers) = driven::<1>(builder);
+    runtime.spawn_detached(async { (0..10).for_each(|_| spawn_detached(async {})) });
+    assert_eq!(workers[0].tick(), Tick::Ran);
+    let metrics = runtime.metrics();
+    let (overflows, depth) = (metrics.overflows, metrics.per_worker[0].ring_depth);
+    assert!(overflows > 0 && depth <= 4, "{metrics}");
+    tick_until_idle(&mut workers);
+    let metrics = end(runtime, workers);
+    assert_eq!((metrics.spawned, metrics.polls), (11, 11));
+    assert_eq!(metrics.overflows, overflows, "none is spilt once more");
+    assert_eq!(metrics.injected, 1 + 10 - depth, "{metrics}");
+    assert_eq!(metrics.lifo_hits, 0);
+}
+
+/// Whatever state a task is in when the runtime ends, it is counted once.
+#[test]
+fn tasks_that_are_dropped_by_the_end_are_counted_once() {
+    let (runtime, mut workers) = driven::<2>(Builder::new());
+    let (sender, wakers) = mpsc::channel();
+    for _ in 0..4 {
+        runtime.spawn_detached(once_woken(sender.clone()));
+    }
+    let aborted = runtime.spawn(pending::<()>());
+    tick_until_idle(&mut workers);
+    let wakers: Vec<_> = wakers.try_iter().collect();
+    assert_eq!(wakers.len(), 4);
+    wakers[0].wake_by_ref();
+    runtime.spawn_detached(async {
+        spawn_detached(pending::<()>());
+        spawn_detached(async {});
+    });
+    aborted.abort();
+    let metrics = end(runtime, workers);
+    assert_eq!((metrics.spawned, metrics.polls), (6, 5), "{metrics}");
+    drop(wakers);
+}
+
+#[test]
+fn a_run_that_ends_an_aborted_task_counts_as_a_poll() {
+    let (runtime, mut workers) = driven::<1>(Builder::new());
+    let task = runtime.spawn(pending::<()>());
+    tick_until_idle(&mut workers);
+    task.abort();
+    tick_until_idle(&mut workers);
+    let metrics = end(runtime, workers);
+    assert_eq!((metrics.polls, metrics.remote_schedules), (2, 1));
+}
+
+/// Bites: a driven worker that is awake only from its first sleep on.
+#[test]
+fn busy_time_of_a_driven_worker_has_its_first_span() {
+    let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
+    runtime.spawn_detached(async { spin_for(SPAN) });
+    assert_eq!(worker.tick(), Tick::Ran);
+    worker.park_timeout(Duration::ZERO);
+    assert!(busy(runtime.handle()) >= SPAN, "{}", runtime.metrics());
+    drop(end(runtime, [worker]));
+}
+
+/// Bites: no look at the clock in the end.
+#[test]
+fn busy_time_has_the_span_before_the_end() {
+    let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
+    runtime.spawn_detached(async { spin_for(SPAN) });
+    assert_eq!(worker.tick(), Tick::Ran);
+    let handle = runtime.handle().clone();
+    drop(end(runtime, [worker]));
+    assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
+
+    let builder = Builder::new().workers(1).measure_busy(true);
+    let runtime = builder.build().unwrap();
+    let handle = runtime.handle().clone();
+    let (begun, begins) = mpsc::channel();
+    runtime.spawn_detached(async move {
+        begun.send(()).unwrap();
+        spin_for(SPAN);
+    });
+    begins.recv().unwrap();
+    drop(runtime);
+    assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
+}
+
+/// Bites: a core that another thread takes over with the clock running.
+#[test]
+fn busy_time_has_the_span_before_a_core_is_given_away() {
+    let builder = Builder::new().workers(1).measure_busy(true);
+    let runtime = builder.build().unwrap();
+    let task = runtime.spawn(async {
+        spin_for(SPAN);
+        lose_the_core();
+        busy(&Handle::current())
+    });
+    let busy = block_on(task).unwrap();
+    assert!(busy >= SPAN, "{busy:?}");
+}
