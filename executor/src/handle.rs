@@ -1,7 +1,7 @@
 //! A way into a runtime that is cheap to clone and outlives it harmlessly.
 use crate::{
     Snapshot, blocking,
-    park::{self, ThreadPark},
+    park::ThreadPark,
     scope::{self, In},
     shared::Shared,
     unhandled,
@@ -149,6 +149,9 @@ impl Handle {
     /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
     /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
     ///
+    /// A future that is ready at its first poll costs no allocation and no read-modify-write. Another one
+    /// costs an allocation, for the parker, which its waker keeps.
+    ///
     /// # Panics
     /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
     /// while a local set is polled.
@@ -163,10 +166,7 @@ impl Handle {
             let polls =
                 poll_fn(|cx| coop_budget::with_own_budget(budget, || future.as_mut().poll(cx)));
             let polls = pin!(polls);
-            park::block_on(
-                &mut ThreadPark::new(),
-                unhandled::or_panic(&self.shared, polls),
-            )
+            ThreadPark::block_on(unhandled::or_panic(&self.shared, polls))
         })
     }
 

@@ -4,7 +4,7 @@
 //! else the default. What is left of the budget around the set is not theirs.
 use crate::{
     JoinHandle, Runtime,
-    park::{self, ThreadPark},
+    park::ThreadPark,
     scope::{self, In},
     trace::{self, Kind},
 };
@@ -151,7 +151,7 @@ impl LocalRuntime {
     /// As [`Handle::block_on`](crate::Handle::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
-        park::block_on(&mut ThreadPark::new(), self.set.run_until(future))
+        ThreadPark::block_on(self.set.run_until(future))
     }
 }
 

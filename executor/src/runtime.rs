@@ -148,6 +148,9 @@ impl Runtime {
     /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
     /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
     ///
+    /// A future that is ready at its first poll costs no allocation and no read-modify-write. Another one
+    /// costs an allocation, for the parker, which its waker keeps.
+    ///
     /// # Panics
     /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
     /// while a local set is polled.

@@ -52,3 +52,9 @@ fn a_token_costs_one_to_give_and_one_to_take() {
     assert_eq!(cost(|| unpark.unpark()), (1, 0));
     assert_eq!(cost(|| park.park()), (1, 0));
 }
+
+#[test]
+fn block_on_of_a_ready_future_costs_nothing() {
+    let ready = core::future::ready(());
+    assert_eq!(cost(|| ThreadPark::block_on(ready)), (0, 0));
+}

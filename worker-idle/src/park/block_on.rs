@@ -3,7 +3,7 @@ use super::{Park, Unpark};
 use alloc::{sync::Arc, task::Wake};
 use core::{
     future::Future,
-    pin::pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
 
@@ -55,9 +55,18 @@ pub fn waker(unpark: impl Unpark) -> Waker {
 /// # Panics
 /// When the future does, or the parker.
 pub fn block_on<F: Future>(park: &mut impl Park, future: F) -> F::Output {
-    let mut future = pin!(future);
+    let future = pin!(future);
     let waker = waker(park.unparker());
-    let mut cx = Context::from_waker(&waker);
+    poll_until_ready(park, &waker, future)
+}
+
+/// Polls with this waker, which ends the parks in between.
+pub(super) fn poll_until_ready<F: Future>(
+    park: &mut impl Park,
+    waker: &Waker,
+    mut future: Pin<&mut F>,
+) -> F::Output {
+    let mut cx = Context::from_waker(waker);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return output;

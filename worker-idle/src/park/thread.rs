@@ -10,6 +10,8 @@
 //! 2. `park` leaves only with a token, which it takes. The thread's own token (`std::thread::park`) is only
 //!    a hint to look again, so that user code may use it, too.
 //! 3. The thread is written before `PARKED`, and read only after it was found.
+mod lazy;
+
 use super::{Park, Unpark};
 use core::{fmt, time::Duration};
 use sync_shim::{
@@ -123,16 +125,22 @@ impl Park for ThreadPark {
     }
 }
 
-impl Unpark for ThreadUnpark {
+impl Inner {
     fn unpark(&self) {
         // Ordering: Release publishes what came before to `park`, also what came before an earlier unpark (a release sequence). The thread is read
         // under its lock, which its writer left before PARKED.
-        if self.0.state.swap(NOTIFIED, Release) == PARKED {
-            let thread = self.0.thread.lock().clone();
+        if self.state.swap(NOTIFIED, Release) == PARKED {
+            let thread = self.thread.lock().clone();
             if let Some(thread) = thread {
                 thread.unpark();
             }
         }
+    }
+}
+
+impl Unpark for ThreadUnpark {
+    fn unpark(&self) {
+        self.0.unpark();
     }
 }
 

@@ -1,0 +1,89 @@
+//! What a `block_on` allocates: counted by thread, as the runtime's own go on beside it.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    future::{Future, poll_fn, ready},
+    task::Poll,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u32> = const { Cell::new(0) };
+}
+
+fn count() {
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: passed on.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: passed on.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread while `f` runs.
+fn allocations(f: impl FnOnce()) -> u32 {
+    let before = ALLOCATIONS.get();
+    f();
+    ALLOCATIONS.get() - before
+}
+
+/// Pending once, and woken by reference.
+fn pending_once() -> impl Future<Output = ()> {
+    let mut polled = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut polled, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+/// Bites: a parker, or a waker, that is made before the first poll.
+#[test]
+fn block_on_of_a_ready_future_allocates_nothing() {
+    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    assert_eq!(allocations(|| runtime.block_on(ready(()))), 0);
+    let has_context = async { selvedge::Handle::current().metrics().workers };
+    assert_eq!(runtime.block_on(has_context), 1);
+}
+
+#[test]
+fn block_on_of_a_pending_future_allocates_its_parker_once() {
+    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    assert_eq!(allocations(|| runtime.block_on(pending_once())), 1);
+    let twice = async {
+        pending_once().await;
+        pending_once().await;
+    };
+    assert_eq!(allocations(|| runtime.block_on(twice)), 1);
+}
+
+#[test]
+fn block_on_of_a_local_runtime_allocates_its_parker_when_it_waits() {
+    let runtime = selvedge::LocalRuntime::new();
+    let ready_again = || allocations(|| runtime.block_on(ready(())));
+    ready_again(); // The set's own.
+    let least = ready_again();
+    assert_eq!(allocations(|| runtime.block_on(pending_once())), least + 1);
+}

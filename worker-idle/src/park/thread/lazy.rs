@@ -1,0 +1,141 @@
+//! A thread that waits for a future, and makes its parker only when it has to wait.
+//!
+//! A parker is an allocation. A future that is ready at its first poll needs none.
+//!
+//! 1. The waker of the first poll is *borrowed*: its data is a [`Lazy`] on this thread's stack. It
+//!    does not outlive the poll, since a poll gets no more than a reference to it.
+//! 2. To clone or to wake it makes the parker, once, under a lock: another thread may have the
+//!    reference, too. A clone is a *counted* waker: its data is the parker's, which it keeps alive.
+//! 3. After the first `Pending` this thread parks by that parker, or by a new one if there is none:
+//!    then nobody has a waker. A wake that came before has left its token in the parker.
+//! 4. Later polls get a counted waker, to which the clones of the first are equal
+//!    (`Waker::will_wake`).
+use super::{Inner, ThreadPark};
+use crate::park::{Park, block_on::poll_until_ready};
+use core::{
+    future::Future,
+    mem::ManuallyDrop,
+    pin::pin,
+    ptr,
+    task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
+};
+use sync_shim::sync::{Arc, Mutex};
+
+/// A parker that is made when it is first needed.
+struct Lazy(Mutex<Option<ThreadPark>>);
+
+static BORROWED: RawWakerVTable = RawWakerVTable::new(clone_lazy, wake_lazy, wake_lazy, |_| ());
+
+impl Lazy {
+    fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// A waker that borrows this (rule 1).
+    ///
+    /// # Safety
+    /// This outlives the waker and stays where it is meanwhile.
+    unsafe fn waker(&self) -> Waker {
+        // SAFETY: the functions keep a waker's contract: `Lazy` is `Sync`, and the caller keeps it.
+        unsafe { Waker::new(ptr::from_ref(self).cast(), &BORROWED) }
+    }
+
+    /// Rule 2.
+    #[cold]
+    fn with_parker<R>(&self, f: impl FnOnce(&Arc<Inner>) -> R) -> R {
+        f(&self.0.lock().get_or_insert_with(ThreadPark::new).0)
+    }
+
+    /// Rule 3.
+    fn into_park(self) -> ThreadPark {
+        self.0.into_inner().unwrap_or_else(ThreadPark::new)
+    }
+}
+
+unsafe fn clone_lazy(this: *const ()) -> RawWaker {
+    // SAFETY: it outlives the waker (`Lazy::waker`).
+    let this = unsafe { &*this.cast::<Lazy>() };
+    RawWaker::new(Arc::into_raw(this.with_parker(Arc::clone)).cast(), &COUNTED)
+}
+
+unsafe fn wake_lazy(this: *const ()) {
+    // SAFETY: it outlives the waker (`Lazy::waker`).
+    let this = unsafe { &*this.cast::<Lazy>() };
+    this.with_parker(|parker| parker.unpark());
+}
+
+static COUNTED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+unsafe fn clone(parker: *const ()) -> RawWaker {
+    // SAFETY: the waker is a counted pointer, and stays one.
+    unsafe { Arc::increment_strong_count(parker.cast::<Inner>()) };
+    RawWaker::new(parker, &COUNTED)
+}
+
+unsafe fn wake_by_ref(parker: *const ()) {
+    // SAFETY: the waker's counted pointer keeps it alive.
+    unsafe { &*parker.cast::<Inner>() }.unpark();
+}
+
+unsafe fn wake(parker: *const ()) {
+    // SAFETY: the waker goes, and its counted pointer comes here.
+    unsafe { Arc::from_raw(parker.cast::<Inner>()) }.unpark();
+}
+
+unsafe fn drop_waker(parker: *const ()) {
+    // SAFETY: as in `wake`.
+    drop(unsafe { Arc::from_raw(parker.cast::<Inner>()) });
+}
+
+impl ThreadPark {
+    /// Polls a future on this thread, which waits in between, until its output is there.
+    ///
+    /// As [`block_on`](crate::park::block_on()) with a new parker. The parker is made when the future
+    /// first clones or wakes its waker, or is first `Pending`: an allocation. A future that is ready
+    /// before costs none, and no read-modify-write.
+    ///
+    /// ```
+    /// use std::{future::{poll_fn, ready}, task::Poll};
+    /// use worker_idle::park::ThreadPark;
+    ///
+    /// assert_eq!(ThreadPark::block_on(ready(7)), 7);
+    ///
+    /// let mut waited = false;
+    /// let waits = poll_fn(|cx| {
+    ///     if std::mem::replace(&mut waited, true) {
+    ///         return Poll::Ready(7);
+    ///     }
+    ///     let waker = cx.waker().clone();
+    ///     std::thread::spawn(move || waker.wake());
+    ///     Poll::Pending
+    /// });
+    /// assert_eq!(ThreadPark::block_on(waits), 7);
+    /// ```
+    ///
+    /// # Panics
+    /// When the future does.
+    pub fn block_on<F: Future>(future: F) -> F::Output {
+        let mut future = pin!(future);
+        let lazy = Lazy::new();
+        {
+            // SAFETY: `lazy` is moved only after this block.
+            let waker = unsafe { lazy.waker() };
+            let mut cx = Context::from_waker(&waker);
+            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                return output;
+            }
+        }
+        let mut park = lazy.into_park();
+        // SAFETY: the functions keep a waker's contract: the parker is `Send` and `Sync`. The count
+        // is that of `park`, which outlives this waker; nobody drops it a second time.
+        let waker = unsafe { Waker::new(Arc::as_ptr(&park.0).cast(), &COUNTED) };
+        let waker = ManuallyDrop::new(waker);
+        park.park();
+        poll_until_ready(&mut park, &waker, future)
+    }
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -1,0 +1,65 @@
+//! The first poll's waker against the wait that follows.
+use super::*;
+use core::future::poll_fn;
+use sync_shim::{
+    atomic::{AtomicU32, Ordering::Relaxed},
+    model, thread,
+};
+
+/// Another thread gets a clone of the first poll's waker, and wakes by it before, in or after the
+/// park: it ends the wait, and what the other did before is seen.
+///
+/// Bites: a new parker for the wait, whatever there is.
+#[test]
+fn wake_by_the_first_polls_waker_ends_the_wait() {
+    model(|| {
+        let message = Arc::new(AtomicU32::new(0));
+        let mut other = None;
+        let wait = poll_fn(|cx| {
+            let Some(other) = other.take() else {
+                let (waker, message) = (cx.waker().clone(), message.clone());
+                other = Some(thread::spawn(move || {
+                    // Ordering: Relaxed, the wake publishes it.
+                    message.store(1, Relaxed);
+                    waker.wake();
+                }));
+                return Poll::Pending;
+            };
+            // Ordering: Relaxed, the park acquires it.
+            assert_eq!(message.load(Relaxed), 1, "polled without a wake");
+            Poll::Ready(other)
+        });
+        ThreadPark::block_on(wait).join().unwrap();
+    });
+}
+
+/// Two threads have the borrowed waker at once. One clones it, the other wakes by it: both mean the
+/// one parker, which is woken.
+///
+/// Bites: a parker for each clone and wake.
+#[test]
+fn two_users_of_the_borrowed_waker_make_one_parker() {
+    model(|| {
+        let lazy = Arc::new(Lazy::new());
+        let other = {
+            let lazy = lazy.clone();
+            thread::spawn(move || {
+                // SAFETY: the pointer above keeps it, and is dropped later.
+                let waker = unsafe { lazy.waker() };
+                waker.wake_by_ref();
+            })
+        };
+        let clone = {
+            // SAFETY: as above.
+            let waker = unsafe { lazy.waker() };
+            waker.clone()
+        };
+        other.join().unwrap();
+        let Ok(lazy) = Arc::try_unwrap(lazy) else {
+            unreachable!("the other is done")
+        };
+        let mut park = lazy.into_park();
+        assert_eq!(clone.data(), Arc::as_ptr(&park.0).cast());
+        park.park();
+    });
+}
