@@ -9,8 +9,8 @@ use core::{fmt, iter::FusedIterator, marker::PhantomData, mem, ptr::NonNull};
 /// A FIFO of nodes. Nothing is ever allocated; every operation but the drop is O(1), or O(n) in the
 /// nodes it names.
 ///
-/// A node is aligned to 2 bytes at least. This does not compile, because the list keeps a mark in the
-/// lowest bit of a link, where the address of such a node may have a bit of its own:
+/// A node is aligned to 2 bytes at least. This does not compile, because the list keeps a mark in
+/// the lowest bit of a link, where the address of such a node may have a bit of its own:
 ///
 /// ```compile_fail,E0080
 /// # use queue_global::{Linked, List};

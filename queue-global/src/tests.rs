@@ -129,7 +129,8 @@ fn a_node_that_left_may_come_back_wherever_it_was() {
     assert!(queue.is_empty());
 }
 
-/// A node of the least alignment that a list takes; in an array every other one is at an odd multiple.
+/// A node of the least alignment that a list takes; in an array every other one is at an odd
+/// multiple.
 #[repr(C, packed(2))]
 struct Packed(Option<NonNull<Packed>>, u16);
 

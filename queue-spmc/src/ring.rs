@@ -36,8 +36,9 @@
 //! 8. An owner that claims more than one item at a time claims one that it pushes into an empty ring at birth, unless a thief has asked: it writes the slot and
 //!    does not move `tail`. Its next push, or rule 7, moves `tail` over it and so opens it.
 //!
-//! 9. What [`Worker::pop_n`] has claimed and not given out when its iterator goes, and what is claimed when the owner
-//!    is [told a new number](Worker::with_claim), goes back by rule 7, asked for or not.
+//! 9. What [`Worker::pop_n`] has claimed and not given out when its iterator goes, and what is
+//!    claimed when the owner is [told a new number](Worker::with_claim), goes back by rule 7, asked
+//!    for or not.
 //!
 //! A thief that is descheduled in mid-copy holds back the slots it copies, not the owner: a push that finds no
 //! room overflows its one item and goes on. It holds back other thieves for as long as one copy takes.

@@ -31,7 +31,7 @@ fn op(claim: usize) -> impl Strategy<Value = Op> {
         1 => (0..6u32).prop_map(Op::Extend),
         6 => Just(Op::Pop),
         1 => (0..6usize).prop_map(Op::PopN),
-        1 => (0..9usize, 0..4usize, 0..4usize).prop_map(|(n, taken, stolen)| Op::PopSome(n, taken, stolen)),
+        1 => (0..9usize, 0..4usize, 0..4usize).prop_map(|(n, t, s)| Op::PopSome(n, t, s)),
         1 => (0..=claim).prop_map(Op::Claim),
         2 => Just(Op::Steal),
         1 => Just(Op::StealHalf),

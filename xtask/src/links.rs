@@ -1,7 +1,8 @@
 //! Part of the step `doc`: do the links in the documents lead anywhere?
 //!
-//! The README and the change log of a published crate are read on its registry page and on docs.rs. There a relative link leads nowhere, be it to a
-//! file or to an item by its path; so they link to addresses and to their own headings alone. All other documents are read in the repository, where
+//! The README and the change log of a published crate are read on its registry page and on docs.rs.
+//! There a relative link leads nowhere, be it to a file or to an item by its path; so they link to
+//! addresses and to their own headings alone. All other documents are read in the repository, where
 //! a relative link leads to a file.
 use crate::workspace;
 use anyhow::{Context, Result};

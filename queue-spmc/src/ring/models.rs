@@ -412,7 +412,8 @@ fn an_early_item_opens_at_the_next_operation_once_a_thief_asked() {
     });
 }
 
-/// What `worker` holds beside a thief that steals once or twice is all open, unless the thief left something to take.
+/// What `worker` holds beside a thief that steals once or twice is all open, unless the thief left
+/// something to take.
 fn open_beside(
     mut worker: Worker<u32>,
     steals: usize,
@@ -433,7 +434,8 @@ fn open_beside(
     assert_each_once(got, items);
 }
 
-/// An owner told to claim one at a time, in whose empty ring early items were, hides none from then on.
+/// An owner told to claim one at a time, in whose empty ring early items were, hides none from then
+/// on.
 ///
 /// Bites: `with_claim` that keeps `early`.
 #[test]

@@ -92,10 +92,12 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Sets how many items the owner claims at once: at least 1, at most half of the capacity; 1 unless told.
     ///
-    /// With 1 every item stays open to thieves until the owner pops it or [`pop_n`](Self::pop_n) claims it, and every pop has a read-modify-write. With more, only one pop in so many
-    /// has one, and what is claimed, an item pushed into the empty ring among it, waits for the owner's next operation before a thief can have
-    /// it. So it is for owners that soon do something, such as a scheduler's worker between two polls; not for one that pushes and then waits for
-    /// a thief to do the work.
+    /// With 1 every item stays open to thieves until the owner pops it or [`pop_n`](Self::pop_n)
+    /// claims it, and every pop has a read-modify-write. With more, only one pop in so many has
+    /// one, and what is claimed, an item pushed into the empty ring among it, waits for the owner's
+    /// next operation before a thief can have it. So it is for owners that soon do something, such
+    /// as a scheduler's worker between two polls; not for one that pushes and then waits for a
+    /// thief to do the work.
     ///
     /// What the owner has claimed by its old number goes back, as it does when a thief asks.
     ///
@@ -112,7 +114,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// ```
     pub fn with_claim(mut self, items: usize) -> Self {
         self.give_back();
-        // The slot of an early item that was popped would take the next one, whatever the new number.
+        // The slot of an early item that was popped would take the next one, whatever the new
+        // number.
         self.early = false;
         self.claim = items.clamp(1, self.capacity() / 2) as u32;
         self.few = if self.claim > 1 { 2 } else { u32::MAX };
@@ -158,8 +161,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.room(self.core().load_head()) as usize
     }
 
-    /// Whether claimed items came back since this was last asked, because a thief wanted some, a [`PopN`] was dropped early or
-    /// [`with_claim`](Self::with_claim) was called: to whoever puts thieves to sleep that is a push, and wakes one.
+    /// Whether claimed items came back since this was last asked, because a thief wanted some, a
+    /// [`PopN`] was dropped early or [`with_claim`](Self::with_claim) was called: to whoever puts
+    /// thieves to sleep that is a push, and wakes one.
     pub fn gave_back(&mut self) -> bool {
         mem::take(&mut self.gave_back)
     }
@@ -342,9 +346,10 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Pops up to `n` items, claiming as many as it can with one read-modify-write.
     ///
-    /// What is not taken from the iterator goes back when it is dropped, as when a thief asks: at the cost of one read-modify-write, or none
-    /// where thieves have taken from behind it. If those left something there, it stays claimed, and so is what a forgotten iterator has
-    /// claimed: the owner pops it next, or gives it back by its next operation after a thief has asked.
+    /// What is not taken from the iterator goes back when it is dropped, as when a thief asks: at
+    /// the cost of one read-modify-write, or none where thieves have taken from behind it. If those
+    /// left something there, it stays claimed, and so is what a forgotten iterator has claimed: the
+    /// owner pops it next, or gives it back by its next operation after a thief has asked.
     pub fn pop_n(&mut self, n: usize) -> PopN<'_, T, S> {
         PopN {
             worker: self,
