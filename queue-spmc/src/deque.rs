@@ -2,25 +2,26 @@
 //!
 //! The owner's side is the published algorithm with the fences of Lê, Pop, Cohen and Zappa Nardelli
 //! ("Correct and efficient work-stealing for weak memory models", PPoPP 2013). The thief's differs:
-//! there a thief copies the item first and then claims it, so that it may read a slot while the owner
-//! overwrites it, a data race on a plain slot. Here it claims first, copies, and then releases the
-//! slot, as in [`ring`](crate::ring). Since a claim shows, the owner also knows when it may free a
-//! buffer that it has replaced, and a thief announces nothing else.
+//! there a thief copies the item first and then claims it, so that it may read a slot while the
+//! owner overwrites it, a data race on a plain slot. Here it claims first, copies, and then
+//! releases the slot, as in [`ring`](crate::ring). Since a claim shows, the owner also knows when
+//! it may free a buffer that it has replaced, and a thief announces nothing else.
 //!
 //! The fields, and how buffers are replaced and freed, are those of all growable queues:
-//! `growable.rs`. Here `bottom` also goes down, when the owner tries to pop; `top ≤ bottom`, but while
-//! the owner looks for a last item that is gone: then `bottom` is `top − 1`.
+//! `growable.rs`. Here `bottom` also goes down, when the owner tries to pop; `top ≤ bottom`, but
+//! while the owner looks for a last item that is gone: then `bottom` is `top − 1`.
 //!
 //! # Rules
 //!
 //! 1. The owner takes the newest item by lowering `bottom`, a thief the oldest by raising `top`.
 //! 2. Both may want the last one. The owner lowers `bottom` and then reads `head`, a thief reads
-//!    `head` and then `bottom`, each with a `SeqCst` fence in between. So either the owner sees that
-//!    the thief has claimed, or the thief sees that the owner took the item; and if the owner sees
-//!    that there is but one left, it claims by the exchange on `head`, like a thief.
+//!    `head` and then `bottom`, each with a `SeqCst` fence in between. So either the owner sees
+//!    that the thief has claimed, or the thief sees that the owner took the item; and if the owner
+//!    sees that there is but one left, it claims by the exchange on `head`, like a thief.
 //! 3. A thief claims items one by one, each with an exchange after a look at `bottom`, and releases
-//!    all of them with one more. Several with one exchange is unsound: the owner takes items without
-//!    an exchange as long as it sees two or more, so it may have taken what the thief counted.
+//!    all of them with one more. Several with one exchange is unsound: the owner takes items
+//!    without an exchange as long as it sees two or more, so it may have taken what the thief
+//!    counted.
 use crate::{
     Steal, StealLimit,
     growable::{Arc, Claim, Head, LEAST, Owner, Queue},
@@ -33,8 +34,9 @@ use sync_shim::atomic::{
 
 /// The owner's end: pushes and pops the newest.
 ///
-/// There is one, and every operation takes `&mut self`. When it is dropped it drops the items; what thieves have claimed by then is
-/// theirs. A worker that is forgotten leaves its items to the stealers, and the deque is never freed.
+/// There is one, and every operation takes `&mut self`. When it is dropped it drops the items; what
+/// thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the
+/// stealers, and the deque is never freed.
 ///
 /// ```
 /// use queue_spmc::{Steal, deque::Worker};
@@ -112,7 +114,8 @@ impl<T: Send> Worker<T> {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item on top. No read-modify-write, but when the buffer is full: it doubles, with one.
+    /// Puts an item on top. No read-modify-write, but when the buffer is full: it doubles, with
+    /// one.
     ///
     /// # Panics
     /// When there are 2³⁰ items. The item is dropped then.
@@ -135,8 +138,8 @@ impl<T: Send> Worker<T> {
         // Ordering: Release, as every store of `bottom`: a thief that reads this one must see the
         // pushes below as well.
         owner.queue.bottom.store(bottom, Release);
-        // Ordering: SeqCst, rule 2: between the store of `bottom` and the load of `head`. Pairs with
-        // the fence in `open`.
+        // Ordering: SeqCst, rule 2: between the store of `bottom` and the load of `head`. Pairs
+        // with the fence in `open`.
         fence(SeqCst);
         let head = owner.queue.load_head();
         let left = head.len(bottom);
@@ -175,8 +178,8 @@ fn open<T>(deque: &Queue<T>, head: Head) -> u32 {
     // Ordering: SeqCst, between the load of `head` and that of `bottom`. Pairs with the fence in
     // `pop`.
     fence(SeqCst);
-    // Ordering: Acquire pairs with the owner's stores: the slots below are written, in a buffer that
-    // the load after the claim finds.
+    // Ordering: Acquire pairs with the owner's stores: the slots below are written, in a buffer
+    // that the load after the claim finds.
     let bottom = deque.bottom.load(Acquire);
     u32::try_from(head.len(bottom)).unwrap_or(0)
 }
@@ -210,8 +213,8 @@ impl<T: Send> Stealer<T> {
     }
 
     /// Takes up to `limit` of the oldest items: the first to run at once, the others on top of
-    /// `worker`'s deque, the newest uppermost. A read-modify-write and a `SeqCst` fence an item, and
-    /// one read-modify-write.
+    /// `worker`'s deque, the newest uppermost. A read-modify-write and a `SeqCst` fence an item,
+    /// and one read-modify-write.
     ///
     /// Stealing from one's own deque takes nothing: [`Steal::Empty`].
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
@@ -226,8 +229,8 @@ impl<T: Send> Stealer<T> {
         with_first(stolen, first)
     }
 
-    /// Moves up to `limit` of the oldest items on top of `worker`'s deque, the newest uppermost, and
-    /// tells how many. Costs as [`steal_into_and_pop`](Self::steal_into_and_pop).
+    /// Moves up to `limit` of the oldest items on top of `worker`'s deque, the newest uppermost,
+    /// and tells how many. Costs as [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
     /// From one's own deque it takes nothing: [`Steal::Empty`].
     pub fn steal_into(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<()> {

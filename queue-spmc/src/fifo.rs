@@ -1,5 +1,5 @@
-//! A growable FIFO queue with one owner and many thieves: the owner pushes at the back, and owner and
-//! thieves take from the front.
+//! A growable FIFO queue with one owner and many thieves: the owner pushes at the back, and owner
+//! and thieves take from the front.
 //!
 //! It is for what must run in the order of its spawns and may not overflow, as a scope's jobs.
 //! [`ring`](crate::ring) is the bounded one, whose owner also pops without a read-modify-write; in
@@ -10,14 +10,14 @@
 //!
 //! # Rules
 //!
-//! 1. The owner and thieves take the oldest item, all by an exchange on `head` that raises `top`. So
-//!    each is taken once.
-//! 2. A thief reads `head` and then `bottom`, and claims up to all of `top..bottom` with one exchange.
-//!    That is sound here, though not in the deque: nothing but an exchange on `head` takes an item, so
-//!    if `head` is still what the thief read, all that it counted are there. It needs no fence, since
-//!    a `bottom` that is too old only shows it fewer items.
-//! 3. A thief that moves items to a queue makes room there before its claim, so that the claim lasts
-//!    for the copies alone, and nothing can panic meanwhile.
+//! 1. The owner and thieves take the oldest item, all by an exchange on `head` that raises `top`.
+//!    So each is taken once.
+//! 2. A thief reads `head` and then `bottom`, and claims up to all of `top..bottom` with one
+//!    exchange. That is sound here, though not in the deque: nothing but an exchange on `head`
+//!    takes an item, so if `head` is still what the thief read, all that it counted are there. It
+//!    needs no fence, since a `bottom` that is too old only shows it fewer items.
+//! 3. A thief that moves items to a queue makes room there before its claim, so that the claim
+//!    lasts for the copies alone, and nothing can panic meanwhile.
 use crate::{
     Steal, StealLimit,
     growable::{Arc, Claim, LEAST, Owner, Queue, Slots},
@@ -107,8 +107,8 @@ impl<T: Send> Worker<T> {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item at the back. No read-modify-write, but when the buffer is full: it doubles, with
-    /// one.
+    /// Puts an item at the back. No read-modify-write, but when the buffer is full: it doubles,
+    /// with one.
     ///
     /// # Panics
     /// When there are 2³⁰ items. The item is dropped then.
@@ -122,8 +122,8 @@ impl<T: Send> Worker<T> {
         items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// Takes the oldest item. One read-modify-write, and one for each thief that gets in between; one
-    /// more when the buffer shrinks.
+    /// Takes the oldest item. One read-modify-write, and one for each thief that gets in between;
+    /// one more when the buffer shrinks.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let owner = &mut self.owner;
@@ -226,8 +226,8 @@ impl<T: Send> Stealer<T> {
     /// Rules 2 and 3: claims items, of which all but `apart` have room in `to`.
     fn claim(&self, limit: StealLimit, to: Option<&mut Owner<T>>, apart: u32) -> Claimed<'_, T> {
         let head = self.queue.load_head();
-        // Ordering: Acquire pairs with the owner's `publish`: the slots up to here are written, in a
-        // buffer that the load after the claim finds.
+        // Ordering: Acquire pairs with the owner's `publish`: the slots up to here are written, in
+        // a buffer that the load after the claim finds.
         let len = self.queue.bottom.load(Acquire).wrapping_sub(head.top);
         if len == 0 {
             return Claimed::Nothing;
@@ -241,8 +241,8 @@ impl<T: Send> Stealer<T> {
         }
         if let Some(to) = to {
             if n - apart > to.room() {
-                // `bottom` may be younger than `head` by any number of items. If `head` is still the
-                // same, there are as many as it seems.
+                // `bottom` may be younger than `head` by any number of items. If `head` is still
+                // the same, there are as many as it seems.
                 if self.queue.load_head() != head {
                     return Claimed::Busy;
                 }

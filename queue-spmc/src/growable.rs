@@ -30,13 +30,18 @@
 //!    one. A claim before it that is not released shows in what it reads. So if no thief copies by
 //!    then, or at any later look of the owner's, no thief uses a replaced buffer, nor will: the
 //!    owner frees it.
-//! 6. While a thief copies, replaced buffers are kept and the buffer doesn't shrink. So those that
-//!    are kept are each less than half of the next, all together smaller than the one in use.
+//! 6. While a thief copies, replaced buffers are kept, and the buffer doesn't shrink. So those that
+//!    are kept grew too small meanwhile, each at most half of the next, but for one that may have
+//!    been replaced just as the thief began.
 //!
 //! A thief that is descheduled in mid-copy makes other thieves retry, and the owner's buffer grow
 //! instead of wrapping; no thread waits.
 use alloc::{boxed::Box, vec::Vec};
-use core::{mem::MaybeUninit, ptr};
+use core::{
+    mem::MaybeUninit,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr,
+};
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -76,6 +81,11 @@ unsafe impl<T: Send> Sync for Queue<T> {}
 
 // SAFETY: as above; the buffers are the queue's own.
 unsafe impl<T: Send> Send for Queue<T> {}
+
+// A panic, which only an item's drop, a push of too many or an allocation makes, leaves the queue
+// whole.
+impl<T> UnwindSafe for Queue<T> {}
+impl<T> RefUnwindSafe for Queue<T> {}
 
 /// Both positions of `head`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,15 +139,15 @@ impl Head {
 
 impl<T> Queue<T> {
     pub(crate) fn load_head(&self) -> Head {
-        // Ordering: Acquire pairs with a thief's release of its slots, which the owner writes again,
-        // and of its buffer, which the owner frees.
+        // Ordering: Acquire pairs with a thief's release of its slots, which the owner writes
+        // again, and of its buffer, which the owner frees.
         Head::unpack(self.head.load(Acquire))
     }
 
     pub(crate) fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
         // Ordering: Release ends this thread's copies before the owner's next look. Acquire pairs
-        // with `Owner::replace`: a claim after it loads the new buffer. What a failed exchange reads
-        // is only expected by the next one.
+        // with `Owner::replace`: a claim after it loads the new buffer. What a failed exchange
+        // reads is only expected by the next one.
         match self
             .head
             .compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed)
@@ -165,8 +175,8 @@ impl<T> Queue<T> {
     }
 
     /// # Safety
-    /// The caller is the owner or the last handle. No thief copies, and the next one that does loads
-    /// a newer buffer (rule 5).
+    /// The caller is the owner or the last handle. No thief copies, and the next one that does
+    /// loads a newer buffer (rule 5).
     unsafe fn free_replaced(&self) {
         self.replaced.with_mut(|replaced| {
             // SAFETY: the caller's.
@@ -239,6 +249,9 @@ pub(crate) struct Owner<T> {
 
 // SAFETY: the slots are the queue's, which is `Send`.
 unsafe impl<T: Send> Send for Owner<T> {}
+
+impl<T> UnwindSafe for Owner<T> {}
+impl<T> RefUnwindSafe for Owner<T> {}
 
 impl<T> Owner<T> {
     /// # Panics
@@ -343,9 +356,9 @@ impl<T> Owner<T> {
         let slots = new.slots();
         let mut at = head.steal;
         while at != self.bottom {
-            // SAFETY: the slots from `steal` on are not written by others; the copy of an item that a
-            // thief has claimed is never read as an item by the owner, and by the thief from one of
-            // both buffers.
+            // SAFETY: the slots from `steal` on are not written by others; the copy of an item that
+            // a thief has claimed is never read as an item by the owner, and by the thief from one
+            // of both buffers.
             unsafe { slots.copy(self.slots, at) };
             at = at.wrapping_add(1);
         }
@@ -358,8 +371,9 @@ impl<T> Owner<T> {
         // Ordering: Release publishes the copies to `claimed_slots`.
         self.queue.buffer.store(Box::into_raw(new), Release);
         self.slots = slots;
-        // Ordering: AcqRel, rule 5: Release shows the new buffer to later claims, Acquire pairs with
-        // the release of earlier ones, whose thieves have read the old buffer. It changes nothing.
+        // Ordering: AcqRel, rule 5: Release shows the new buffer to later claims, Acquire pairs
+        // with the release of earlier ones, whose thieves have read the old buffer. It changes
+        // nothing.
         let head = self.queue.head.fetch_or(0, AcqRel);
         self.settle(Head::unpack(head));
     }

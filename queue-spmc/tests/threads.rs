@@ -214,7 +214,7 @@ fn in_a_deque_every_item_turns_up_once_and_in_order_for_each_thief() {
 
 #[cfg(feature = "deque")]
 #[test]
-fn in_a_fifo_every_item_turns_up_once_and_in_order_for_each_thread() {
+fn in_a_fifo_items_turn_up_once_and_in_order_for_each_thread() {
     grows_and_shrinks!(fifo, InOrder, InOrder);
 }
 

@@ -1,5 +1,5 @@
-//! Owner and thieves against each other, over positions that wrap. Every item is a number; each must
-//! turn up exactly once, and in order for each thread.
+//! Owner and thieves against each other, over positions that wrap. Every item is a number; each
+//! must turn up exactly once, and in order for each thread.
 use super::*;
 use alloc::vec::Vec;
 use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
@@ -155,8 +155,8 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
 }
 
 /// Bites: as the deque's: copying from `top` on; a thief that loads the buffer before its claim, or
-/// with Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or by a look at
-/// `head` that is no read-modify-write.
+/// with Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or by a look
+/// at `head` that is no read-modify-write.
 #[test]
 fn growing_against_two_steals() {
     model(|| {
