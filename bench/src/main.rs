@@ -12,6 +12,7 @@ use std::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+mod names;
 mod noise;
 mod rt;
 mod workload;
@@ -96,11 +97,14 @@ fn main() -> ExitCode {
         }
     };
     match done {
-        Ok(text) => {
+        Ok(text) => match writeln!(io::stdout(), "{text}") {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                eprintln!("error: writing to standard output: {error}");
+                ExitCode::from(2)
+            }
             // A reader that has gone is no failure.
-            let _ = writeln!(io::stdout(), "{text}");
-            ExitCode::SUCCESS
-        }
+            _ => ExitCode::SUCCESS,
+        },
         Err(message) => {
             eprintln!("error: {message}");
             ExitCode::from(2)

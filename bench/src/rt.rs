@@ -1,4 +1,4 @@
-//! What a runtime must offer to be measured. To add one: a file that implements [`Rt`], and a line in [`ALL`].
+//! What a runtime must offer to be measured. To add one: a file that implements [`Rt`], a line in [`ALL`], and its name in `names.rs`.
 use crate::workload::{Sample, sample};
 use std::{
     future::Future,

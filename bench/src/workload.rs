@@ -1,5 +1,7 @@
-//! The workloads, over any runtime, and how one is measured. To add one: a function, and an entry in [`rows`].
+//! The workloads, over any runtime, and how one is measured. To add one: a function, an
+//! entry in [`rows`], and its name in `names.rs`.
 use crate::{
+    names::ROWS,
     noise::{self, Spent, Window},
     rt::{Ask, Rt},
 };
@@ -47,10 +49,11 @@ impl<R: Rt> Row<R> {
     fn new(
         kind: &'static str,
         name: &'static str,
-        what: &'static str,
         asks: &'static [Ask],
         measure: impl Fn(&R, usize, Duration) -> Option<Measured> + 'static,
     ) -> Self {
+        let named = ROWS.iter().find(|(known, _)| *known == name);
+        let (_, what) = named.expect("`names.rs` has all rows");
         Self {
             name,
             what,
@@ -89,21 +92,18 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "spawn",
             "spawn_many_remote",
-            "10,000 tasks spawned from outside",
             &[],
             repeat(spawn::MANY, spawn::MANY, spawn::many_remote),
         ),
         Row::new(
             "spawn",
             "spawn_many_remote_join",
-            "10,000 tasks spawned from outside, every handle awaited there",
             &[Join],
             repeat(spawn::MANY, 1, spawn::many_remote_join),
         ),
         Row::new(
             "spawn",
             "spawn_busy_remote",
-            "10,000 tasks spawned from outside while every worker is busy with tasks that yield",
             &[Background, Fair],
             repeat(
                 spawn::MANY,
@@ -114,35 +114,30 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "spawn",
             "spawn_many_local",
-            "10,000 tasks spawned from a task",
             &[Inside],
             repeat(spawn::MANY, spawn::MANY, spawn::many_local),
         ),
         Row::new(
             "spawn",
             "chained_spawn",
-            "a task that spawns one that spawns one, 1,000 deep",
             &[Inside],
             repeat(spawn::DEPTH, 1, spawn::chained),
         ),
         Row::new(
             "spawn",
             "spawn_join",
-            "a task that spawns one and awaits it, 1,000 times",
             &[Inside, Join],
             repeat(spawn::JOINS, 1, spawn::join),
         ),
         Row::new(
             "spawn",
             "fork_join",
-            "a binary tree of tasks, 16 deep, each awaiting both that it spawned",
             &[Inside, Join],
             repeat(spawn::TREE, 1, spawn::fork_join),
         ),
         Row::new(
             "wake",
             "yield_many",
-            "200 tasks that yield 1,000 times each; futures' pool and NeXosim poll such a task again at once",
             &[],
             repeat(
                 wake::YIELDERS * wake::YIELDS,
@@ -153,21 +148,18 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "wake",
             "yield_one",
-            "one task that yields 10,000 times; see yield_many for futures' pool and NeXosim",
             &[],
             repeat(wake::ALONE, 1, wake::yield_one),
         ),
         Row::new(
             "wake",
             "wake_one",
-            "one task that wakes itself 10,000 times",
             &[],
             repeat(wake::ALONE, 1, wake::wake_one),
         ),
         Row::new(
             "wake",
             "ping_pong",
-            "1,000 pairs that exchange a message each way, over futures' oneshots",
             &[Inside],
             repeat(
                 wake::PAIRS,
@@ -178,28 +170,24 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "wake",
             "ping_pong_tokio",
-            "the same over tokio's oneshots",
             &[Inside],
             repeat(wake::PAIRS, wake::PAIRS, wake::ping_pong::<R, wake::Tokio>),
         ),
         Row::new(
             "wake",
             "ring_100",
-            "100 tasks in a ring pass one message on, 100 times round",
             &[],
             repeat(100 * 100, 100, wake::ring::<R, 100, 1, 100>),
         ),
         Row::new(
             "wake",
             "ring_1000",
-            "1,000 tasks in a ring pass 100 messages on, each once round",
             &[],
             repeat(1_000 * 100, 1_000, wake::ring::<R, 1_000, 100, 1>),
         ),
         Row::new(
             "wake",
             "wake_storm",
-            "1,000 tasks meet; the last to come wakes all others, 20 times",
             &[],
             repeat(
                 wake::CROWD * wake::STORMS,
@@ -210,7 +198,6 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new(
             "wake",
             "wake_storm_remote",
-            "1,000 tasks wait; an outside thread wakes all, 20 times",
             &[Background],
             repeat(
                 wake::CROWD * wake::STORMS,
@@ -218,56 +205,23 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
                 wake::storm::<R, true>,
             ),
         ),
-        Row::new(
-            "load",
-            "skew",
-            "a task spawns 512 of 1 to 64 microseconds' work; efficiency is of all workers",
-            &[Inside],
-            load::skew(),
-        ),
-        Row::new(
-            "load",
-            "bursty",
-            "64 tasks of 2 microseconds' work from outside, after a pause; efficiency is of all workers",
-            &[],
-            load::bursty(),
-        ),
-        Row::new(
-            "latency",
-            "idle_wake",
-            "from an outside thread's wake to the poll, the runtime being idle: median and p99",
-            &[Background],
-            latency::idle_wake,
-        ),
+        Row::new("load", "skew", &[Inside], load::skew()),
+        Row::new("load", "bursty", &[], load::bursty()),
+        Row::new("latency", "idle_wake", &[Background], latency::idle_wake),
         Row::new(
             "latency",
             "spawn_blocking",
-            "a task hands work to a thread for it and awaits it, 100 times",
             &[Blocking],
             repeat(latency::ROUND_TRIPS, 1, latency::blocking),
         ),
         Row::new(
             "latency",
             "new_drop",
-            "start a runtime, run a task on it, drop it",
             &[Stop],
             repeat(1, 1, latency::new_drop),
         ),
-        Row::new(
-            "latency",
-            "coop",
-            "one worker, from a ticker's wake beside an always-ready task to its poll: median and p99; efficiency is \
-             the other's pace, to that without budget and ticker",
-            &[Background, Budget],
-            coop::coop,
-        ),
-        Row::new(
-            "memory",
-            "idle_task",
-            "resident bytes a task, of a million that wait, each a future of 16 bytes that holds its waker, handles dropped",
-            &[Background],
-            memory::idle,
-        ),
+        Row::new("latency", "coop", &[Background, Budget], coop::coop),
+        Row::new("memory", "idle_task", &[Background], memory::idle),
     ];
     for row in &mut rows {
         match row.name {
@@ -499,6 +453,15 @@ mod tests {
         for (name, _) in AIMS {
             assert!(rows.iter().any(|row| row.name == *name), "{name}");
         }
+    }
+
+    #[test]
+    fn all_that_there_is_has_its_name_in_the_list() {
+        let rows = rows::<Ours>();
+        let rows: Vec<_> = rows.iter().map(|row| row.name).collect();
+        assert_eq!(rows, ROWS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        let runtimes: Vec<_> = ALL.iter().map(|runtime| runtime.name).collect();
+        assert_eq!(runtimes, crate::names::RUNTIMES);
     }
 
     #[test]

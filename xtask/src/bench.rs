@@ -4,7 +4,10 @@
 //! round to round. A sample that others disturbed, or whose processors lay elsewhere than asked for, is given up and taken
 //! again, a bounded number of times. What counts is the median of the rounds' ratios: two samples of one
 //! round are closer in time, and so in the machine's mood, than any two of different rounds.
-use crate::workspace::{self, cargo};
+use crate::{
+    interrupt, output,
+    workspace::{self, cargo},
+};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -16,6 +19,8 @@ use std::{
 };
 
 mod ablation;
+#[path = "../../bench/src/names.rs"]
+mod names;
 mod plot;
 mod table;
 
@@ -172,9 +177,20 @@ impl Sample {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.rounds > 0, "--rounds is at least 1");
     ensure!(options.workers > 0, "--workers is at least 1");
-    if let Some(file) = options.json.as_ref().filter(|_| !options.instructions) {
-        // Now, rather than after an hour of measuring.
-        std::fs::write(file, "").with_context(|| format!("writing {}", file.display()))?;
+    ensure!(
+        options.disturbance >= 0.0,
+        "--disturbance is a number from 0 on"
+    );
+    if options.list {
+        print(&list());
+        return Ok(true);
+    }
+    // Now, rather than after a build, or an hour of measuring.
+    let all: Vec<_> = names::ROWS.iter().map(|(name, _)| *name).collect();
+    choose(&all, |name| name, &options.rows, "row")?;
+    choose(names::RUNTIMES, |name| name, &options.peers, "peer")?;
+    if !options.instructions {
+        workspace::writable(options.json.as_deref())?;
     }
     let (_, root) = workspace::load()?;
     if options.instructions {
@@ -187,10 +203,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let bench = build(&root, options.jemalloc, &root.join("target"))?;
     let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
         .context("reading what `bench list` says")?;
-    if options.list {
-        print(&list(&listing));
-        return Ok(true);
-    }
+    interrupt::watch();
     if let Some(dir) = &options.ablate {
         return ablation::run(&root, &commit, &listing, options, &bench, dir);
     }
@@ -219,9 +232,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         variants: &[],
         patience: 0,
         failures: 0,
-        taken: Vec::new(),
     };
-    let mut tables = Vec::new();
+    let mut report = Report {
+        machine,
+        tables: Vec::new(),
+        samples: Vec::new(),
+    };
     for row in &rows {
         let having: Vec<_> = runtimes
             .iter()
@@ -229,20 +245,28 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             .cloned()
             .collect();
         let taken = session.take(row, &having)?;
+        if taken.is_empty() && interrupt::came() {
+            break;
+        }
         let table = table::Table::of(row, &having, &taken);
         print(&table.text());
-        tables.push(table);
-        session.taken.extend(taken);
+        report.tables.push(table);
+        report.samples.extend(taken);
+        // As they come, for a run that is cut off.
+        report.write(options)?;
+        if interrupt::came() {
+            break;
+        }
     }
-    let complete = session.failures == 0 && tables.iter().all(table::Table::is_complete);
-    let report = Report {
-        machine,
-        tables,
-        samples: session.taken,
-    };
     print(&report.closing());
+    if interrupt::came() {
+        let begun = report.tables.len();
+        say!("interrupted: {begun} of {} rows were begun", rows.len());
+        return Ok(false);
+    }
     report.keep(options)?;
-    Ok(complete)
+    let complete = report.tables.iter().all(table::Table::is_complete);
+    Ok(complete && session.failures == 0)
 }
 
 /// A saved report, as if it had just been measured.
@@ -291,12 +315,18 @@ struct Report {
 }
 
 impl Report {
-    /// Writes what the options ask for.
-    fn keep(&self, options: &Options) -> Result<()> {
+    /// Writes the file that the options ask for.
+    fn write(&self, options: &Options) -> Result<()> {
         if let Some(file) = &options.json {
             let json = serde_json::to_string_pretty(self)?;
             std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
         }
+        Ok(())
+    }
+
+    /// Writes what the options ask for.
+    fn keep(&self, options: &Options) -> Result<()> {
+        self.write(options)?;
         if let Some(dir) = &options.plot {
             let page = dir.join("results.md");
             for file in plot::draw(&self.machine, &self.tables, dir)? {
@@ -460,7 +490,7 @@ impl Options {
     }
 }
 
-/// Takes samples, and remembers them.
+/// Takes samples.
 struct Session<'a> {
     options: &'a Options,
     bench: &'a Path,
@@ -469,11 +499,10 @@ struct Session<'a> {
     /// Retries left in this row, so that a machine that never suits doesn't hold us for hours.
     patience: usize,
     failures: usize,
-    taken: Vec<Taken>,
 }
 
 impl Session<'_> {
-    /// All rounds of a row.
+    /// All rounds of a row, or those before an interrupt.
     fn take(&mut self, row: &Row, runtimes: &[Runtime]) -> Result<Vec<Taken>> {
         let mut taken = Vec::new();
         self.patience = 3 * runtimes.len() * self.options.rounds();
@@ -482,6 +511,10 @@ impl Session<'_> {
                 let rt = &runtimes[(turn + round) % runtimes.len()];
                 progress(&format!("{}: round {}, {}", row.name, round + 1, rt.name));
                 self.take_until_kept(row, rt, round, &mut taken)?;
+                if interrupt::came() {
+                    progress("");
+                    return Ok(taken);
+                }
             }
         }
         progress("");
@@ -496,7 +529,12 @@ impl Session<'_> {
         taken: &mut Vec<Taken>,
     ) -> Result<()> {
         for attempt in 0.. {
-            match self.sample(&row.name, &rt.name)? {
+            let sample = self.sample(&row.name, &rt.name)?;
+            // That may have ended the sample, or disturbed it.
+            if interrupt::came() {
+                return Ok(());
+            }
+            match sample {
                 Err(how) => {
                     progress("");
                     eprintln!("{} on {}: {how}", row.name, rt.name);
@@ -555,34 +593,34 @@ impl Session<'_> {
     }
 }
 
-fn list(listing: &Listing) -> String {
+fn list() -> String {
     let mut text = "runtimes\n".to_owned();
-    for rt in &listing.runtimes {
-        text.push_str(&format!("  {}\n", rt.name));
+    for name in names::RUNTIMES {
+        text.push_str(&format!("  {name}\n"));
     }
     text.push_str("rows\n");
-    for row in &listing.rows {
-        text.push_str(&format!("  {:<24}{}\n", row.name, row.what));
+    for (name, what) in names::ROWS {
+        text.push_str(&format!("  {name:<24}{what}\n"));
     }
     text
 }
 
 fn choose<T: Clone>(
     all: &[T],
-    name: impl Fn(&T) -> &String,
+    name: impl Fn(&T) -> &str,
     wanted: &[String],
     what: &str,
 ) -> Result<Vec<T>> {
     if let Some(unknown) = wanted
         .iter()
-        .find(|wanted| all.iter().all(|item| name(item) != *wanted))
+        .find(|wanted| all.iter().all(|item| name(item) != **wanted))
     {
-        let names: Vec<_> = all.iter().map(|item| name(item).as_str()).collect();
+        let names: Vec<_> = all.iter().map(&name).collect();
         bail!("no {what} {unknown}; there are {}", names.join(", "));
     }
     let chosen = all
         .iter()
-        .filter(|item| wanted.is_empty() || wanted.contains(name(item)));
+        .filter(|item| wanted.is_empty() || wanted.iter().any(|wanted| *wanted == name(item)));
     Ok(chosen.cloned().collect())
 }
 
@@ -600,14 +638,12 @@ fn output(bench: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// A reader that has gone is no failure.
 fn print(text: &str) {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    output::write(format_args!("{text}"));
 }
 
-/// On a terminal only: what is being measured, in place of what was.
-fn progress(text: &str) {
+/// On a terminal only: what is being done, in place of what was.
+pub(crate) fn progress(text: &str) {
     let mut err = io::stderr().lock();
     if err.is_terminal() {
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());

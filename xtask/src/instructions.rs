@@ -31,7 +31,7 @@ struct Counts {
 /// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one has grown; true, with a word, without valgrind.
 pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        println!(
+        say!(
             "instructions: NOT counted, since valgrind is not installed (`apt-get install valgrind`)"
         );
         return Ok(true);
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
     let counts = count_all(root)?;
     let kept = kept(root)?;
     let comparable = kept.as_ref().is_some_and(|kept| kept.rustc == counts.rustc);
-    println!(
+    say!(
         "instructions an operation (callgrind){}",
         match &kept {
             None => "; none are kept to compare with".into(),
@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
     for (row, count) in &counts.rows {
         let before = kept.as_ref().and_then(|kept| kept.rows.get(row));
         let before_text = before.map_or("-".into(), |before| format!("{before:.1}"));
-        println!("  {row:<24}{count:>10.1}{before_text:>10}");
+        say!("  {row:<24}{count:>10.1}{before_text:>10}");
         if let Some(before) = before
             && comparable
             && has_grown(row, *before, *count)
@@ -65,7 +65,7 @@ pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
         return Ok(true);
     }
     if !grown.is_empty() {
-        println!(
+        say!(
             "grown by more than {:.0} %: {}. If that is worth it: --instructions --json docs/benchmarks/instructions.json",
             100.0 * GROWTH,
             grown.join(", ")

@@ -2,16 +2,19 @@
 //!
 //! A model is a test below a module `models` that prints the line `model: executions=N bound=B outcome=O` when it
 //! has explored everything (`sync_shim::model`). Whatever ends without that line has not been explored.
-use crate::workspace::{self, cargo};
+use crate::{
+    output,
+    workspace::{self, cargo},
+};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
     ffi::OsStr,
-    io::{self, Read, Write},
+    io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::Mutex,
+    sync::{Mutex, OnceLock},
     thread,
     time::{Duration, Instant},
 };
@@ -20,7 +23,7 @@ use std::{
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only the models of these packages.
-    #[arg(long = "crate", value_name = "PACKAGE")]
+    #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
     /// Only models whose path contains this.
     #[arg(long, value_name = "TEXT")]
@@ -51,6 +54,14 @@ impl Options {
         Self {
             full: true,
             ..Self::quick()
+        }
+    }
+
+    /// Every model there is, by name alone.
+    pub(crate) fn names() -> Self {
+        Self {
+            list: true,
+            ..Self::all()
         }
     }
 
@@ -139,16 +150,15 @@ pub(crate) struct Outcome {
 /// Runs what the options name; false when a model failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
+    ensure!(options.limit != Some(0), "--limit is at least 1");
     workspace::writable(options.json.as_deref())?;
     let commit = workspace::commit(options.path.as_deref().unwrap_or(Path::new(".")));
     let models = find(options)?;
     if options.list {
-        return Ok(print(
-            &models
-                .iter()
-                .map(|m| format!("{} {}\n", m.package, m.name))
-                .collect::<String>(),
-        ));
+        for model in &models {
+            say!("{} {}", model.package, model.name);
+        }
+        return Ok(true);
     }
     let limit = options
         .limit
@@ -180,23 +190,20 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .filter(|outcome| outcome.status.passes())
         .count();
     let failed = outcomes.len() - passed;
-    print(&format!(
-        "\n{} models, {} executions without a bound, {} with one, {:.1} s\n{passed} passed, {failed} failed\n",
+    say!(
+        "\n{} models, {} executions without a bound, {} with one, {:.1} s\n{passed} passed, {failed} failed",
         outcomes.len(),
         sum(false),
         sum(true),
         begun.elapsed().as_secs_f64(),
-    ));
+    );
     Ok(failed == 0)
 }
 
-/// Prints; a reader that has gone is no failure.
-fn print(text: &str) -> bool {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    true
-}
+/// Set once this process has built the models of all crates to be run.
+static ALL_ARE_BUILT: OnceLock<()> = OnceLock::new();
 
+/// The models that the options name. To list them takes no optimised build, unless it is there.
 pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     let target = workspace::load()?.1.join("target/loom");
@@ -215,9 +222,11 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let wanted = all.iter().filter(|name| {
         options.crates.is_empty() || options.crates.iter().any(|wanted| wanted == **name)
     });
+    let release = !options.list || ALL_ARE_BUILT.get().is_some();
     let mut models = Vec::new();
     for package in wanted {
         let build = Build {
+            release,
             root: &root,
             target: &target,
             flags: FLAGS,
@@ -227,6 +236,9 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
         for binary in build.binaries(package)? {
             models.extend(list(package, binary)?);
         }
+    }
+    if release && options.crates.is_empty() && options.path.is_none() {
+        ALL_ARE_BUILT.get_or_init(|| ());
     }
     let (found, mut skipped) = (models.len(), 0);
     models.retain(|model| {
@@ -270,6 +282,8 @@ pub(crate) const ALL: &[&str] = &["--lib", "--test", "*"];
 
 /// How the tests of a package are built.
 pub(crate) struct Build<'a> {
+    /// With optimisation: not for names alone.
+    pub(crate) release: bool,
     pub(crate) root: &'a Path,
     pub(crate) target: &'a Path,
     pub(crate) flags: &'a str,
@@ -286,7 +300,8 @@ impl Build<'_> {
         let mut cargo = cargo();
         cargo
             .current_dir(self.root)
-            .args(["test", "--no-run", "--release"])
+            .args(["test", "--no-run"])
+            .args(self.release.then_some("--release"))
             .args(self.targets)
             .arg("--message-format=json-render-diagnostics")
             .arg("--target-dir")
@@ -372,7 +387,7 @@ pub(crate) fn run_all(
                     let Some(model) = next else { return };
                     let ran = run_one(&model, limit, &[]).and_then(|(mut outcome, said)| {
                         outcome.commit = Some(commit.into());
-                        print(&line(&outcome, width, &said));
+                        output::write(format_args!("{}", line(&outcome, width, &said)));
                         done(&outcome)?;
                         outcomes.lock().expect("no job panics").push(outcome);
                         Ok(())

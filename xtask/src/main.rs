@@ -1,21 +1,26 @@
 //! The project's own commands: see its README.
 use clap::{Parser, Subcommand};
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
-/// `println!`, but a reader that has gone is no failure.
+/// `println!` by way of [`output`].
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        $crate::output::write(format_args!("{}\n", format_args!($($text)*)))
+    };
 }
 
 mod bench;
+mod flaky;
 mod instructions;
+mod interrupt;
 mod links;
 mod lockfile;
 mod loom;
 mod orderings;
+mod output;
 mod public;
 mod report;
 mod sanitize;
@@ -50,10 +55,34 @@ enum Command {
     Bench(bench::Options),
     /// Runs the tests on real threads for long, and counts every item.
     Soak(soak::Options),
+    /// Runs each test binary many times, also on a busy machine, and counts the failures.
+    Flaky(flaky::Options),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let done = match Cli::try_parse() {
+        Ok(cli) => run(cli.command),
+        // Help and versions come this way, too.
+        Err(error) => {
+            output::note(error.print().and_then(|()| io::stdout().flush()));
+            exit_code(error.exit_code())
+        }
+    };
+    match output::failure() {
+        None => done,
+        Some(error) => {
+            eprintln!("error: writing to standard output: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn exit_code(code: i32) -> ExitCode {
+    u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn run(command: Command) -> ExitCode {
+    let done = match command {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
         Command::Shuttle(options) => shuttle::run(&options),
@@ -62,6 +91,7 @@ fn main() -> ExitCode {
         Command::Sanitize(options) => sanitize::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Flaky(options) => flaky::run(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -76,6 +106,21 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_that_takes_several_takes_them_with_commas() {
+        let cli = <Cli as clap::CommandFactory>::command();
+        for command in cli.get_subcommands() {
+            let several = |option: &&clap::Arg| {
+                matches!(option.get_action(), clap::ArgAction::Append) && !option.is_positional()
+            };
+            for option in command.get_arguments().filter(several) {
+                let (command, option_name) = (command.get_name(), option.get_id());
+                let comma = option.get_value_delimiter();
+                assert_eq!(comma, Some(','), "{command} --{option_name}");
+            }
+        }
+    }
 
     #[test]
     fn a_run_of_some_is_not_written_down_as_one_of_all() {

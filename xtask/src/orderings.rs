@@ -33,7 +33,7 @@ mod trial;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only these packages; all that have models by default.
-    #[arg(long = "crate", value_name = "PACKAGE")]
+    #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
     /// Only sites whose key contains this.
     #[arg(long, value_name = "TEXT")]
@@ -187,6 +187,8 @@ impl Options {
 
 /// Runs the mutants; false when one survives, or the list names what is gone or needs no reason.
 pub(crate) fn run(options: &Options) -> Result<bool> {
+    ensure!(options.limit != Some(0), "--limit is at least 1");
+    ensure!(options.mutant_limit > 0, "--mutant-limit is at least 1");
     workspace::writable(options.json.as_deref())?;
     let results = results(options)?;
     ensure!(
@@ -397,6 +399,7 @@ fn run_mutants(
     let scratch = scratch(root, &package.name);
     let ours = options.path.is_none();
     let build = Build {
+        release: true,
         root: &scratch.join("tree"),
         target: &root.join("target/orderings/build"),
         flags: &flags(options),

@@ -32,13 +32,23 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "check")]
     all: bool,
     /// Runs those of this package again.
-    #[arg(long = "crate", value_name = "PACKAGE", conflicts_with = "check")]
+    #[arg(
+        long = "crate",
+        value_name = "PACKAGE",
+        value_delimiter = ',',
+        conflicts_with = "check"
+    )]
     crates: Vec<String>,
     /// Runs no large model (`full_...`): the page tells which of them have no result.
     #[arg(long, conflicts_with_all = ["check", "all"])]
     quick: bool,
     /// First takes up what `loom --json`, or `orderings --json`, has written to this file.
-    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        conflicts_with = "check"
+    )]
     take: Vec<PathBuf>,
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
@@ -74,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         take(&folder, file)?;
     }
     let again = |package: &str| options.again(package);
-    let (mut models, new) = kept_and_new(&folder, again)?;
+    let (mut models, new) = kept_and_new(&folder, &loom::Options::all(), again)?;
     let (large, small): (Vec<_>, Vec<_>) = new.into_iter().partition(Model::is_large);
     run_models(&folder, options, &mut models, small)?;
     let write = |models: &Models, mutants: &[Row]| {
@@ -114,7 +124,7 @@ pub(crate) fn is_current() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let folder = root.join(FOLDER);
     let known: Vec<Outcome> = read(&folder, "models")?.unwrap_or_default();
-    let (models, new) = kept_and_new(&folder, |_| false)?;
+    let (models, new) = kept_and_new(&folder, &loom::Options::names(), |_| false)?;
     let (large, small): (Vec<_>, Vec<_>) = new.into_iter().partition(Model::is_large);
     let name = |model: &Model| (model.package.clone(), model.name.clone());
     let there = models.keys().cloned().chain(small.iter().map(name));
@@ -211,7 +221,11 @@ fn key(model: &Outcome) -> (String, String) {
 }
 
 /// The models' results that stay, and the models that have none.
-fn kept_and_new(folder: &Path, again: impl Fn(&str) -> bool) -> Result<(Models, Vec<Model>)> {
+fn kept_and_new(
+    folder: &Path,
+    there: &loom::Options,
+    again: impl Fn(&str) -> bool,
+) -> Result<(Models, Vec<Model>)> {
     let mut kept: Models = read::<Vec<Outcome>>(folder, "models")?
         .unwrap_or_default()
         .into_iter()
@@ -219,7 +233,7 @@ fn kept_and_new(folder: &Path, again: impl Fn(&str) -> bool) -> Result<(Models, 
         .map(|model| (key(&model), model))
         .collect();
     let (mut all, mut new) = (Models::new(), Vec::new());
-    for model in loom::find(&loom::Options::all())? {
+    for model in loom::find(there)? {
         let key = (model.package.clone(), model.name.clone());
         match kept.remove(&key) {
             Some(outcome) => drop(all.insert(key, outcome)),

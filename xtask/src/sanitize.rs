@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long)]
     all: bool,
     /// Only these crates.
-    #[arg(long = "crate", value_name = "PACKAGE")]
+    #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
     /// Writes to a file what ran, over all crates, without a report, in the place of what it has of these tools.
     #[arg(long, value_name = "FILE", conflicts_with = "crates")]
@@ -418,7 +418,8 @@ fn recycled(tool: Tool, root: &Path) -> Result<bool> {
     let test = |arguments: &[&str]| {
         let mut test = tool.cargo(root, "test", Cells::Recycled);
         test.args(["--quiet", "--all-features", "--package", RECYCLER]);
-        test.args(arguments);
+        // In this very process, which runs one at a time.
+        test.args(arguments).env("SELVEDGE_TEST_ALONE", "");
         test
     };
     // They are not there where the recycler is switched off, and none would pass, too.

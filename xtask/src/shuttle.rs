@@ -20,7 +20,7 @@ use std::{
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only the models of these packages.
-    #[arg(long = "crate", value_name = "PACKAGE")]
+    #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
     /// Only models whose path contains this.
     #[arg(long, value_name = "TEXT")]
@@ -79,6 +79,7 @@ impl Done {
 /// Runs them; false when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
+    ensure!(options.schedules != Some(0), "--schedules is at least 1");
     workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
     let commit = workspace::commit(&root);
@@ -219,6 +220,7 @@ fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Mode
             continue;
         }
         let build = Build {
+            release: true,
             root,
             target: Path::new("target/shuttle"),
             flags: "--cfg selvedge_shuttle -C debug-assertions=on",

@@ -23,7 +23,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 20_000_000)]
     items: u64,
     /// Only these crates.
-    #[arg(long = "crate")]
+    #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
     /// The first round's; that which a failed round printed repeats it.
     #[arg(long)]
@@ -73,6 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             continue;
         }
         let build = Build {
+            release: true,
             root: &root,
             target: Path::new("target"),
             flags: "",

@@ -10,10 +10,10 @@ use std::{process::Command, time::Instant};
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only these steps.
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
     /// All but these steps.
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
     skip: Vec<String>,
     /// Lists the steps and runs none.
     #[arg(long)]

@@ -3,6 +3,7 @@
 use super::{
     Listing, Machine, Options, Runtime, Session, build, choose, plot, print, table::Table,
 };
+use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use std::{
     fs,
@@ -104,7 +105,6 @@ const ABLATIONS: &[Ablation] = &[
 /// Builds all, measures, prints, and writes `ablation.md` and `ablation.svg`.
 pub(super) fn run(
     root: &Path,
-
     commit: &str,
     listing: &Listing,
     options: &Options,
@@ -142,14 +142,23 @@ pub(super) fn run(
         variants: &variants,
         patience: 0,
         failures: 0,
-        taken: Vec::new(),
     };
     let mut tables = Vec::new();
     for row in &rows {
         let taken = session.take(row, &runtimes)?;
+        if taken.is_empty() && interrupt::came() {
+            break;
+        }
         let table = Table::against(AS_IT_IS, row, &runtimes, &taken);
         print(&table.text());
         tables.push(table);
+        if interrupt::came() {
+            break;
+        }
+    }
+    if interrupt::came() {
+        say!("interrupted: the page and the chart stay as they were");
+        return Ok(false);
     }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let text = page(&machine, &tables);

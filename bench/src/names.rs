@@ -1,0 +1,96 @@
+//! What there is to measure. `cargo xtask bench` has this file, too: it lists the names, and refuses
+//! others, without building the bench.
+
+/// The runtimes, ours first.
+pub(crate) const RUNTIMES: &[&str] = &[
+    "selvedge",
+    "tokio",
+    "tokio-current-thread",
+    "async-executor",
+    "async-executor-static",
+    "smol",
+    "futures-threadpool",
+    "nexosim",
+];
+
+/// The rows, and what each is.
+pub(crate) const ROWS: &[(&str, &str)] = &[
+    ("spawn_many_remote", "10,000 tasks spawned from outside"),
+    (
+        "spawn_many_remote_join",
+        "10,000 tasks spawned from outside, every handle awaited there",
+    ),
+    (
+        "spawn_busy_remote",
+        "10,000 tasks spawned from outside while every worker is busy with tasks that yield",
+    ),
+    ("spawn_many_local", "10,000 tasks spawned from a task"),
+    (
+        "chained_spawn",
+        "a task that spawns one that spawns one, 1,000 deep",
+    ),
+    (
+        "spawn_join",
+        "a task that spawns one and awaits it, 1,000 times",
+    ),
+    (
+        "fork_join",
+        "a binary tree of tasks, 16 deep, each awaiting both that it spawned",
+    ),
+    (
+        "yield_many",
+        "200 tasks that yield 1,000 times each; futures' pool and NeXosim poll such a task again at once",
+    ),
+    (
+        "yield_one",
+        "one task that yields 10,000 times; see yield_many for futures' pool and NeXosim",
+    ),
+    ("wake_one", "one task that wakes itself 10,000 times"),
+    (
+        "ping_pong",
+        "1,000 pairs that exchange a message each way, over futures' oneshots",
+    ),
+    ("ping_pong_tokio", "the same over tokio's oneshots"),
+    (
+        "ring_100",
+        "100 tasks in a ring pass one message on, 100 times round",
+    ),
+    (
+        "ring_1000",
+        "1,000 tasks in a ring pass 100 messages on, each once round",
+    ),
+    (
+        "wake_storm",
+        "1,000 tasks meet; the last to come wakes all others, 20 times",
+    ),
+    (
+        "wake_storm_remote",
+        "1,000 tasks wait; an outside thread wakes all, 20 times",
+    ),
+    (
+        "skew",
+        "a task spawns 512 of 1 to 64 microseconds' work; efficiency is of all workers",
+    ),
+    (
+        "bursty",
+        "64 tasks of 2 microseconds' work from outside, after a pause; efficiency is of all workers",
+    ),
+    (
+        "idle_wake",
+        "from an outside thread's wake to the poll, the runtime being idle: median and p99",
+    ),
+    (
+        "spawn_blocking",
+        "a task hands work to a thread for it and awaits it, 100 times",
+    ),
+    ("new_drop", "start a runtime, run a task on it, drop it"),
+    (
+        "coop",
+        "one worker, from a ticker's wake beside an always-ready task to its poll: median and p99; efficiency is \
+             the other's pace, to that without budget and ticker",
+    ),
+    (
+        "idle_task",
+        "resident bytes a task, of a million that wait, each a future of 16 bytes that holds its waker, handles dropped",
+    ),
+];

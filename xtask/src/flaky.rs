@@ -1,0 +1,531 @@
+//! `cargo xtask flaky`: runs each test binary many times, and counts which of its tests fail.
+//!
+//! A test that passes once may count on time, on the allocator, or on threads being quick. Each
+//! binary runs alone, beside busy loops, and on one processor, as on a machine that is slower or
+//! smaller than its author's.
+use crate::{
+    bench::progress,
+    interrupt,
+    workspace::{self, Package, cargo},
+};
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    hint,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// Options of `cargo xtask flaky`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Runs of each binary in each setting.
+    #[arg(long, default_value_t = 10)]
+    runs: u32,
+    /// Only the test binaries of these packages.
+    #[arg(long = "package", value_name = "PACKAGE", value_delimiter = ',')]
+    packages: Vec<String>,
+    /// Only the test binaries of these names: the library's, or that of a file in `tests/`.
+    #[arg(long = "test", value_name = "BINARY", value_delimiter = ',')]
+    binaries: Vec<String>,
+    /// Only tests whose path contains this.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Only in these settings.
+    #[arg(
+        long = "setting",
+        value_name = "SETTING",
+        value_enum,
+        value_delimiter = ','
+    )]
+    settings: Vec<Setting>,
+    /// A run that takes longer is killed, which is a failure.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    limit: u64,
+    /// Another workspace.
+    #[arg(long, value_name = "FOLDER")]
+    path: Option<PathBuf>,
+}
+
+/// What else the machine does during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Setting {
+    /// Nothing that this command starts.
+    Alone,
+    /// Two threads that never block.
+    Busy,
+    /// The run has one processor.
+    One,
+}
+
+const SETTINGS: [Setting; 3] = [Setting::Alone, Setting::Busy, Setting::One];
+
+const BUSY_LOOPS: usize = 2;
+
+impl Setting {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Busy => "beside busy loops",
+            Self::One => "on one processor",
+        }
+    }
+}
+
+/// A test binary, and what cargo gives it.
+struct Binary {
+    package: String,
+    name: String,
+    file: PathBuf,
+    /// The root of its package, where cargo runs it.
+    folder: PathBuf,
+    environment: BTreeMap<String, String>,
+}
+
+/// Runs what the options name; false when a test failed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    ensure!(options.runs > 0, "--runs is at least 1");
+    ensure!(options.limit > 0, "--limit is at least 1");
+    let (packages, root) = workspace::load_at(options.path.as_deref())?;
+    let chosen = choose(options, &packages)?;
+    let mut settings = SETTINGS.to_vec();
+    settings.retain(|setting| options.settings.is_empty() || options.settings.contains(setting));
+    let processor = processor();
+    if let (true, Err(why)) = (settings.contains(&Setting::One), &processor) {
+        say!("NOT run on one processor: {why}");
+        settings.retain(|setting| *setting != Setting::One);
+    }
+    let binaries = build(options, &chosen, &root)?;
+    let words: Vec<_> = settings.iter().map(|setting| setting.words()).collect();
+    say!(
+        "{} test binaries, {} times each {}. Doc tests are not test binaries: they do not run.",
+        binaries.len(),
+        options.runs,
+        words.join(", ")
+    );
+    let folder = root.join("target/flaky");
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let runner = Runner {
+        filter: options.filter.as_deref(),
+        limit: Duration::from_secs(options.limit),
+        processor: processor.unwrap_or_default(),
+        output: folder.join(format!("output-{}", std::process::id())),
+    };
+    interrupt::watch();
+    let (mut counts, begun) = (Counts::default(), Instant::now());
+    let done = runner.run_all(&binaries, &settings, options.runs, &mut counts);
+    progress("");
+    let _ = fs::remove_file(&runner.output);
+    counts.tell(&settings);
+    let all_ran = done?;
+    if !all_ran {
+        say!("interrupted: this is what ran before");
+    }
+    say!(
+        "{} runs in {:.1} minutes, failed tests: {}",
+        counts.runs.values().sum::<u32>(),
+        begun.elapsed().as_secs_f64() / 60.0,
+        counts.failures.len()
+    );
+    Ok(all_ran && counts.failures.is_empty())
+}
+
+/// The packages whose test binaries run. Nothing is built for a name that is none.
+fn choose<'a>(options: &Options, packages: &'a [Package]) -> Result<Vec<&'a Package>> {
+    for name in &options.packages {
+        let all: Vec<_> = packages.iter().map(|package| &*package.name).collect();
+        ensure!(
+            all.contains(&name.as_str()),
+            "no package {name}; there are {}",
+            all.join(", ")
+        );
+    }
+    let named = |package: &&Package| {
+        options.packages.is_empty() || options.packages.contains(&package.name)
+    };
+    let mut chosen: Vec<_> = packages.iter().filter(named).collect();
+    for name in &options.binaries {
+        let all: Vec<_> = chosen.iter().flat_map(|p| p.test_binaries()).collect();
+        ensure!(
+            all.contains(&name.as_str()),
+            "no test binary {name} there; there are {}",
+            all.join(", ")
+        );
+    }
+    let has = |package: &&Package| {
+        let mut names = package.test_binaries();
+        options.binaries.is_empty() || names.any(|name| options.binaries.iter().any(|b| b == name))
+    };
+    chosen.retain(has);
+    Ok(chosen)
+}
+
+/// What cargo says of something that it has built.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    package_id: String,
+    target: Target,
+    executable: Option<PathBuf>,
+    profile: Profile,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Builds the tests, with the examples and programs that they run, as `cargo test` does.
+fn build(options: &Options, chosen: &[&Package], root: &Path) -> Result<Vec<Binary>> {
+    let mut cargo = cargo();
+    cargo
+        .current_dir(root)
+        .args(["test", "--no-run", "--all-features"])
+        .arg("--message-format=json-render-diagnostics");
+    if options.packages.is_empty() && options.binaries.is_empty() {
+        cargo.arg("--workspace");
+    }
+    for package in chosen {
+        cargo.args(["--package", &package.name]);
+    }
+    let output = cargo.stderr(Stdio::inherit()).output();
+    let output = output.context("cargo test --no-run")?;
+    ensure!(output.status.success(), "the tests don't build");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let built: Vec<Message> = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|message: &Message| message.reason == "compiler-artifact")
+        .collect();
+    let mut binaries = Vec::new();
+    for message in built.iter().filter(|message| message.profile.test) {
+        let name = &message.target.name;
+        let wanted = options.binaries.is_empty() || options.binaries.contains(name);
+        let (Some(file), true) = (&message.executable, wanted) else {
+            continue;
+        };
+        let package = chosen
+            .iter()
+            .find(|package| package.id == message.package_id);
+        let package = package.context("cargo built a test of a package that is none of these")?;
+        let mut environment = package.environment();
+        let programs = built.iter().filter(|program| {
+            program.package_id == message.package_id
+                && !program.profile.test
+                && program.target.kind.iter().any(|kind| kind == "bin")
+        });
+        for program in programs {
+            if let Some(file) = &program.executable {
+                let name = format!("CARGO_BIN_EXE_{}", program.target.name);
+                environment.insert(name, file.display().to_string());
+            }
+        }
+        binaries.push(Binary {
+            package: package.name.clone(),
+            name: name.clone(),
+            file: file.clone(),
+            folder: package.folder().to_owned(),
+            environment,
+        });
+    }
+    ensure!(!binaries.is_empty(), "cargo names no test binary");
+    Ok(binaries)
+}
+
+/// A processor that this process may use, if a process can be bound to it.
+fn processor() -> Result<String, String> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let first = first_processor(&status).ok_or("the system names no processors")?;
+    let bound = taskset(first, Path::new("true")).output();
+    match bound {
+        Ok(output) if output.status.success() => Ok(first.to_owned()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("taskset (of util-linux) does not start: {error}")),
+    }
+}
+
+/// The first of a line such as `Cpus_allowed_list: 0-1,4`.
+fn first_processor(status: &str) -> Option<&str> {
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let first = list.trim().split([',', '-']).next()?;
+    (!first.is_empty()).then_some(first)
+}
+
+fn taskset(processor: &str, program: &Path) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", processor]).arg(program);
+    command
+}
+
+/// Threads of this process that never block, and end with it at the latest.
+struct BusyLoops {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl BusyLoops {
+    fn start(count: usize) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let spin = |over: Arc<AtomicBool>| {
+            // Ordering: the flag hands nothing over; `drop` joins the thread.
+            while !over.load(Relaxed) {
+                hint::spin_loop();
+            }
+        };
+        let start = |_| {
+            let over = over.clone();
+            thread::spawn(move || spin(over))
+        };
+        let threads = (0..count).map(start).collect();
+        Self { over, threads }
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        // Ordering: as in `start`.
+        self.over.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a busy loop does not panic");
+        }
+    }
+}
+
+/// Runs test binaries, one at a time.
+struct Runner<'a> {
+    filter: Option<&'a str>,
+    limit: Duration,
+    processor: String,
+    /// Where a run's output goes. A pipe would stay open as long as what the run has started.
+    output: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+enum End {
+    Exit(ExitStatus),
+    /// It was killed.
+    Limit,
+    /// So was it, and what it would have shown is unknown.
+    Interrupt,
+}
+
+impl Runner<'_> {
+    /// Runs all in all settings, so many times; false when that was interrupted.
+    fn run_all(
+        &self,
+        binaries: &[Binary],
+        settings: &[Setting],
+        runs: u32,
+        counts: &mut Counts,
+    ) -> Result<bool> {
+        for run in 1..=runs {
+            let begun = Instant::now();
+            for &setting in settings {
+                for binary in binaries {
+                    let Binary { package, name, .. } = binary;
+                    let words = setting.words();
+                    progress(&format!("run {run} of {runs}, {words}: {package} {name}"));
+                    let (end, said) = self.run(binary, setting)?;
+                    if matches!(end, End::Interrupt) {
+                        return Ok(false);
+                    }
+                    let failures = failures(&end, &said, self.limit);
+                    for failure in counts.add(binary, setting, failures) {
+                        progress("");
+                        say!("FAILED {words}: {package} {name} {failure}");
+                        say!("{}", excerpt(&said, &failure));
+                    }
+                }
+            }
+            progress("");
+            say!(
+                "run {run} of {runs}: {:.0} s, failed tests so far: {}",
+                begun.elapsed().as_secs_f64(),
+                counts.failures.len()
+            );
+        }
+        Ok(true)
+    }
+
+    /// Runs one once; also gives what it said.
+    fn run(&self, binary: &Binary, setting: Setting) -> Result<(End, String)> {
+        let mut command = match setting {
+            Setting::One => taskset(&self.processor, &binary.file),
+            _ => Command::new(&binary.file),
+        };
+        let output = File::create(&self.output)
+            .with_context(|| format!("writing {}", self.output.display()))?;
+        command
+            .args(self.filter)
+            .current_dir(&binary.folder)
+            .env_remove("CARGO_TARGET_DIR")
+            .envs(&binary.environment)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let _busy = (setting == Setting::Busy).then(|| BusyLoops::start(BUSY_LOOPS));
+        let child = group(&mut command).spawn();
+        let mut child = child.with_context(|| format!("starting {}", binary.file.display()))?;
+        let end = wait(&mut child, self.limit)?;
+        let said = fs::read(&self.output).context("reading what a test said")?;
+        Ok((end, String::from_utf8_lossy(&said).into_owned()))
+    }
+}
+
+/// Makes the program's process the first of a group, so that all that it starts can be killed.
+#[cfg(unix)]
+fn group(command: &mut Command) -> &mut Command {
+    std::os::unix::process::CommandExt::process_group(command, 0)
+}
+
+#[cfg(not(unix))]
+fn group(command: &mut Command) -> &mut Command {
+    command
+}
+
+/// Waits for the end. One that does not come by the limit, or by an interrupt, is made.
+fn wait(child: &mut Child, limit: Duration) -> Result<End> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(End::Exit(status));
+        }
+        let end = match interrupt::came() {
+            true => End::Interrupt,
+            false if begun.elapsed() >= limit => End::Limit,
+            false => {
+                thread::sleep(Duration::from_millis(5));
+                continue;
+            }
+        };
+        kill(child)?;
+        child.wait()?;
+        return Ok(end);
+    }
+}
+
+#[cfg(unix)]
+fn kill(child: &mut Child) -> Result<()> {
+    let group = libc::pid_t::try_from(child.id())?;
+    // SAFETY: it has no premises. The group is the child's, which has not been waited for.
+    unsafe { libc::killpg(group, libc::SIGKILL) };
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn kill(child: &mut Child) -> Result<()> {
+    Ok(child.kill()?)
+}
+
+/// The tests that failed in a run, or else how the whole binary did.
+fn failures(end: &End, said: &str, limit: Duration) -> Vec<String> {
+    match end {
+        End::Exit(status) if status.success() => Vec::new(),
+        End::Exit(status) => {
+            let failed = failed(said);
+            match failed.is_empty() {
+                true => vec![format!("({status})")],
+                false => failed,
+            }
+        }
+        End::Limit | End::Interrupt => {
+            let late = unfinished(said);
+            let tests = match late.is_empty() {
+                true => String::new(),
+                false => format!(": {}", late.join(", ")),
+            };
+            vec![format!("(no end within {} s{tests})", limit.as_secs())]
+        }
+    }
+}
+
+/// The last list of `failures:`, which holds names alone.
+fn failed(said: &str) -> Vec<String> {
+    let Some((_, list)) = said.rsplit_once("\nfailures:\n") else {
+        return Vec::new();
+    };
+    let names = list.lines().map_while(|line| line.strip_prefix("    "));
+    names.map(str::to_owned).collect()
+}
+
+/// The tests that the harness has called long, and not ended.
+fn unfinished(said: &str) -> Vec<&str> {
+    let long = said.lines().filter_map(|line| {
+        let name = line.strip_prefix("test ")?;
+        Some(name.split_once(" has been running for over ")?.0)
+    });
+    let ended = |name: &str| said.contains(&format!("test {name} ... "));
+    long.filter(|name| !ended(name)).collect()
+}
+
+/// What a failed test said, or else the end of what its binary did.
+fn excerpt<'a>(said: &'a str, test: &str) -> &'a str {
+    let begin = said.find(&format!("---- {test} stdout ----"));
+    let Some(begin) = begin else {
+        let lines = said.trim_end().rmatch_indices('\n').nth(29);
+        return &said[lines.map_or(0, |(at, _)| at + 1)..];
+    };
+    let own = &said[begin..];
+    let end = own[1..]
+        .find("\n---- ")
+        .or_else(|| own.find("\nfailures:\n"));
+    &own[..end.map_or(own.len(), |end| end + 1)]
+}
+
+/// How often what ran and failed.
+#[derive(Default)]
+struct Counts {
+    /// By the binary's package and name.
+    runs: BTreeMap<(String, String, &'static str), u32>,
+    failures: BTreeMap<(String, String, String), BTreeMap<&'static str, u32>>,
+}
+
+impl Counts {
+    /// Counts a run; gives the failures that are the first of their test.
+    fn add(&mut self, binary: &Binary, setting: Setting, failures: Vec<String>) -> Vec<String> {
+        let (package, name, words) = (&binary.package, &binary.name, setting.words());
+        let run = (package.clone(), name.clone(), words);
+        *self.runs.entry(run).or_default() += 1;
+        let mut first = Vec::new();
+        for failure in failures {
+            let key = (package.clone(), name.clone(), failure.clone());
+            let counts = self.failures.entry(key).or_default();
+            if counts.is_empty() {
+                first.push(failure);
+            }
+            *counts.entry(words).or_default() += 1;
+        }
+        first
+    }
+
+    /// Prints a line for each test that failed.
+    fn tell(&self, settings: &[Setting]) {
+        for ((package, name, test), counts) in &self.failures {
+            let count = |setting: &Setting| {
+                let words = setting.words();
+                let run = (package.clone(), name.clone(), words);
+                let failed = counts.get(words).unwrap_or(&0);
+                let runs = self.runs.get(&run).unwrap_or(&0);
+                format!("{words} {failed} of {runs}")
+            };
+            let counts: Vec<_> = settings.iter().map(count).collect();
+            say!("{package} {name} {test}: {}", counts.join(", "));
+        }
+    }
+}
