@@ -152,7 +152,7 @@ fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Resul
     let entry = rt::ALL
         .iter()
         .find(|entry| entry.name == rt)
-        .ok_or_else(|| format!("no runtime {rt}; `bench list` names them"))?;
+        .ok_or_else(|| format!("no runtime {rt}; there are {}", names::RUNTIMES.join(", ")))?;
     let sample = (entry.sample)(row, workers, Duration::from_millis(millis))
         .map_err(|error| format!("{rt} doesn't start: {error}"))?
         .ok_or_else(|| format!("no row {row} on {rt}; `bench list` names them"))?;
