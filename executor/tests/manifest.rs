@@ -156,11 +156,36 @@ fn a_directory_that_is_none_is_one_line_and_status_2() {
         assert!(output.stdout.is_empty());
         assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
     }
-    assert_eq!(
-        manifest().args(["a", "b"]).output().unwrap().status.code(),
-        Some(2)
-    );
     assert!(manifest().arg("--help").output().unwrap().status.success());
+}
+
+#[test]
+fn arguments_that_are_wrong_are_named() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["--bogus"], "no option --bogus"),
+        (&["a", "--bogus"], "no option --bogus"),
+        (&["a", "b"], "one directory at most, not 2"),
+        (&["--"], "one directory comes after --"),
+        (&["--", "a", "b"], "one directory comes after --"),
+    ];
+    for (arguments, what) in cases {
+        let output = manifest().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with(&format!("manifest: {what}\n")), "{said}");
+        assert!(said.contains("usage: manifest [DIR]"), "{said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn help_to_a_full_disk_fails_with_words() {
+    let full = fs::File::create("/dev/full").unwrap();
+    let output = manifest().arg("--help").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("manifest: writing: "), "{said}");
 }
 
 #[test]

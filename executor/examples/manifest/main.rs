@@ -74,18 +74,27 @@ fn main() -> ExitCode {
 }
 
 fn arguments(arguments: Vec<OsString>) -> Result<Option<PathBuf>, ExitCode> {
+    let refused = |what: String| {
+        tell(&format!("manifest: {what}\n{USAGE}"));
+        Err(ExitCode::from(2))
+    };
+    let is_option = |argument: &&OsString| argument.as_encoded_bytes().starts_with(b"-");
     match arguments.as_slice() {
         [] => Ok(None),
-        [flag] if flag == "--help" || flag == "-h" => {
-            let _ = writeln!(io::stdout(), "{USAGE}");
-            Err(ExitCode::SUCCESS)
-        }
+        [flag] if flag == "--help" || flag == "-h" => match writeln!(io::stdout(), "{USAGE}") {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                tell(&format!("manifest: writing: {error}"));
+                Err(ExitCode::FAILURE)
+            }
+            _ => Err(ExitCode::SUCCESS),
+        },
         [dashes, dir] if dashes == "--" => Ok(Some(dir.into())),
-        [dir] if !dir.as_encoded_bytes().starts_with(b"-") => Ok(Some(dir.into())),
-        _ => {
-            tell(USAGE);
-            Err(ExitCode::from(2))
-        }
+        [dir] if !is_option(&dir) => Ok(Some(dir.into())),
+        all => match all.iter().find(is_option) {
+            Some(option) if option == "--" => refused("one directory comes after --".into()),
+            Some(option) => refused(format!("no option {}", option.display())),
+            None => refused(format!("one directory at most, not {}", all.len())),
+        },
     }
 }
 
