@@ -152,7 +152,7 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
         drop(runtime);
         sent.send(()).unwrap();
     });
-    ended.recv_timeout(Duration::from_secs(20)).unwrap();
+    ended.recv_timeout(LONG).unwrap();
 }
 
 /// Bites: a core that is kept while the runtime closes.
@@ -171,7 +171,7 @@ fn a_task_that_blocks_in_an_ended_runtime_for_one_behind_it_ends() {
             runtime.shutdown_background();
             sent.send(block_in_place(|| receiver.recv())).unwrap();
         });
-        let said = ended.recv_timeout(Duration::from_secs(20)).unwrap();
+        let said = ended.recv_timeout(LONG).unwrap();
         assert!(said.is_err(), "what is dropped sends nothing");
     }
 }
@@ -364,12 +364,13 @@ fn closures_beyond_the_cap_wait_and_idle_threads_end() {
         .build()
         .unwrap();
     let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let two = Arc::new(std::sync::Barrier::new(2));
     let closures: Vec<_> = (0..20)
         .map(|_| {
-            let (most, now) = (most.clone(), now.clone());
+            let (most, now, two) = (most.clone(), now.clone(), two.clone());
             runtime.spawn_blocking(move || {
                 most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
-                std::thread::sleep(Duration::from_millis(1));
+                two.wait();
                 now.fetch_sub(1, SeqCst);
             })
         })
@@ -378,11 +379,7 @@ fn closures_beyond_the_cap_wait_and_idle_threads_end() {
         .into_iter()
         .for_each(|closure| block_on(closure).unwrap());
     assert_eq!(most.load(SeqCst), 2);
-    let begun = std::time::Instant::now();
-    while runtime.metrics().blocking_threads > 0 {
-        assert!(begun.elapsed().as_secs() < 20, "{}", runtime.metrics());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(|| runtime.metrics().blocking_threads == 0);
     assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 1)).unwrap(), 1);
 }
 
@@ -400,7 +397,7 @@ fn a_closure_has_its_thread_while_a_task_blocks_for_it() {
         });
         sent.send(runtime.block_on(task).unwrap()).unwrap();
     });
-    assert_eq!(done.recv_timeout(Duration::from_secs(20)), Ok(7));
+    assert_eq!(done.recv_timeout(LONG), Ok(7));
 }
 
 #[test]

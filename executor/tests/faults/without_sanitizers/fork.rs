@@ -11,7 +11,8 @@ fn fork(f: impl FnOnce()) -> i32 {
         f();
         std::process::exit(7);
     }
-    let end = Instant::now() + Duration::from_secs(20);
+    // On the busiest machine nothing takes as long that ends.
+    let end = Instant::now() + Duration::from_secs(600);
     let mut status = 0;
     loop {
         // SAFETY: this process's own child.
@@ -51,7 +52,7 @@ fn a_forks_child_ends_without_the_threads_and_its_parent_goes_on() {
     let in_time = fork(|| {
         // SAFETY: the child's copy alone; its memory is left as it is.
         let copy = unsafe { std::ptr::read(&raw const runtime) };
-        assert!(!copy.shutdown_timeout(Duration::from_secs(60)));
+        assert!(!copy.shutdown_timeout(Duration::from_secs(3_600)));
     });
     assert_eq!(in_time, EXITED_WITH_7);
     // Nor does it start a thread for the worker that has none yet.
