@@ -447,11 +447,12 @@ impl Listener {
     }
 }
 
-/// Waits a moment for another thread, where a run is not one of all there are.
+/// Waits for another thread, where a run is not one of all there are. Longer than any thread needs,
+/// as one that is waited for in vain has lost what it should do.
 fn wait_for(mut done: impl FnMut() -> bool) {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         let begun = Instant::now();
-        while !done() && begun.elapsed() < Duration::from_millis(1) {
+        while !done() && begun.elapsed() < Duration::from_secs(5) {
             thread::yield_now();
         }
     }

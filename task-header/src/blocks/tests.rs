@@ -1,22 +1,30 @@
 use super::*;
-use std::{
-    collections::HashSet,
-    sync::{MutexGuard, PoisonError},
-    thread,
-};
+use std::{collections::HashSet, env, process::Command, thread};
 
-/// The depot is one for all threads, and so for all tests: empty when one begins.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut depot = DEPOT_OF_ALL.lock().unwrap();
-    for class in 0..CLASSES {
-        while let Some(chain) = depot.take(class) {
-            chain.free(class);
+/// Runs the test of that name once more, in a process of its own, and gives true there: the depot
+/// is one for all threads of a process, and its lock may be held by any other test. Empties it.
+fn is_alone(test: &str) -> bool {
+    // `cargo xtask sanitize` sets it, too, and runs one test at a time.
+    const ALONE: &str = "SELVEDGE_TEST_ALONE";
+    if env::var_os(ALONE).is_some() {
+        let mut depot = DEPOT_OF_ALL.lock().unwrap();
+        for class in 0..CLASSES {
+            while let Some(chain) = depot.take(class) {
+                chain.free(class);
+            }
         }
+        return true;
     }
-    turn
+    let child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("blocks::tests::{test}")])
+        .env(ALONE, "")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    // A name that is not a test's would run nothing, with success.
+    let passed = child.status.success() && said.contains("1 passed");
+    assert!(passed, "{said}{}", String::from_utf8_lossy(&child.stderr));
+    false
 }
 
 fn blocks(layout: Layout, n: usize) -> Vec<*mut u8> {
@@ -55,7 +63,9 @@ fn each_size_has_a_class_that_holds_it_and_wastes_less_than_a_step() {
 
 #[test]
 fn a_freed_block_is_the_next_of_its_size() {
-    let _turn = turn();
+    if !is_alone("a_freed_block_is_the_next_of_its_size") {
+        return;
+    }
     let layout = layout(200);
     let [a, b] = *blocks(layout, 2) else { panic!() };
     free(layout, vec![a, b]);
@@ -65,7 +75,9 @@ fn a_freed_block_is_the_next_of_its_size() {
 
 #[test]
 fn blocks_freed_by_another_thread_come_back_each_once() {
-    let _turn = turn();
+    if !is_alone("blocks_freed_by_another_thread_come_back_each_once") {
+        return;
+    }
     let layout = layout(300);
     let n = full(class(300)) * 10;
     let first: HashSet<usize> = thread::spawn(move || {
@@ -85,7 +97,9 @@ fn blocks_freed_by_another_thread_come_back_each_once() {
 
 #[test]
 fn the_depot_has_a_limit_and_what_is_beyond_goes_back() {
-    let _turn = turn();
+    if !is_alone("the_depot_has_a_limit_and_what_is_beyond_goes_back") {
+        return;
+    }
     let layout = layout(LARGEST);
     let n = 3 * DEPOT / LARGEST;
     thread::spawn(move || free(layout, blocks(layout, n)))
@@ -99,7 +113,9 @@ fn the_depot_has_a_limit_and_what_is_beyond_goes_back() {
 
 #[test]
 fn a_held_lock_keeps_nobody_waiting() {
-    let _turn = turn();
+    if !is_alone("a_held_lock_keeps_nobody_waiting") {
+        return;
+    }
     let layout = layout(250);
     let held = DEPOT_OF_ALL.lock().unwrap();
     thread::spawn(move || {
@@ -134,7 +150,9 @@ fn large_and_over_aligned_blocks_are_the_allocators() {
 
 #[test]
 fn one_size_does_not_keep_the_others_out() {
-    let _turn = turn();
+    if !is_alone("one_size_does_not_keep_the_others_out") {
+        return;
+    }
     let (small, other) = (layout(88), layout(400));
     let n = 2 * DEPOT / 88;
     thread::spawn(move || free(small, blocks(small, n)))

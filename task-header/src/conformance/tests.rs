@@ -1,13 +1,12 @@
 //! Each check fails for what it is there for, and says its name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-use super::{Order, Subject, schedule};
+use super::{Order, Subject, schedule, wakes_from_two_other_threads_are_not_lost};
 use crate::{Id, Notified, Ran, Schedule, WakeKind};
 use alloc::{collections::VecDeque, string::String, sync::Arc};
 use std::{
     ops::DerefMut,
     panic::catch_unwind,
     thread::{self, ThreadId},
-    time::Duration,
 };
 use sync_shim::conformance::{Unseen, bury};
 
@@ -40,6 +39,16 @@ struct State<const FAULT: u8> {
     owner: ThreadId,
     polls: bool,
     closed: bool,
+    meeting: Meeting,
+}
+
+/// Two other threads in `schedule`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meeting {
+    Nobody,
+    /// The first is there, and waits for the second.
+    First,
+    Over,
 }
 
 impl<const FAULT: u8> Faulty<FAULT> {
@@ -79,12 +88,18 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
             state.known.push(task.id());
         }
         if FAULT == LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER && elsewhere {
-            let mut tasks = core::mem::take(&mut state.foreign);
+            if state.meeting == Meeting::First {
+                // The first will put back what it found, which was without this one.
+                state.meeting = Meeting::Over;
+                drop(state);
+                return drop(task);
+            }
+            state.meeting = Meeting::First;
             drop(state);
-            thread::sleep(Duration::from_millis(1));
-            tasks.push_back(task);
-            let lost = core::mem::replace(&mut queue.lock().foreign, tasks);
-            return drop(lost);
+            while queue.lock().meeting != Meeting::Over {
+                thread::yield_now();
+            }
+            return queue.lock().foreign.push_back(task);
         }
         if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
             // SAFETY: unsound on purpose; the kit looks for twins before it runs anything.
@@ -108,6 +123,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
             owner: thread::current().id(),
             polls: false,
             closed: false,
+            meeting: Meeting::Nobody,
         })))
     }
 
@@ -158,7 +174,14 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
 }
 
 fn said<const FAULT: u8>() -> String {
-    let panic = catch_unwind(schedule::<Faulty<FAULT>>).expect_err("the kit is content");
+    let kit = match FAULT {
+        // In the other checks no second thread comes.
+        LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER => {
+            wakes_from_two_other_threads_are_not_lost::<Faulty<FAULT>>
+        }
+        _ => schedule::<Faulty<FAULT>>,
+    };
+    let panic = catch_unwind(kit).expect_err("the kit is content");
     *panic.downcast::<String>().expect("a panic with words")
 }
 
@@ -169,81 +192,89 @@ fn the_kit_is_content_with_a_queue_without_a_fault() {
 
 #[test]
 fn each_fault_is_found_and_named() {
-    for (said, check, what) in [
+    // What it says, by which check, of what.
+    type Case = (fn() -> String, &'static str, &'static str);
+    let cases: [Case; 14] = [
         (
-            said::<DROPS>(),
+            said::<DROPS>,
             "a_task_is_queued_once_for_its_wakes: ",
             "lost",
         ),
         (
-            said::<QUEUES_TWICE>(),
+            said::<QUEUES_TWICE>,
             "tasks_run_in_the_promised_order: ",
             "doubled",
         ),
         (
-            said::<LAST_IN_FIRST_OUT>(),
+            said::<LAST_IN_FIRST_OUT>,
             "tasks_run_in_the_promised_order: ",
             "order",
         ),
         (
-            said::<REFUSES_IN_A_POLL>(),
+            said::<REFUSES_IN_A_POLL>,
             "a_wake_in_a_poll_is_not_lost: ",
             "lost: a task that was woken by another",
         ),
         (
-            said::<DROPS_WHAT_WAKES_ITSELF>(),
+            said::<DROPS_WHAT_WAKES_ITSELF>,
             "a_wake_in_a_poll_is_not_lost: ",
             "lost: a task that was woken by itself",
         ),
         (
-            said::<KEEPS_THE_ABORTED>(),
+            said::<KEEPS_THE_ABORTED>,
             "an_abort_and_the_last_waker_end_a_task: ",
             "lost",
         ),
         (
-            said::<KEEPS_THE_ORPHANED>(),
+            said::<KEEPS_THE_ORPHANED>,
             "an_abort_and_the_last_waker_end_a_task: ",
             "leaked",
         ),
         (
-            said::<ENDS_WITHOUT_A_DROP>(),
+            said::<ENDS_WITHOUT_A_DROP>,
             "what_is_queued_at_the_end_is_dropped: ",
             "leaked: a woken task",
         ),
         (
-            said::<TAKES_WHAT_COMES_LATE>(),
+            said::<TAKES_WHAT_COMES_LATE>,
             "a_wake_after_the_end_leaks_nothing: ",
             "leaked",
         ),
         (
-            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE>(),
+            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE>,
             "a_wake_from_another_thread_is_not_lost: ",
             "lost: a task",
         ),
         (
-            said::<LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER>(),
+            said::<LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER>,
             "wakes_from_two_other_threads_are_not_lost: ",
             "lost",
         ),
         (
-            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN>(),
+            said::<KEEPS_WHAT_COMES_FROM_ELSEWHERE_AGAIN>,
             "a_wake_from_another_thread_is_not_lost: ",
             "lost: a poll",
         ),
         (
-            said::<KEEPS_THE_ABORTED_FROM_ELSEWHERE>(),
+            said::<KEEPS_THE_ABORTED_FROM_ELSEWHERE>,
             "a_spawn_and_an_abort_from_another_thread_are_not_lost: ",
             "lost: an aborted",
         ),
         (
-            said::<KEEPS_THE_NEW_FROM_ELSEWHERE>(),
+            said::<KEEPS_THE_NEW_FROM_ELSEWHERE>,
             "a_spawn_and_an_abort_from_another_thread_are_not_lost: ",
             "lost: a spawned",
         ),
-    ] {
-        assert!(
-            said.starts_with(check) && said.contains(what),
-            "{said:?}, not {check}{what}"
-        );
-    }
+    ];
+    // At the same time, as some take as long as a check waits.
+    thread::scope(|scope| {
+        let cases = cases.map(|(said, check, what)| (scope.spawn(said), check, what));
+        for (said, check, what) in cases {
+            let said = said.join().expect("the kit is not content");
+            assert!(
+                said.starts_with(check) && said.contains(what),
+                "{said:?}, not {check}{what}"
+            );
+        }
+    });
 }
