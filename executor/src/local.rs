@@ -24,6 +24,9 @@ type Tasks = Rc<task_header::LocalSet>;
 ///
 /// They run while the set is awaited, or another future is by [`run_until`](Self::run_until), in a runtime's `block_on`. Its drop cancels what is left.
 ///
+/// The drops of futures, too, are in the set: they may call [`spawn_local`], and not
+/// [`block_in_place`](crate::block_in_place()). What they spawn in the set's own drop is cancelled.
+///
 /// ```
 /// use std::rc::Rc;
 ///
@@ -62,8 +65,13 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is done, and gives what came of it.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
-        let mut until = pin!(self.tasks.run_until(Budgeted(future)));
-        poll_fn(|cx| self.polling(|| until.as_mut().poll(cx))).await
+        let until = pin!(Some(self.tasks.run_until(Budgeted(future))));
+        let mut until = DropsInSet(self, until);
+        poll_fn(|cx| {
+            let until = until.1.as_mut().as_pin_mut();
+            self.polling(|| until.expect("it is there until the drop").poll(cx))
+        })
+        .await
     }
 
     /// Waits on this thread for a future, in a runtime, and runs the tasks meanwhile.
@@ -94,6 +102,21 @@ impl Future for LocalSet {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.polling(|| self.tasks.poll_tasks(cx))
+    }
+}
+
+impl Drop for LocalSet {
+    fn drop(&mut self) {
+        self.polling(|| self.tasks.cancel_all());
+    }
+}
+
+/// A future whose drop is in the scope of a set, as its polls are.
+struct DropsInSet<'a, F>(&'a LocalSet, Pin<&'a mut Option<F>>);
+
+impl<F> Drop for DropsInSet<'_, F> {
+    fn drop(&mut self) {
+        self.0.polling(|| self.1.set(None));
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! | field | who may touch it |
 //! |---|---|
-//! | `owned`, `queue` | this thread |
-//! | `waker` | the polling thread registers, anyone wakes |
+//! | `owned`, `queue`, `last`, `others` | this thread |
+//! | `waiter` | this thread registers, anyone wakes |
 //!
 //! 1. A task woken on this thread while the set polls goes to `queue`; any other goes over the list's stack, the first since the last look waking
 //!    `waker`. A task spawned while the set doesn't poll goes to `queue` and wakes `waker`.
@@ -11,11 +11,18 @@
 //!    comes after that look wakes it.
 //! 3. No code of users runs while `queue` is borrowed.
 //! 4. Its drop waits for the tasks that other threads have woken and not yet sent. Between the two nobody's code runs but this crate's.
+//! 5. A *poller* is a call that polls the set: one of `run_until` or `cancel_all`, or all by hand
+//!    together. The waker in `waiter` is of the poller `last`, which registered last. The waker that a
+//!    registration displaces goes to `others`, unless a wake has taken it: then its poller polls again.
+//!    So each poller that waits is `last`, is in `others`, or was woken. When `last` ends, all of
+//!    `others` are woken: each registers and looks at the queue, and so the set has a `last` again. A
+//!    poller by hand does not tell when it ends.
+//! 6. A set's task may call for the set from its drop. So `cancel_all` goes on until no task is left.
 use crate::{
     Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind,
-    details::Details, gate::Gate, list::Releases,
+    details::Details, gate::Gate, list::Releases, panics,
 };
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 use core::{
     cell::{Cell, RefCell},
     fmt,
@@ -38,7 +45,14 @@ sync_shim::thread_local! {
 struct Polled {
     owner: NonNull<Releases>,
     queue: *const RefCell<VecDeque<Task>>,
+    /// The one in whose poll this is.
+    outer: *const Polled,
 }
+
+/// The address of a [`Poller`]. Compared only.
+type PollerId = *const ();
+
+const BY_HAND: PollerId = ptr::null();
 
 type Task = LocalNotified<InSet>;
 
@@ -109,6 +123,8 @@ pub struct LocalSet {
     queue: RefCell<VecDeque<Task>>,
     owned: LocalOwned<InSet>,
     waiter: Arc<Waiter>,
+    last: Cell<PollerId>,
+    others: RefCell<Vec<(PollerId, Waker)>>,
 }
 
 impl LocalSet {
@@ -119,6 +135,8 @@ impl LocalSet {
             queue: RefCell::default(),
             owned: LocalOwned::new(from_arc(waiter.clone())),
             waiter,
+            last: Cell::new(BY_HAND),
+            others: RefCell::default(),
         }
     }
 
@@ -160,10 +178,15 @@ impl LocalSet {
     }
 
     fn is_polled(&self) -> bool {
-        let polled = POLLING.with(Cell::get);
-        // SAFETY: set for as long as the poll borrows it.
-        let polled = unsafe { polled.as_ref() };
-        polled.is_some_and(|polled| polled.owner == self.owned.address())
+        let mut at = POLLING.with(Cell::get);
+        // SAFETY: set for as long as the poll borrows it, and those around it last longer.
+        while let Some(polled) = unsafe { at.as_ref() } {
+            if polled.owner == self.owned.address() {
+                return true;
+            }
+            at = polled.outer;
+        }
+        false
     }
 
     /// Aborts all tasks. They are gone after the set's next polls, or with the set.
@@ -172,6 +195,60 @@ impl LocalSet {
         if !self.is_polled() {
             self.waiter.0.wake();
         }
+    }
+
+    /// Drops the futures of all tasks, here and now, and of those that they spawn meanwhile.
+    ///
+    /// The set's drop does this, too: call it first where the futures' drops need something around
+    /// them. It waits for threads that are about to wake a task, as the set's drop does.
+    ///
+    /// ```
+    /// use std::{future::pending, rc::Rc};
+    ///
+    /// let set = task_header::LocalSet::new();
+    /// let held = Rc::new(());
+    /// set.spawn_detached({
+    ///     let held = held.clone();
+    ///     async move {
+    ///         pending::<()>().await;
+    ///         drop(held);
+    ///     }
+    /// });
+    /// set.cancel_all();
+    /// assert!(set.is_empty() && Rc::strong_count(&held) == 1);
+    /// ```
+    ///
+    /// # Panics
+    /// In a poll of this set: the task that is polled can't be dropped.
+    pub fn cancel_all(&self) {
+        assert!(
+            !self.is_polled(),
+            "cancel_all was called in a poll of its own set"
+        );
+        if self.is_empty() {
+            return;
+        }
+        let poller = Poller(self);
+        self.polling(|| {
+            loop {
+                self.owned.abort_all();
+                while let Some(task) = self.look() {
+                    let cancelled = self.owned.cancel(task);
+                    debug_assert!(cancelled.is_ok(), "only its own tasks get here");
+                }
+                if self.is_empty() {
+                    return;
+                }
+                // Rule 4.
+                let gate = Gate::new();
+                self.register(poller.id(), &from_arc(gate.clone()));
+                if !self.owned.has_received() {
+                    gate.pass();
+                }
+            }
+        });
+        // A poller may wait for the set to be empty.
+        self.waiter.0.wake();
     }
 
     /// Tasks that are not done.
@@ -186,18 +263,18 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is done, and gives what came of it.
     ///
-    /// A set may be polled in several places by turns; the one that polled it last is woken.
+    /// A set may be polled in several places by turns: the last one to poll is woken, and when it ends,
+    /// the others are.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
+        let poller = Poller(self);
+        // Dropped before `poller`, which hands over what the drop does to the set.
         let mut future = pin!(future);
         poll_fn(|cx| {
-            // Done, or broken off by a panic, this polls no tasks for what the future did to them: whoever polls the set next is to know.
-            let hands_over = HandsOver(self);
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
-            core::mem::forget(hands_over);
             // What the tasks do for the future wakes it, and so this.
-            let _ = self.poll_tasks(cx);
+            let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
         .await
@@ -205,11 +282,15 @@ impl LocalSet {
 
     /// Runs up to 61 tasks that are ready; `Ready` when none is left at all. Wakes itself when more are ready.
     ///
-    /// For those who drive the set by hand.
+    /// For those who drive the set by hand, in one place: of two such places, the last is woken alone.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_tasks_as(BY_HAND, cx)
+    }
+
+    fn poll_tasks_as(&self, poller: PollerId, cx: &mut Context<'_>) -> Poll<()> {
         self.polling(|| {
             for _ in 0..RUNS {
-                let Some(task) = self.next(cx.waker()) else {
+                let Some(task) = self.next(poller, cx.waker()) else {
                     return if self.is_empty() {
                         Poll::Ready(())
                     } else {
@@ -226,11 +307,29 @@ impl LocalSet {
     }
 
     /// Rule 2.
-    fn next(&self, waker: &Waker) -> Option<Task> {
+    fn next(&self, poller: PollerId, waker: &Waker) -> Option<Task> {
         self.look().or_else(|| {
-            self.waiter.0.register(waker);
+            self.register(poller, waker);
             self.look()
         })
+    }
+
+    /// Rule 5.
+    fn register(&self, poller: PollerId, waker: &Waker) {
+        let last = self.last.replace(poller);
+        if last != poller {
+            let displaced = self.waiter.0.take().map(|waker| (last, waker));
+            self.others.borrow_mut().extend(displaced);
+            drop(self.take_other(poller));
+        }
+        self.waiter.0.register(waker);
+    }
+
+    /// The waker of a poller that is not the last.
+    fn take_other(&self, poller: PollerId) -> Option<(PollerId, Waker)> {
+        let mut others = self.others.borrow_mut();
+        let at = others.iter().position(|(other, _)| *other == poller)?;
+        Some(others.swap_remove(at))
     }
 
     /// What is ready, those that came from elsewhere behind those that are here.
@@ -250,19 +349,43 @@ impl LocalSet {
         let polled = Polled {
             owner: self.owned.address(),
             queue: &raw const self.queue,
+            outer: POLLING.with(Cell::get),
         };
-        let _leave = Leave(POLLING.with(|polling| polling.replace(&raw const polled)));
+        POLLING.with(|polling| polling.set(&raw const polled));
+        let _leave = Leave(polled.outer);
         f()
     }
 }
 
-/// Wakes who polls the set next, if there is something to do.
-struct HandsOver<'a>(&'a LocalSet);
+/// A call that polls the set, until its end. It stays in its place once it has polled.
+struct Poller<'a>(&'a LocalSet);
 
-impl Drop for HandsOver<'_> {
+impl Poller<'_> {
+    fn id(&self) -> PollerId {
+        ptr::from_ref(self).cast()
+    }
+}
+
+impl Drop for Poller<'_> {
+    /// Hands the set over (rule 5). By its end, or by a panic, it polls no tasks for what its future did
+    /// to them, so that another poller has to know.
     fn drop(&mut self) {
-        if !self.0.queue.borrow().is_empty() || self.0.owned.has_received() {
-            self.0.waiter.0.wake();
+        let set = self.0;
+        if set.last.get() == self.id() {
+            set.last.set(BY_HAND);
+            // The wakes that follow stand for its own.
+            let own = set.waiter.0.take();
+            let others = core::mem::take(&mut *set.others.borrow_mut());
+            panics::contain(|| drop(own));
+            for (_, waker) in others {
+                panics::contain(|| waker.wake());
+            }
+            return;
+        }
+        let own = set.take_other(self.id());
+        panics::contain(|| drop(own));
+        if !set.queue.borrow().is_empty() || set.owned.has_received() {
+            panics::contain(|| set.waiter.0.wake());
         }
     }
 }
@@ -283,22 +406,7 @@ impl Future for LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
-        self.owned.abort_all();
-        let gate = Gate::new();
-        loop {
-            while let Some(task) = self.look() {
-                let cancelled = self.owned.cancel(task);
-                debug_assert!(cancelled.is_ok(), "only its own tasks get here");
-            }
-            if self.is_empty() {
-                return;
-            }
-            // Rule 4.
-            self.waiter.0.register(&from_arc(gate.clone()));
-            if !self.owned.has_received() {
-                gate.pass();
-            }
-        }
+        self.cancel_all();
     }
 }
 

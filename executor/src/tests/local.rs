@@ -1,7 +1,13 @@
 //! Tasks of one thread.
 use super::*;
 use crate::{JoinSet, LocalRuntime, LocalSet, block_in_place, spawn_local};
-use std::{cell::Cell, rc::Rc};
+use std::{
+    cell::Cell,
+    future::{Future, pending, poll_fn},
+    pin::pin,
+    rc::Rc,
+    task::Poll,
+};
 
 #[test]
 fn local_tasks_and_others_wake_each_other() {
@@ -140,4 +146,110 @@ fn a_poll_in_a_local_set_has_the_budget_of_its_runtime() {
         (coop_budget::remaining(), left.await.unwrap())
     });
     assert_eq!(left, (Some(7), Some(9)));
+}
+
+/// Calls `spawn_local` and `block_in_place` in its drop, and counts what went as in a poll.
+struct InDrop(Rc<Cell<usize>>);
+
+impl Drop for InDrop {
+    fn drop(&mut self) {
+        drop(spawn_local(async {}));
+        self.0.set(self.0.get() + 1);
+        let blocks = std::panic::catch_unwind(|| block_in_place(|| ()));
+        assert!(blocks.is_err());
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+async fn holds(in_drop: InDrop) {
+    pending::<()>().await;
+    drop(in_drop);
+}
+
+#[test]
+fn a_destructor_in_a_sets_drop_is_in_the_set() {
+    let count = Rc::new(Cell::new(0));
+    let set = LocalSet::new();
+    set.spawn_local(holds(InDrop(count.clone())));
+    drop(set);
+    assert_eq!(count.get(), 2);
+
+    let local = LocalRuntime::new();
+    local.spawn_local(holds(InDrop(count.clone())));
+    local.block_on(yield_now());
+    drop(local);
+    assert_eq!(count.get(), 4);
+}
+
+#[test]
+fn a_destructor_in_a_sets_drop_may_spawn_what_spawns() {
+    struct Spawns(Rc<Cell<usize>>);
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            if self.0.get() < 10 {
+                let next = Spawns(self.0.clone());
+                drop(spawn_local(async move {
+                    pending::<()>().await;
+                    drop(next);
+                }));
+            }
+        }
+    }
+    let count = Rc::new(Cell::new(0));
+    let first = Spawns(count.clone());
+    let set = LocalSet::new();
+    set.spawn_local(async move {
+        pending::<()>().await;
+        drop(first);
+    });
+    drop(set);
+    assert_eq!(count.get(), 10);
+}
+
+#[test]
+fn a_destructor_of_what_run_until_ran_is_in_the_set() {
+    let count = Rc::new(Cell::new(0));
+    let local = LocalRuntime::new();
+    let set = LocalSet::new();
+    local.block_on(async {
+        // Dropped while it waits.
+        {
+            let mut until = pin!(set.run_until(holds(InDrop(count.clone()))));
+            poll_fn(|cx| Poll::Ready(until.as_mut().poll(cx).is_pending())).await;
+        }
+        assert_eq!((count.get(), set.len()), (2, 1));
+        // Done.
+        let in_drop = InDrop(count.clone());
+        set.run_until(poll_fn(move |_| {
+            let _held = &in_drop;
+            Poll::Ready(())
+        }))
+        .await;
+    });
+    assert_eq!((count.get(), set.len()), (4, 2));
+}
+
+#[test]
+fn an_output_that_nobody_joins_is_dropped_in_the_set() {
+    let count = Rc::new(Cell::new(0));
+    let local = LocalRuntime::new();
+    let in_drop = InDrop(count.clone());
+    drop(local.spawn_local(async move { in_drop }));
+    local.block_on(yield_now());
+    assert_eq!(count.get(), 2);
+}
+
+#[test]
+fn a_set_on_a_worker_ends_in_its_own_scope() {
+    let runtime = workers(1);
+    let count = runtime.block_on(runtime.spawn(async {
+        let count = Rc::new(Cell::new(0));
+        {
+            let set = LocalSet::new();
+            set.spawn_local(holds(InDrop(count.clone())));
+        }
+        count.get()
+    }));
+    assert_eq!(count.unwrap(), 2);
 }

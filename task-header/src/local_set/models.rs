@@ -1,7 +1,7 @@
 //! A set and a thread that wakes its tasks.
 use crate::{JoinHandle, LocalSet, gate::Gate};
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, pending, poll_fn},
     pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker},
@@ -181,5 +181,38 @@ fn two_wakes_reach_a_sleeping_set() {
         for other in others {
             other.join().unwrap();
         }
+    });
+}
+
+/// The last of two pollers goes while another thread wakes a task: the other one is woken for it.
+///
+/// Bites: wake none of `others` in `Poller::drop`; leave `take` out of `register`.
+#[test]
+fn a_wake_against_the_last_pollers_end_reaches_another() {
+    Model::new().branches(3_000).check(|| {
+        let set = LocalSet::new();
+        let flag = Arc::new(AtomicUsize::new(0));
+        let (_, waker) = waits(&set, &flag);
+        let gate = Gate::new();
+        let first_waker = waker_vtable::from_arc(gate.clone());
+        let mut first = pin!(set.run_until(pending::<()>()));
+        let mut last = Box::pin(set.run_until(pending::<()>()));
+        let mut cx = Context::from_waker(&first_waker);
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        let mut cx_last = Context::from_waker(Waker::noop());
+        assert!(last.as_mut().poll(&mut cx_last).is_pending());
+        let waking = thread::spawn(move || {
+            flag.store(1, Relaxed);
+            waker.wake();
+        });
+        drop(last);
+        loop {
+            gate.pass();
+            assert!(first.as_mut().poll(&mut cx).is_pending());
+            if set.is_empty() {
+                break;
+            }
+        }
+        waking.join().unwrap();
     });
 }

@@ -297,3 +297,140 @@ fn abort_all_wakes_who_polls_the_set() {
     set.abort_all();
     assert_eq!(woken.0.load(Relaxed), 1);
 }
+
+fn counts() -> (Arc<Counts>, Waker) {
+    let counts = Arc::new(Counts(AtomicUsize::new(0)));
+    (counts.clone(), Waker::from(counts))
+}
+
+/// Polls a future of its own beside the set, and is done once `done` says so.
+async fn until(set: &LocalSet, done: Rc<Cell<bool>>) {
+    set.run_until(poll_fn(|_| match done.get() {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    }))
+    .await;
+}
+
+#[test]
+fn a_poller_that_ends_hands_the_set_over() {
+    for drops in [true, false] {
+        let (set, done) = (LocalSet::new(), Rc::new(Cell::new(false)));
+        let (woken, waker) = counts();
+        let mut first = pin!(until(&set, Rc::default()));
+        let mut last = Box::pin(until(&set, done.clone()));
+        let mut cx = Context::from_waker(&waker);
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        let mut cx_last = Context::from_waker(Waker::noop());
+        assert!(last.as_mut().poll(&mut cx_last).is_pending());
+        if drops {
+            drop(last);
+        } else {
+            done.set(true);
+            assert!(last.as_mut().poll(&mut cx_last).is_ready());
+        }
+        let join = set.spawn(async {});
+        assert_eq!(woken.0.load(Relaxed), 1);
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        assert!(join.is_finished());
+        set.spawn_detached(async {});
+        assert_eq!(woken.0.load(Relaxed), 2);
+    }
+}
+
+#[test]
+fn a_poller_that_ends_hands_over_to_a_driver_by_hand() {
+    let set = LocalSet::new();
+    let (woken, waker) = counts();
+    set.spawn_detached(pending::<()>());
+    let mut cx = Context::from_waker(&waker);
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    let mut last = Box::pin(until(&set, Rc::default()));
+    let mut cx_last = Context::from_waker(Waker::noop());
+    assert!(last.as_mut().poll(&mut cx_last).is_pending());
+    drop(last);
+    assert_eq!(woken.0.load(Relaxed), 1);
+}
+
+#[test]
+fn a_poller_that_was_not_the_last_wakes_for_work_alone() {
+    let set = LocalSet::new();
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    let mut cx_first = Context::from_waker(Waker::noop());
+    for works in [false, true] {
+        let done = Rc::new(Cell::new(false));
+        let first = set.run_until(async {
+            until(&set, done.clone()).await;
+            if works {
+                set.spawn_detached(async {});
+            }
+        });
+        let mut first = Box::pin(first);
+        let mut last = pin!(until(&set, Rc::default()));
+        assert!(first.as_mut().poll(&mut cx_first).is_pending());
+        assert!(last.as_mut().poll(&mut cx).is_pending());
+        let before = woken.0.load(Relaxed);
+        done.set(true);
+        assert!(first.as_mut().poll(&mut cx_first).is_ready());
+        assert_eq!(woken.0.load(Relaxed) - before, usize::from(works));
+    }
+}
+
+#[test]
+fn every_poller_that_is_left_is_woken() {
+    let set = LocalSet::new();
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    let mut pollers: Vec<_> = (0..4)
+        .map(|_| Box::pin(until(&set, Rc::default())))
+        .collect();
+    for _ in 0..2 {
+        for poller in &mut pollers {
+            assert!(poller.as_mut().poll(&mut cx).is_pending());
+        }
+    }
+    drop(pollers.remove(1));
+    assert_eq!(woken.0.load(Relaxed), 0);
+    drop(pollers.pop());
+    assert_eq!(woken.0.load(Relaxed), 2);
+}
+
+#[test]
+fn a_set_is_cancelled_at_once_and_goes_on() {
+    let set = LocalSet::new();
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    let mut poller = pin!(until(&set, Rc::default()));
+    let held = Rc::new(());
+    let join = set.spawn({
+        let held = held.clone();
+        async move {
+            pending::<()>().await;
+            drop(held);
+        }
+    });
+    assert!(poller.as_mut().poll(&mut cx).is_pending());
+    set.cancel_all();
+    assert!(set.is_empty() && Rc::strong_count(&held) == 1);
+    assert!(block_on(join).unwrap_err().is_cancelled());
+    assert_eq!(woken.0.load(Relaxed), 1);
+    assert!(poller.as_mut().poll(&mut cx).is_pending());
+    let join = set.spawn(async {});
+    assert_eq!(woken.0.load(Relaxed), 2);
+    assert!(poller.as_mut().poll(&mut cx).is_pending());
+    assert!(join.is_finished());
+}
+
+#[test]
+fn cancel_all_in_a_task_of_the_set_panics() {
+    let set = Rc::new(LocalSet::new());
+    let inner = Rc::downgrade(&set);
+    let join = set.spawn(async move {
+        let set = inner.upgrade().unwrap();
+        let other = LocalSet::new();
+        // Also where another set is polled within.
+        other.run_until(async { set.cancel_all() }).await;
+    });
+    assert!(block_on(set.run_until(join)).unwrap_err().is_panic());
+}
