@@ -27,6 +27,7 @@ use std::{
     cell::{Cell, RefCell},
     fmt,
     ptr::{self, NonNull},
+    time::Duration,
 };
 use sync_shim::{
     atomic::{
@@ -36,6 +37,13 @@ use sync_shim::{
     sync::{Arc, Mutex},
     thread,
 };
+
+/// Looks at a record with a yield in between: most announcements are over by then.
+const YIELDS: u32 = 16;
+
+/// The first sleep between two looks. The next ones double, so often.
+const SHORTEST: Duration = Duration::from_micros(50);
+const DOUBLINGS: u32 = 5;
 
 /// The records of one scheduler.
 ///
@@ -282,14 +290,32 @@ impl Registry {
     }
 
     /// The wait, by a thread that is in no announcement.
+    ///
+    /// Yields the processor at first, then sleeps between its looks, at most 1.6 ms each: so a
+    /// thread of a real-time priority lets one of a lower priority run.
     fn wait(&self) {
         let records: Vec<_> = self.records.lock().live.clone();
         for record in records {
+            let mut looks = 0;
             // Ordering: Acquire pairs with the drop of `Busy`: the scheduler is freed after it.
             while record.busy.load(Acquire) {
-                thread::yield_now();
+                back_off(looks);
+                looks = looks.saturating_add(1);
             }
         }
+    }
+}
+
+/// Lets the announcing thread run, before the next look at its record.
+///
+/// A yield is not enough: it lets no thread of a lower priority run. Nothing wakes the waiting
+/// thread: for that, an announcing thread would have to fence after its store and look for it, each
+/// time.
+fn back_off(looks: u32) {
+    if looks < YIELDS || cfg!(any(selvedge_loom, selvedge_shuttle)) {
+        thread::yield_now();
+    } else {
+        std::thread::sleep(SHORTEST * 2_u32.pow((looks - YIELDS).min(DOUBLINGS)));
     }
 }
 
@@ -386,3 +412,5 @@ impl Drop for Nested {
 
 #[cfg(test)]
 mod models;
+#[cfg(all(test, target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -9,27 +9,33 @@ use sync_shim::{
         Retire, fence,
     },
     count::shared,
+    hint,
 };
 
 const SEARCHING: u64 = 1;
 const SLEEPING: u64 = 1 << 32;
+
+/// What a reservation adds.
+const RESERVATION: u64 = SEARCHING.wrapping_sub(SLEEPING);
 
 #[inline]
 fn searching(counts: u64) -> u64 {
     counts & (SLEEPING - 1)
 }
 
+/// Below 0 while there are more reservations than bits (rule 2).
 #[inline]
-fn sleeping(counts: u64) -> u64 {
-    counts / SLEEPING
+fn sleeping(counts: u64) -> i64 {
+    counts as i64 >> 32
 }
 
-/// Lets another thread do the few instructions that this one waits for.
-fn stand_aside() {
-    #[cfg(feature = "std")]
-    sync_shim::thread::yield_now();
-    #[cfg(not(feature = "std"))]
-    sync_shim::hint::spin_loop();
+/// Whether a push wakes nobody: it finds a searcher, or no sleeper. (While `sleeping` is below 0 a
+/// reservation is held, which counts as a searcher.)
+#[inline]
+fn wakes_nobody(counts: u64) -> bool {
+    // One test for both: rotated, a searcher is at bit 32 or above, no sleeper wraps around, and
+    // `sleeping` is below 2³¹.
+    counts.rotate_left(32).wrapping_sub(1) >> 31 != 0
 }
 
 /// Who of a number of workers searches, and who sleeps. See the [front page](crate).
@@ -43,7 +49,7 @@ pub struct Idle {
 
 /// On one line, as who changes the counts changes a mask next, or has just done so.
 struct Line {
-    /// `searching` in the low half, `sleeping` in the high half.
+    /// `searching` in the low half, `sleeping`, which is signed, in the high half.
     counts: AtomicU64,
     /// A bit a worker: set by itself, cleared by whoever wakes it. That of the first 64.
     first: AtomicU64,
@@ -68,10 +74,11 @@ impl Idle {
     /// For so many workers, none of whom searches or sleeps.
     ///
     /// # Panics
-    /// When `workers` is 0, or more than 2³² − 1.
+    /// When `workers` is 0, or more than 2³¹ − 1.
+    #[track_caller]
     pub fn new(workers: usize) -> Self {
         assert!(
-            workers > 0 && u32::try_from(workers).is_ok(),
+            workers > 0 && i32::try_from(workers).is_ok(),
             "{workers} workers"
         );
         Self {
@@ -90,7 +97,20 @@ impl Idle {
         }
     }
 
+    #[track_caller]
+    #[inline]
+    fn check(&self, worker: usize) {
+        let workers = self.workers;
+        assert!(
+            (worker as u64) < workers,
+            "there is no worker {worker}: their indices are below {workers}"
+        );
+    }
+
+    #[track_caller]
+    #[inline]
     fn mask(&self, worker: usize) -> (&AtomicU64, u64) {
+        self.check(worker);
         let mask = match (worker / 64).checked_sub(1) {
             None => &self.line.first,
             Some(i) => &self.more[i],
@@ -105,18 +125,24 @@ impl Idle {
     /// After a push: gives the worker that the caller must unpark, if one is called for.
     ///
     /// The worker counts as searching from here on, so that of a burst of pushes one wakes. Costs a fence
-    /// and a load; two read-modify-writes when somebody is woken.
+    /// and a load; two read-modify-writes when somebody is woken. Waits for no other thread.
     #[inline]
     pub fn notify(&self) -> Option<usize> {
         // Ordering: SeqCst pairs with the fences in `sleep` and `stop_searching` (rule 3).
         fence(SeqCst);
         // Ordering: Relaxed, the fence orders it after the push.
-        let mut counts = self.line.counts.load(Relaxed);
-        loop {
-            if searching(counts) > 0 || sleeping(counts) == 0 {
-                return None;
-            }
-            let reserved = counts - SLEEPING + SEARCHING;
+        let counts = self.line.counts.load(Relaxed);
+        if wakes_nobody(counts) {
+            return None;
+        }
+        self.reserve(counts)
+    }
+
+    /// Makes a reservation and takes a bit for it, unless nobody is to be woken by now.
+    #[inline(never)]
+    fn reserve(&self, mut counts: u64) -> Option<usize> {
+        while !wakes_nobody(counts) {
+            let reserved = counts.wrapping_add(RESERVATION);
             // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted, so `take_any` finds it at once. No Release: see
             // "Why relaxed operations do".
             match self
@@ -124,36 +150,50 @@ impl Idle {
                 .counts
                 .compare_exchange_weak(counts, reserved, Acquire, Relaxed)
             {
-                Ok(_) => return Some(self.take_any()),
+                Ok(_) => {
+                    if let Some(worker) = self.take_any() {
+                        return Some(worker);
+                    }
+                    counts = self.give_back(); // Rule 4.
+                    // The other thread is at work on this very line.
+                    hint::spin_loop();
+                }
                 Err(now) => counts = now,
             }
         }
+        None
     }
 
-    /// Takes a bit for a reservation. There is one (rule 2), though others may get in between. The watcher's comes last of its mask.
-    fn take_any(&self) -> usize {
+    /// Takes a bit for a reservation, the watcher's last of its mask. None if a sleeper has taken
+    /// itself back meanwhile, or a bit was set in a mask that was read before.
+    fn take_any(&self) -> Option<usize> {
         // Ordering: Relaxed, a preference.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
-        loop {
-            for (i, mask) in self.masks().enumerate() {
-                // Ordering: Relaxed, the exchange below confirms what was read.
-                let mut bits = mask.load(Relaxed);
-                while bits != 0 {
-                    let others = match watcher {
-                        at if at / 64 == i => bits & !(1 << (at % 64)),
-                        _ => bits,
-                    };
-                    let from = if others != 0 { others } else { bits };
-                    let bit = from & from.wrapping_neg();
-                    // Ordering: Relaxed, as all changes of the masks: they carry nothing, the fences carry the proof (see "Why relaxed operations do").
-                    match mask.compare_exchange_weak(bits, bits & !bit, Relaxed, Relaxed) {
-                        Ok(_) => return i * 64 + bit.trailing_zeros() as usize,
-                        Err(now) => bits = now,
-                    }
+        for (i, mask) in self.masks().enumerate() {
+            // Ordering: Relaxed, the exchange below confirms what was read.
+            let mut bits = mask.load(Relaxed);
+            while bits != 0 {
+                let others = match watcher {
+                    at if at / 64 == i => bits & !(1 << (at % 64)),
+                    _ => bits,
+                };
+                let from = if others != 0 { others } else { bits };
+                let bit = from & from.wrapping_neg();
+                // Ordering: Relaxed, as all changes of the masks: they carry nothing, the fences carry the proof (see "Why relaxed operations do").
+                match mask.compare_exchange_weak(bits, bits & !bit, Relaxed, Relaxed) {
+                    Ok(_) => return Some(i * 64 + bit.trailing_zeros() as usize),
+                    Err(now) => bits = now,
                 }
             }
-            stand_aside();
         }
+        None
+    }
+
+    /// Gives back a reservation that woke nobody. Returns the counts after that.
+    fn give_back(&self) -> u64 {
+        // Ordering: Relaxed, as in `try_search`.
+        let before = self.line.counts.fetch_sub(RESERVATION, Relaxed);
+        before.wrapping_sub(RESERVATION)
     }
 
     /// Begins to search, unless half of the workers do. A throttle, not a limit: a few more may slip in.
@@ -191,7 +231,9 @@ impl Idle {
     ///
     /// # Panics
     /// When there is no such worker; and with debug assertions, when it sleeps already. Without them, and when `was_searching` is untrue, the counts are wrong
-    /// from there on: wakes may be lost, and a notifier may wait for ever for a sleeper that isn't there.
+    /// from there on: wakes may be lost, and a notifier may look for ever for a sleeper that
+    /// isn't there.
+    #[track_caller]
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed, published by the count below.
@@ -208,44 +250,26 @@ impl Idle {
         fence(SeqCst);
     }
 
-    /// A sleeper takes itself back; it counts as searching afterwards. Two read-modify-writes.
+    /// A sleeper takes itself back; it counts as searching afterwards.
+    ///
+    /// Two read-modify-writes. Waits for no other thread.
     ///
     /// # Panics
     /// When there is no such worker.
+    #[track_caller]
     pub fn wake_self(&self, worker: usize) -> Woken {
-        let (mask, bit) = self.mask(worker);
-        // Ordering: Relaxed, the exchange below confirms what was read.
-        let mut counts = self.line.counts.load(Relaxed);
-        loop {
-            if self.was_notified(worker) {
-                return Woken::ByNotifier;
-            }
-            if sleeping(counts) == 0 {
-                // Every bit is reserved, so this one too: a notifier is about to take it, or one that
-                // was set since.
-                stand_aside();
-                // Ordering: as above.
-                counts = self.line.counts.load(Relaxed);
-                continue;
-            }
-            let reserved = counts - SLEEPING + SEARCHING;
-            // Ordering: Relaxed, as in `try_search`.
-            match self
-                .line
-                .counts
-                .compare_exchange_weak(counts, reserved, Relaxed, Relaxed)
-            {
-                Ok(_) => break,
-                Err(now) => counts = now,
-            }
+        if self.was_notified(worker) {
+            return Woken::ByNotifier;
         }
+        let (mask, bit) = self.mask(worker);
+        // Ordering: Relaxed, as in `try_search`.
+        self.line.counts.fetch_add(RESERVATION, Relaxed);
         // Ordering: Relaxed, as in `take_any`.
         if mask.fetch_and(!bit, Relaxed) & bit != 0 {
             return Woken::BySelf;
         }
-        // A notifier was faster and has counted this worker: the reservation goes back.
-        // Ordering: Relaxed, as in `try_search`.
-        self.line.counts.fetch_add(SLEEPING - SEARCHING, Relaxed);
+        // A notifier was faster and has counted this worker.
+        self.give_back();
         Woken::ByNotifier
     }
 
@@ -255,6 +279,7 @@ impl Idle {
     /// # Panics
     /// When there is no such worker.
     #[inline]
+    #[track_caller]
     pub fn was_notified(&self, worker: usize) -> bool {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed. Who finds itself chosen looks for work, and once more after the fence of its next `sleep`, which the notifier's fence precedes then
@@ -263,7 +288,12 @@ impl Idle {
     }
 
     /// Makes a sleeper the watcher, unless there is one. A load, and a read-modify-write if it becomes that.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    #[track_caller]
     pub fn try_watch(&self, worker: usize) -> bool {
+        self.check(worker);
         // Ordering: Relaxed, there is one: a watcher takes over nothing from the last.
         !self.is_watched()
             && self
@@ -320,7 +350,7 @@ impl Idle {
     pub fn counts(&self) -> (usize, usize) {
         // Ordering: Relaxed, a snapshot.
         let counts = self.line.counts.load(Relaxed);
-        (searching(counts) as usize, sleeping(counts) as usize)
+        (searching(counts) as usize, sleeping(counts).max(0) as usize)
     }
 }
 

@@ -78,6 +78,10 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Begins a watch, or takes up the one that has come to `calm`, if a watcher is wanted and there is none. The sleep was announced.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    #[track_caller]
     pub fn begin(idle: &'a Idle, worker: usize, calm: &'a Cell<Calm>) -> Option<Self> {
         let (quiet, wanted) = (calm.get().quiet, idle.is_watcher_wanted());
         // Taken up at the last look.

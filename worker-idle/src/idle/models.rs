@@ -142,6 +142,62 @@ fn a_sleeper_that_takes_itself_back_against_a_notifier_keeps_the_counts() {
     });
 }
 
+/// A notifier reserves the only sleeper, which takes itself back: one of the two counts it.
+///
+/// Bites: give back neither of two reservations.
+#[test]
+fn the_only_sleeper_against_a_notifier_is_counted_once() {
+    model(|| {
+        let idle = Arc::new(Idle::new(1));
+        idle.sleep(0, false);
+        let other = idle.clone();
+        let notifier = thread::spawn(move || other.notify());
+        let me = idle.wake_self(0);
+        let woken = notifier.join().unwrap();
+        let by = if woken.is_some() {
+            Woken::ByNotifier
+        } else {
+            Woken::BySelf
+        };
+        assert_eq!(me, by);
+        assert_eq!(idle.counts(), (1, 0));
+        assert!(idle.was_notified(0));
+    });
+}
+
+/// A worker takes itself back under a notifier's hands, is kept by a task, and pushes an item,
+/// which relies on the notifier's reservation. That finds no bit and is given back, while another
+/// worker goes to sleep.
+///
+/// Bites: notify no more once a reservation was given back.
+#[test]
+fn a_push_that_relied_on_a_reservation_given_back_is_seen() {
+    Model::new().bound(3).check(|| {
+        let pool = Pool::new(2);
+        pool.idle.sleep(0, false);
+        let notifier = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.idle.notify())
+        };
+        let sleeper = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.sleep(1, false))
+        };
+        pool.idle.wake_self(0);
+        pool.idle.stop_searching();
+        let woken = pool.push();
+        let woken = [woken, notifier.join().unwrap()];
+        let asleep = sleeper.join().unwrap();
+        let left = pool.items.load(Relaxed);
+        let (searching, sleeping) = pool.idle.counts();
+        assert!(
+            left == 0 || searching > 0 || sleeping == 0,
+            "{left} items left, asleep: {asleep}, woken: {woken:?}"
+        );
+        assert_eq!(pool.bits(), sleeping);
+    });
+}
+
 /// Bites: `want_watcher` without its fence; `sleep` without its.
 #[test]
 fn who_wants_a_watcher_sees_the_sleeper_or_is_seen() {

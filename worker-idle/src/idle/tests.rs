@@ -1,5 +1,7 @@
 //! One thread's view; `models.rs` has pushers and sleepers against each other.
 use super::*;
+extern crate std;
+use std::format;
 
 fn sleepers(workers: usize, sleepers: &[usize]) -> Idle {
     let idle = Idle::new(workers);
@@ -107,4 +109,80 @@ fn a_reservation_that_is_not_needed_goes_back() {
     mask.fetch_and(!bit, Relaxed);
     assert_eq!(idle.wake_self(0), Woken::ByNotifier);
     assert_eq!(idle.counts(), (0, 2));
+}
+
+/// Runs `f`, which must not wait, on a thread of its own.
+fn without_a_wait<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
+    let (sender, result) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || sender.send(f()).unwrap());
+    let result = result.recv_timeout(std::time::Duration::from_secs(60));
+    let result = result.expect("it waits for a thread that stands still");
+    thread.join().unwrap();
+    result
+}
+
+/// The notifier may stand still for as long as the sleeper runs: if it has a lower priority and
+/// the same processor.
+#[test]
+fn wake_self_beside_a_notifier_that_stands_still_returns() {
+    let idle = std::sync::Arc::new(sleepers(130, &[129]));
+    // The notifier has reserved a sleeper, and no bit is taken yet.
+    idle.line.counts.fetch_add(RESERVATION, Relaxed);
+    let sleeper = idle.clone();
+    assert_eq!(
+        without_a_wait(move || sleeper.wake_self(129)),
+        Woken::BySelf
+    );
+    assert_eq!(idle.counts(), (2, 0));
+    // It finds nobody, and gives its reservation back.
+    assert_eq!(idle.notify(), None);
+    assert_eq!(idle.take_any(), None);
+    assert_eq!(sleeping(idle.give_back()), 0);
+    assert_eq!(idle.counts(), (1, 0));
+    assert!(idle.stop_searching());
+    idle.sleep(129, false);
+    assert_eq!(idle.notify(), Some(129));
+}
+
+fn message_of(f: impl FnOnce()) -> std::string::String {
+    let panic = std::panic::catch_unwind(core::panic::AssertUnwindSafe(f)).unwrap_err();
+    *panic.downcast().expect("a formatted message")
+}
+
+#[test]
+fn an_index_beyond_the_workers_panics() {
+    for workers in [2, 64, 130] {
+        let idle = Idle::new(workers);
+        for worker in [workers, workers + 64, usize::MAX] {
+            let said = format!("there is no worker {worker}: their indices are below {workers}");
+            let calls: [&dyn Fn(); 4] = [
+                &|| idle.sleep(worker, false),
+                &|| assert_eq!(idle.wake_self(worker), Woken::BySelf),
+                &|| assert!(!idle.was_notified(worker)),
+                &|| assert!(!idle.try_watch(worker)),
+            ];
+            for call in calls {
+                assert_eq!(message_of(call), said);
+            }
+        }
+        assert_eq!(idle.counts(), (0, 0));
+        assert!(!idle.is_watched());
+    }
+}
+
+#[test]
+fn a_push_wakes_only_where_nobody_searches_and_somebody_sleeps() {
+    for searching in 0..3 {
+        for sleeping in 0..3 {
+            let counts = searching * SEARCHING + sleeping * SLEEPING;
+            let wakes = searching == 0 && sleeping > 0;
+            assert_eq!(wakes_nobody(counts), !wakes, "{searching} {sleeping}");
+        }
+        // A reservation more than bits, which counts as a searcher.
+        let counts = (searching * SEARCHING).wrapping_add(RESERVATION);
+        assert_eq!(sleeping(counts), -1);
+        assert!(wakes_nobody(counts));
+    }
+    let most = SLEEPING * i32::MAX as u64;
+    assert!(!wakes_nobody(most) && wakes_nobody(most + SEARCHING));
 }
