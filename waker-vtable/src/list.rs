@@ -14,9 +14,10 @@ use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
 ///     let mut list = WakeList::<32>::new();
 ///     loop {
 ///         let mut waiters = waiters.lock().unwrap();
-///         while !list.is_full()
-///             && let Some(waker) = waiters.pop_front()
-///         {
+///         while !list.is_full() {
+///             let Some(waker) = waiters.pop_front() else {
+///                 break;
+///             };
 ///             list.push(waker).unwrap();
 ///         }
 ///         let more = !waiters.is_empty();

@@ -10,7 +10,7 @@ use sync_shim::{
         Retire,
     },
     model, model_must_fail,
-    sync::Arc,
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -160,5 +160,39 @@ fn an_arc_goes_with_its_last_waker() {
         // Ordering: Relaxed, ordered by the join.
         assert_eq!(count.0.load(Relaxed), 2);
         assert_eq!(Arc::strong_count(&count), 1);
+    });
+}
+
+/// A task that a wake pushes.
+struct Pushed(Arc<Mutex<Vec<Arc<Pushed>>>>);
+
+impl ArcWake for Pushed {
+    fn wake(this: Arc<Self>) {
+        let queue = this.0.clone();
+        queue.lock().push(this);
+    }
+}
+
+/// A task is woken by value on one thread, and by the borrowed waker of its poll on another: the queue
+/// has both references, and nobody else one.
+///
+/// Bites: forget the reference in `wake`, or clone it there; drop it in `wake_by_ref`; drop the waker
+/// of a `WakerRef`.
+#[test]
+fn arc_pushed_by_its_wakes_goes_with_the_queue() {
+    model(|| {
+        let queue = Arc::new(Mutex::new(Vec::new()));
+        let task = Arc::new(Pushed(queue.clone()));
+        let other = {
+            let waker = WakerRef::from_arc(&task).clone();
+            thread::spawn(move || waker.wake())
+        };
+        WakerRef::from_arc(&task).wake_by_ref();
+        other.join().unwrap();
+        let woken: Vec<_> = queue.lock().drain(..).collect();
+        assert!(woken.len() == 2 && woken.iter().all(|pushed| Arc::ptr_eq(pushed, &task)));
+        assert_eq!(Arc::strong_count(&task), 3);
+        drop(woken);
+        assert_eq!(Arc::strong_count(&task), 1);
     });
 }

@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    task::{RawWakerVTable, Waker},
+    task::{Context, RawWakerVTable, Wake, Waker},
 };
 
 #[repr(C)]
@@ -82,6 +82,101 @@ fn a_direct_waker_counts_as_the_others_and_is_not_recognised() {
     waker.wake_by_ref();
     drop(waker);
     assert_eq!(target.refs.load(Relaxed), 1);
+}
+
+/// A task that its wakes push, by the standard library's trait and by ours.
+#[derive(Default)]
+struct Pushed<const PANICS: bool>(Arc<Mutex<Vec<Arc<Self>>>>);
+
+impl<const PANICS: bool> ArcWake for Pushed<PANICS> {
+    fn wake(this: Arc<Self>) {
+        assert!(!PANICS, "a wake's panic");
+        let queue = this.0.clone();
+        queue.lock().unwrap().push(this);
+    }
+}
+
+impl<const PANICS: bool> Wake for Pushed<PANICS> {
+    fn wake(self: Arc<Self>) {
+        ArcWake::wake(self);
+    }
+}
+
+/// How often it was pushed, and its references, but for those, which go.
+fn references<const PANICS: bool>(task: &Arc<Pushed<PANICS>>) -> (usize, usize) {
+    let pushed = std::mem::take(&mut *task.0.lock().unwrap()).len();
+    (pushed, Arc::strong_count(task))
+}
+
+/// A way to borrow a waker.
+type Borrow<T> = for<'a> fn(&'a Arc<T>) -> WakerRef<'a>;
+
+#[test]
+fn borrowed_waker_of_an_arc_counts_only_its_clones() {
+    let ways: [Borrow<Pushed<false>>; 2] = [
+        |task| WakerRef::from_arc(task),
+        |task| WakerRef::from_wake(task),
+    ];
+    for borrow in ways {
+        let task = Arc::new(Pushed::default());
+        let kept = {
+            let waker = borrow(&task);
+            assert_eq!(Arc::strong_count(&task), 1);
+            let kept = Context::from_waker(&waker).waker().clone();
+            assert_eq!(Arc::strong_count(&task), 2);
+            waker.wake_by_ref();
+            assert_eq!(references(&task), (1, 2));
+            kept
+        };
+        assert_eq!(Arc::strong_count(&task), 2);
+        kept.wake_by_ref();
+        assert_eq!(references(&task), (1, 2));
+        kept.wake();
+        assert_eq!(references(&task), (1, 1));
+    }
+}
+
+#[test]
+fn wake_by_value_hands_its_arc_over() {
+    let task = Arc::new(Pushed::<false>::default());
+    let waker = from_arc(task.clone());
+    let before = Arc::strong_count(&task);
+    waker.wake();
+    assert_eq!(Arc::strong_count(&task), before);
+    assert_eq!(references(&task), (1, before - 1));
+}
+
+#[test]
+fn wake_of_an_arc_that_panics_leaks_no_reference() {
+    let task = Arc::new(Pushed::<true>::default());
+    let ways: [Borrow<Pushed<true>>; 2] = [
+        |task| WakerRef::from_arc(task),
+        |task| WakerRef::from_wake(task),
+    ];
+    for borrow in ways {
+        let kept = borrow(&task).clone();
+        catch_unwind(AssertUnwindSafe(|| kept.wake_by_ref())).unwrap_err();
+        catch_unwind(AssertUnwindSafe(|| borrow(&task).wake_by_ref())).unwrap_err();
+        assert_eq!(Arc::strong_count(&task), 2);
+        catch_unwind(AssertUnwindSafe(|| kept.wake())).unwrap_err();
+        assert_eq!(Arc::strong_count(&task), 1);
+    }
+}
+
+#[test]
+fn wake_ref_target_is_woken_by_a_borrowed_waker_too() {
+    struct Counts(AtomicUsize);
+    impl WakeRef for Counts {
+        fn wake(&self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let task = Arc::new(Counts(AtomicUsize::new(0)));
+    let waker = WakerRef::from_arc(&task);
+    waker.wake_by_ref();
+    let kept = waker.clone();
+    kept.wake();
+    assert_eq!((task.0.load(Relaxed), Arc::strong_count(&task)), (2, 1));
 }
 
 /// Notes its number when it is woken, or panics.
