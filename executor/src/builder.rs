@@ -3,6 +3,7 @@ mod names;
 
 use crate::{
     Runtime, UnhandledPanic, Worker,
+    attributes::Attributes,
     blocking::{self, Pool},
     core::Core,
     hooks::Hooks,
@@ -83,8 +84,15 @@ impl Builder {
     }
 
     /// The build starts the threads of all workers, as it does with a [hook for starts](Self::on_thread_start). By default it starts one, and each of the others is started by the first push that finds nobody
-    /// else to wake: a runtime for a few tasks is cheaper so. But such a thread inherits from the one that pushes (affinity, priority, on Linux), which may be any, and where it can't be started the worker is given up
+    /// else to wake: a runtime for a few tasks is cheaper so. Where such a thread can't be started the worker is given up
     /// ([`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)), and all that have no thread by then are tried.
+    ///
+    /// The thread that pushes, which may be any, starts it. On Linux each thread of the runtime
+    /// first takes the signal mask, the processors, the scheduling policy and the niceness of the
+    /// thread that called `build`, as far as the system lets it: it may take a privilege to raise a
+    /// priority again. What else a thread inherits it has from the thread that pushes: seccomp
+    /// filters, namespaces, credentials of a single thread. If any of your threads is confined by
+    /// such means and wakes tasks, have all workers start at once.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
@@ -591,7 +599,9 @@ impl Builder {
         let mut threads = self.threads;
         threads.name = format!("{}-blocking", settings.thread_name);
         let (start, stop) = (hooks.clone(), hooks.clone());
+        let attributes = Attributes::of_this_thread();
         threads.on_start = std::sync::Arc::new(move || {
+            attributes.apply();
             scope::belong_to(&start);
             start.call(&start.on_start);
         });

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod attributes;
 mod block_in_place;
 mod blocking;
 mod builder;

@@ -119,6 +119,7 @@ impl Runtime {
     /// cap, beyond which closures wait for one; idle ones end after a while. A closure that is spawned before
     /// the runtime's end runs, also if it has to wait for a thread until after that. Once the runtime has ended, or if
     /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
+    /// What such a thread inherits [`Builder::prestart`](crate::Builder::prestart) says.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;

@@ -11,6 +11,7 @@ mod without_sanitizers {
     mod threads;
 }
 
+mod attributes;
 mod environment;
 mod panics;
 mod process;
