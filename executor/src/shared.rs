@@ -173,6 +173,7 @@ impl Shared {
     }
 
     /// After a worker has filled its empty slot. A load while there is a watcher; three if nobody sleeps who could be one.
+    /// It may start a thread: see [`watch`](crate::watch).
     pub(crate) fn call_watcher(&self) {
         if !self.idle.is_watched() && self.watches_slots() {
             self.idle.want_watcher();

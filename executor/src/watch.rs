@@ -7,6 +7,10 @@
 //! Who looks and when is [`Watch`]'s, with its rules; the places that it speaks of are the slots. A worker that others drive returns to them at each
 //! look, and its next sleep takes the watch up where it was, with what it has seen, unless something has ended the last one.
 //!
+//! The first slot that is filled starts the thread of a worker which has none, if no other sleeps,
+//! only to watch. It could start no later: while the one thread there is runs a poll, nothing else
+//! of the runtime runs, and nobody could tell that the poll is long.
+//!
 //! No task is lost if all this fails: it waits for its worker's poll. It may fail where a slot is filled in the nanoseconds in which the watcher leaves for
 //! work that keeps it: the filler still sees a watcher, and that one, which looks as it leaves, not yet what is in the slot. Without a fence at each push into a
 //! slot, which would cost every one of them, the next look is that of whoever goes to sleep.

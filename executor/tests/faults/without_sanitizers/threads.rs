@@ -115,6 +115,26 @@ fn a_runtime_goes_on_without_the_workers_that_get_no_thread() {
     assert_eq!(blocks[1], blocks[2], "a worker that did not begin is freed");
 }
 
+/// The second thread has nothing to do but to watch the slot, and then to run what it finds there.
+#[test]
+fn a_slot_that_is_filled_starts_a_second_thread_and_no_third() {
+    if !is_child(
+        "without_sanitizers::threads::a_slot_that_is_filled_starts_a_second_thread_and_no_third",
+    ) {
+        return;
+    }
+    let before = threads();
+    let runtime = Builder::new().workers(4).build().unwrap();
+    assert_eq!(threads(), before + 1);
+    let parent = runtime.spawn(async move {
+        assert_eq!(threads(), before + 1, "a task from outside");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        selvedge::spawn_detached(async move { sender.send(threads()).unwrap() });
+        receiver.recv().unwrap()
+    });
+    assert_eq!(runtime.block_on(parent).unwrap(), before + 2);
+}
+
 #[test]
 fn without_a_thread_for_it_a_closure_is_cancelled_and_a_task_that_blocks_keeps_its_worker() {
     if !is_child(
