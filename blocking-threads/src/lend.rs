@@ -8,7 +8,8 @@
 //!    that has taken it back, and offers it once more before that thread has come, asks for no second: it is found by the first.
 //! 3. The word is an address, not a pointer. In a pointer `unask` could clear the bit only by an
 //!    exchange, which may put back the pointer of an earlier box at the same address. So an offer
-//!    exposes its box's provenance, and the exchange that takes the box makes a pointer of the address.
+//!    exposes its box's provenance, and the exchange that takes the box makes a pointer of the
+//!    address.
 use std::{fmt, marker::PhantomData, ptr};
 use sync_shim::atomic::{
     AtomicUsize,

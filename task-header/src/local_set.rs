@@ -9,15 +9,15 @@
 //!    `waker`. A task spawned while the set doesn't poll goes to `queue` and wakes `waker`.
 //! 2. The set says `Pending` only after it has registered its waker and then found `queue` and stack empty, or has woken itself. So whatever
 //!    comes after that look wakes it.
-//! 3. No code of users runs while `queue` is borrowed.
+//! 3. No code of users runs while `queue` or `others` is borrowed.
 //! 4. Its drop waits for the tasks that other threads have woken and not yet sent. Between the two nobody's code runs but this crate's.
 //! 5. A *poller* is a call that polls the set: one of `run_until` or `cancel_all`, or all by hand
-//!    together. The waker in `waiter` is of the poller `last`, which registered last. The waker that a
-//!    registration displaces goes to `others`, unless a wake has taken it: then its poller polls again.
-//!    So each poller that waits is `last`, is in `others`, or was woken. When `last` ends, all of
-//!    `others` are woken: each registers and looks at the queue, and so the set has a `last` again. A
-//!    poller by hand does not tell when it ends.
-//! 6. A set's task may call for the set from its drop. So `cancel_all` goes on until no task is left.
+//!    together. The waker in `waiter` is that of the poller `last`, which registered last. The
+//!    waker that a registration displaces goes to `others`, unless a wake has taken it: then its
+//!    poller polls again. So each poller that waits is `last`, is in `others`, or was woken. When
+//!    `last` ends, all of `others` are woken: each registers and looks at the queue, and the set
+//!    has a `last` again. A poller by hand does not tell when it ends.
+//! 6. A task's drop may spawn into its set. So `cancel_all` goes on until no task is left.
 use crate::{
     Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind,
     details::Details, gate::Gate, list::Releases, panics,
@@ -229,6 +229,13 @@ impl LocalSet {
             return;
         }
         let poller = Poller(self);
+        self.cancel_all_as(poller.id());
+        // A poller may wait for the set to be empty.
+        self.waiter.0.wake();
+    }
+
+    /// Rule 6.
+    fn cancel_all_as(&self, poller: PollerId) {
         self.polling(|| {
             loop {
                 self.owned.abort_all();
@@ -241,14 +248,12 @@ impl LocalSet {
                 }
                 // Rule 4.
                 let gate = Gate::new();
-                self.register(poller.id(), &from_arc(gate.clone()));
+                self.register(poller, &from_arc(gate.clone()));
                 if !self.owned.has_received() {
                     gate.pass();
                 }
             }
         });
-        // A poller may wait for the set to be empty.
-        self.waiter.0.wake();
     }
 
     /// Tasks that are not done.
@@ -263,8 +268,8 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is done, and gives what came of it.
     ///
-    /// A set may be polled in several places by turns: the last one to poll is woken, and when it ends,
-    /// the others are.
+    /// A set may be polled in several places by turns: the last one to poll is woken, and when that
+    /// one ends, the others are.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
         // Dropped before `poller`, which hands over what the drop does to the set.
@@ -282,7 +287,7 @@ impl LocalSet {
 
     /// Runs up to 61 tasks that are ready; `Ready` when none is left at all. Wakes itself when more are ready.
     ///
-    /// For those who drive the set by hand, in one place: of two such places, the last is woken alone.
+    /// For those who drive the set by hand, in one place: of two, only the last to poll is woken.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_tasks_as(BY_HAND, cx)
     }
@@ -367,8 +372,8 @@ impl Poller<'_> {
 }
 
 impl Drop for Poller<'_> {
-    /// Hands the set over (rule 5). By its end, or by a panic, it polls no tasks for what its future did
-    /// to them, so that another poller has to know.
+    /// Hands the set over (rule 5). A poller that ends, or panics, polls no tasks for what its
+    /// future did to them, so that another poller has to know.
     fn drop(&mut self) {
         let set = self.0;
         if set.last.get() == self.id() {
@@ -406,7 +411,7 @@ impl Future for LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
-        self.cancel_all();
+        self.cancel_all_as(BY_HAND);
     }
 }
 
