@@ -120,8 +120,8 @@ impl Budget {
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn join(&mut self, share: Self) {
-        // Without a limit nothing was taken. With one the share has one too, and is no more than was
-        // taken.
+        // Without a limit nothing was taken. With one the share has one too, and is no more than
+        // was taken.
         if !self.is_unlimited() {
             self.0 += share.0;
         }

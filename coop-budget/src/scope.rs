@@ -1,21 +1,21 @@
 //! The budget of the poll in progress, a thread-local.
 //!
-//! 1. A scope is the time of one [`with_budget`], or of another of its kind here. It has a number of
-//!    its own in its thread. What was around it lies in a [`Frame`] on the stack meanwhile, and is
-//!    restored when it ends, by return or by panic. A *nested* scope takes its budget out of what is
-//!    left in the scope around it, and puts back what it leaves: so it never exceeds that, and its
-//!    charges are charges there too. An *own* scope ([`with_own_budget`], [`with_own_turns`],
-//!    [`with_no_limit`]) takes nothing and puts back nothing.
+//! 1. A scope is the time of one [`with_budget`], or of another of its kind here. It has a number
+//!    of its own in its thread. What was around it lies in a [`Frame`] on the stack meanwhile, and
+//!    is restored when it ends, by return or by panic. A *nested* scope takes its budget out of
+//!    what is left in the scope around it, and puts back what it leaves: so it never exceeds that,
+//!    and its charges are charges there too. An *own* scope ([`with_own_budget`],
+//!    [`with_own_turns`], [`with_no_limit`]) takes nothing and puts back nothing.
 //! 2. A charge goes to the innermost scope. A [`Progress`] gives back its own charge, once, to its own scope, found by
 //!    number: the innermost, or one around it, whose budget is in a frame. If its scope has ended it is not found, and nothing is given back. So refunds never exceed
 //!    charges.
 //! 3. `Current::frame` points to the innermost scope's frame, or is null outside of all scopes, and each frame to the next.
 //!    All of them are live: a frame leaves the chain before its function returns.
 //! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of an
-//!    unlimited [`Turns`], unless a slice around it is over. A turn of such a one is a scope in all but
-//!    its frame, which its `Turns` keeps on the stack from one turn to the next: it has a number of its
-//!    own, so a charge of an earlier turn is not found. A turn elsewhere, in a `Turns` that a scope
-//!    around limits or inside another turn, is a nested scope.
+//!    unlimited [`Turns`], unless a slice around it is over. A turn of such a one is a scope in
+//!    all but its frame, which its `Turns` keeps on the stack from one turn to the next: it has a
+//!    number of its own, so a charge of an earlier turn is not found. A turn elsewhere, in a
+//!    `Turns` that a scope around limits or inside another turn, is a nested scope.
 //! 5. `Current::slice` is the flag of the slice in progress, or [`preempt::NONE`]: one that nobody can name to set it, and that stays as it is when it is asked, or null in a model. A scope with a slice sets it, one without keeps it; it is live as the frames are:
 //!    the scope that set it borrows it. A nudge is heard in whatever scope the operation is, and told to the hook of the one that has the slice.
 use crate::{Budget, Preempt, preempt};
@@ -147,14 +147,15 @@ pub trait OnExhausted {
 /// Runs `f`, a poll or several, with at most `budget` operations.
 ///
 /// For runtimes: around every poll, or around a chain of polls that is to share one budget. An
-/// exhausted budget wakes the task at once: no [`OnExhausted`] of a scope around is called, since it
-/// may belong to another runtime, one that waits for this.
+/// exhausted budget wakes the task at once: no [`OnExhausted`] of a scope around is called, since
+/// it may belong to another runtime, one that waits for this.
 ///
-/// Inside of another scope `f` gets no more than is left there, and what it uses is used there too.
-/// So one future of several that a task polls can be given a share of the task's budget, and a scope
-/// in a library cannot hold up the runtime for longer than the runtime allows. A `block_on`, which
-/// keeps its thread until the future is done, takes [`with_own_budget`]: a budget around it is not
-/// renewed meanwhile, and once that is used up nothing in it would proceed.
+/// Inside of another scope `f` gets no more than is left there, and what it uses is used there
+/// too. So one future of several that a task polls can be given a share of the task's budget, and
+/// a scope in a library cannot hold up the runtime for longer than the runtime allows. A
+/// `block_on`, which keeps its thread until the future is done, takes [`with_own_budget`]: a
+/// budget around it is not renewed meanwhile, and once that is used up nothing in it would
+/// proceed.
 ///
 /// Costs some loads and stores to a thread-local.
 ///
@@ -181,8 +182,8 @@ pub fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
 /// Runs `f` with `budget`, whatever is left around it, where nothing is charged for it.
 ///
 /// For runtimes that run inside of another's task: for each task of a local set, and for a
-/// `block_on`. Such a runtime holds up the one around it by as many operations as it grants. The time
-/// slice in progress stays: only [`with_no_limit`] lifts that too. With an [`OnExhausted`]:
+/// `block_on`. Such a runtime holds up the one around it by as many operations as it grants. The
+/// time slice in progress stays: only [`with_no_limit`] lifts that too. With an [`OnExhausted`]:
 /// `with_no_limit(|| with_budget_and(..))`.
 ///
 /// ```
@@ -373,9 +374,9 @@ impl Drop for Scope<'_> {
 /// Runs `f`, which polls one task after the other, each in a turn with a budget of its own: what
 /// [`with_budget_and`] does for one, with less to do between two. For the loop of a worker.
 ///
-/// Inside of a scope with a limit each turn gets no more than is left there, and what happens between
-/// two turns is charged there too: a loop that is to end then asks [`has_remaining`]. A worker that
-/// blocks its thread takes [`with_own_turns`].
+/// Inside of a scope with a limit each turn gets no more than is left there, and what happens
+/// between two turns is charged there too: a loop that is to end then asks [`has_remaining`]. A
+/// worker that blocks its thread takes [`with_own_turns`].
 ///
 /// ```
 /// use coop_budget::{Budget, OnExhausted, remaining, with_turns};
@@ -403,8 +404,8 @@ pub fn with_turns<R>(hook: &dyn OnExhausted, f: impl FnOnce(&Turns<'_>) -> R) ->
 
 /// As [`with_turns`], whatever is left around, where nothing is charged for the turns.
 ///
-/// The time slice is its own too, in place of one around: operations end with `slice`, those between
-/// two turns among them. See [`with_slice`].
+/// The time slice is its own too, in place of one around: operations end with `slice`, those
+/// between two turns among them. See [`with_slice`].
 #[inline]
 pub fn with_own_turns<R>(
     slice: &Preempt,
@@ -441,8 +442,8 @@ pub struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Runs `f`, as a rule the poll of a task, with this budget; what is left when it ends is gone. A
-    /// turn within a turn is a scope within that, as of [`with_budget_and`].
+    /// Runs `f`, as a rule the poll of a task, with this budget; what is left when it ends is
+    /// gone. A turn within a turn is a scope within that, as of [`with_budget_and`].
     ///
     /// Costs some stores to a thread-local.
     #[inline]

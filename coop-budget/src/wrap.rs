@@ -130,8 +130,9 @@ impl<F: Future> Future for Cooperative<F> {
 /// Polls a future without a limit, neither of operations nor of time, in a scope of its own. It can
 /// starve the other tasks of its worker.
 ///
-/// It lifts this crate's limits alone, in the polls of `future` alone: scopes inside of it, tasks that
-/// it spawns, tokio's budget and a `FuturesUnordered` that yields by itself have their limits still.
+/// It lifts this crate's limits alone, in the polls of `future` alone: scopes inside of it, tasks
+/// that it spawns, tokio's budget and a `FuturesUnordered` that yields by itself have their limits
+/// still.
 ///
 /// ```
 /// use coop_budget::{Budget, consume, unconstrained, with_budget};
@@ -166,11 +167,12 @@ impl<F: Future> Future for Unconstrained<F> {
     }
 }
 
-/// Runs a future in a scope, a new budget each time it is polled: for tasks of a runtime that knows no
-/// budget.
+/// Runs a future in a scope, a new budget each time it is polled: for tasks of a runtime that
+/// knows no budget.
 ///
-/// An exhausted budget wakes the task and says `Pending`, which every runtime takes for a yield. Under
-/// a runtime that does know budgets the new one is part of that poll's, as of [`with_budget`].
+/// An exhausted budget wakes the task and says `Pending`, which every runtime takes for a yield.
+/// Under a runtime that does know budgets the new one is part of that poll's, as of
+/// [`with_budget`].
 ///
 /// ```
 /// # async fn example<T: 'static>(spawn: impl Fn(coop_budget::Scoped<T>), task: T) {
@@ -200,13 +202,13 @@ impl<F: Future> Future for Scoped<F> {
     }
 }
 
-/// Gives a future that is polled among others, in a `FuturesUnordered`, a `join_all` or a `select`, at
-/// most `limit` operations a poll of the task's budget.
+/// Gives a future that is polled among others, in a `FuturesUnordered`, a `join_all` or a
+/// `select`, at most `limit` operations a poll of the task's budget.
 ///
-/// It does two things for the sub-scheduler. A future that has had its share makes room for the next,
-/// before the task's budget is used up. And once that is, it is not polled at all, nor is what is
-/// nested in it, as it is under [`scope`]: it wakes its waker and says `Pending`, whereupon the
-/// sub-scheduler yields.
+/// It does two things for the sub-scheduler. A future that has had its share makes room for the
+/// next, before the task's budget is used up. And once that is, it is not polled at all, nor is
+/// what is nested in it, as it is under [`scope`]: it wakes its waker and says `Pending`,
+/// whereupon the sub-scheduler yields.
 ///
 /// ```
 /// # use std::future::Future;

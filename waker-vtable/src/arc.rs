@@ -1,8 +1,9 @@
 //! Wakers without `unsafe`, over an `Arc`: counted ones, and borrowed ones for a poll.
 //!
-//! 1. A waker's data is the pointer of an [`Arc`]. Each waker is one strong reference, but for the one
-//!    in a [`WakerRef`], which borrows.
-//! 2. A wake by value hands its reference to the target. No function here keeps one beyond its return.
+//! 1. A waker's data is the pointer of an [`Arc`]. Each waker is one strong reference, but for the
+//!    one in a [`WakerRef`], which borrows.
+//! 2. A wake by value hands its reference to the target. No function here keeps one beyond its
+//!    return.
 use crate::{WakeRef, WakerRef};
 use core::{
     marker::PhantomData,
@@ -11,10 +12,11 @@ use core::{
 };
 use sync_shim::sync::Arc;
 
-/// What is woken with its `Arc`, which it may push to a queue: [`std::task::Wake`], under models too.
+/// What is woken with its `Arc`, which it may push to a queue: [`std::task::Wake`], under models
+/// too.
 ///
-/// `wake` is no method, since the `Arc` is the model checker's under a model. Every [`WakeRef`] is an
-/// `ArcWake`, one that needs no `Arc`.
+/// `wake` is no method, since the `Arc` is the model checker's under a model. Every [`WakeRef`] is
+/// an `ArcWake`, one that needs no `Arc`.
 ///
 /// ```
 /// use std::{
@@ -70,8 +72,8 @@ impl<T: ArcWake> Table<T> {
 }
 
 unsafe fn clone<T: ArcWake>(data: *const ()) -> RawWaker {
-    // SAFETY: the data is an `Arc`'s pointer, which the waker's reference, or the borrowed one, keeps
-    // live (rule 1).
+    // SAFETY: the data is an `Arc`'s pointer, which the waker's reference, or the borrowed one,
+    // keeps live (rule 1).
     unsafe { Arc::increment_strong_count(data.cast::<T>()) };
     RawWaker::new(data, Table::<T>::VTABLE)
 }
@@ -92,8 +94,8 @@ unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
     drop(unsafe { Arc::from_raw(data.cast::<T>()) });
 }
 
-/// A waker that takes over an `Arc`. A clone and a drop cost one read-modify-write each. A wake costs
-/// what `target` does with its `Arc`: a [`WakeRef`]'s costs none, and by value the drop.
+/// A waker that takes over an `Arc`. A clone and a drop cost one read-modify-write each. A wake
+/// costs what `target` does with its `Arc`: a [`WakeRef`]'s costs none, and by value the drop.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -151,8 +153,8 @@ impl<'a> WakerRef<'a> {
     #[inline]
     pub fn from_arc<T: ArcWake>(target: &'a Arc<T>) -> Self {
         let data = Arc::as_ptr(target).cast();
-        // SAFETY: as in `from_arc`. Never dropped, and borrowed for no longer than `target`, the waker
-        // needs no reference of its own.
+        // SAFETY: as in `from_arc`. Never dropped, and borrowed for no longer than `target`, the
+        // waker needs no reference of its own.
         Self::borrow(unsafe { Waker::new(data, Table::<T>::VTABLE) })
     }
 
@@ -184,8 +186,8 @@ impl<'a> WakerRef<'a> {
         T: std::task::Wake + Send + Sync + 'static,
     {
         let data = std::sync::Arc::as_ptr(target);
-        // SAFETY: the pointer is an `Arc`'s, which `target` keeps live. The copy is never dropped: it
-        // goes into a waker, which a `WakerRef` forgets.
+        // SAFETY: the pointer is an `Arc`'s, which `target` keeps live. The copy is never dropped:
+        // it goes into a waker, which a `WakerRef` forgets.
         let copy = unsafe { std::sync::Arc::from_raw(data) };
         Self::borrow(Waker::from(copy))
     }

@@ -173,11 +173,11 @@ impl ArcWake for Pushed {
     }
 }
 
-/// A task is woken by value on one thread, and by the borrowed waker of its poll on another: the queue
-/// has both references, and nobody else one.
+/// A task is woken by value on one thread, and by the borrowed waker of its poll on another: the
+/// queue has both references, and nobody else one.
 ///
-/// Bites: forget the reference in `wake`, or clone it there; drop it in `wake_by_ref`; drop the waker
-/// of a `WakerRef`.
+/// Bites: forget the reference in `wake`, or clone it there; drop it in `wake_by_ref`; drop the
+/// waker of a `WakerRef`.
 #[test]
 fn arc_pushed_by_its_wakes_goes_with_the_queue() {
     model(|| {
