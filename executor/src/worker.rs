@@ -40,9 +40,9 @@ pub(crate) fn drive(core: Box<Core>) {
     if !ended {
         return;
     }
+    Registry::wait_keeping(&shared.foreign, || shared.clone());
     // SAFETY: made from a box above, and it is still this thread's.
-    let core = unsafe { Box::from_raw(core) };
-    Registry::wait_and_drop(shared.foreign.clone(), (core, shared));
+    drop(unsafe { Box::from_raw(core) });
 }
 
 /// Whether it has come to the end, or lost the core.
@@ -301,7 +301,7 @@ impl Core {
             if !self.end() {
                 return Tick::Idle;
             }
-            Registry::wait_and_drop(shared.foreign.clone(), shared.clone());
+            Registry::wait_keeping(&shared.foreign, || shared.clone());
             return Tick::Ended;
         }
         let Some(task) = self.next() else {
@@ -455,7 +455,7 @@ impl<P: Park> Drop for Worker<P> {
             }
         });
         if has_ended {
-            Registry::wait_and_drop(shared.foreign.clone(), shared);
+            Registry::wait_keeping(&shared.foreign, || shared.clone());
         } else {
             // Tasks in others' hands name it.
             std::mem::forget(shared);

@@ -140,7 +140,7 @@ fn a_push_beside_the_close() {
 /// Of three workers one was dropped. A wake from outside finds that, and drops the task, which owns the second, while the third
 /// ends, in whose list the task is: the wake waits for nobody, and the runtime is freed after both.
 ///
-/// Bites: wait in the nested `Registry::wait_and_drop`, or drop the scheduler there.
+/// Bites: wait in the nested `Registry::wait_keeping`, or drop the scheduler there.
 #[test]
 fn worker_dropped_in_a_wake_against_the_end_of_another_ends() {
     (Model::new().bound(2).branches(20_000)).check(|| {

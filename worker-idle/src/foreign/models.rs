@@ -47,7 +47,7 @@ fn last_push(waits: bool) {
         thread::yield_now();
     }
     if waits {
-        Registry::wait_and_drop(foreign.clone(), ());
+        Registry::wait_keeping(&foreign, || ());
     }
     // SAFETY: from the box above.
     let scheduler = unsafe { Box::from_raw(pointer.0.as_ptr()) };
@@ -140,7 +140,8 @@ impl ToOwned {
 /// Ends a worker in an announcement.
 fn end_in_an_announcement(worker: Arc<Owned>) -> impl FnOnce(&Owned) {
     move |_| {
-        Registry::wait_and_drop(worker.foreign.clone(), worker);
+        let foreign = worker.foreign.clone();
+        Registry::wait_keeping(&foreign, move || worker);
         assert!(is_announcing());
     }
 }

@@ -1,105 +1,103 @@
-//! A wait beside a thread that runs only if the waiting one lets it.
-use super::Registry;
+use super::*;
 use std::{
-    mem, process,
-    ptr::NonNull,
-    sync::{
-        atomic::{AtomicBool, Ordering::SeqCst},
-        mpsc::{self, Sender},
-    },
-    thread,
-    time::Duration,
+    cell::OnceCell,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
 };
-use sync_shim::sync::Arc;
 
-/// A thread that spins in a real-time policy runs for about a second before the system gives others
-/// a turn.
-const SPUN: Duration = Duration::from_millis(250);
-
-/// Has this thread run on that processor alone.
-fn pin(processor: usize) {
-    // SAFETY: a set of processors is an array of integers.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the system has named the processor, and the set has room for it.
-    unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: of this thread, and the set is as large as said.
-    let pinned = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-    assert_eq!(pinned, 0);
+/// Announces to a registry when it is dropped, and ends a scheduler there.
+struct Announces {
+    registry: Arc<Registry>,
+    freed: std::sync::Arc<AtomicUsize>,
 }
 
-/// Gives this thread a real-time priority, if the process may.
-fn become_real_time(priority: i32) -> bool {
-    let parameters = libc::sched_param {
-        sched_priority: priority,
-    };
-    // SAFETY: of this thread, read from a place that is there.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
+/// Counts its drops.
+struct Scheduler(std::sync::Arc<AtomicUsize>);
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        assert!(!is_announcing());
+        self.0.fetch_add(1, SeqCst);
+    }
 }
 
-/// What this thread has used of a processor.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: written to a place that is there.
-    let read = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(read, 0);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+fn announce(registry: &Arc<Registry>, push: impl FnOnce()) {
+    // SAFETY: it is borrowed for longer.
+    unsafe { Registry::announce(NonNull::from(registry), push) };
 }
 
-/// Ends the process if the test hangs: by a thread of a higher priority than those that it watches,
-/// since on a single processor nothing else would run.
-fn watch() -> Option<Sender<()>> {
-    let (over, ends) = mpsc::channel();
-    let (sender, may) = mpsc::channel();
-    thread::spawn(move || {
-        sender.send(become_real_time(2)).unwrap();
-        if let Err(mpsc::RecvTimeoutError::Timeout) = ends.recv_timeout(Duration::from_secs(120)) {
-            eprintln!(
-                "a real-time thread waits for one of a lower priority, and never lets it run"
-            );
-            process::abort();
-        }
+impl Drop for Announces {
+    fn drop(&mut self) {
+        announce(&self.registry, || {
+            assert!(is_announcing());
+            let before = self.freed.load(SeqCst);
+            Registry::wait_keeping(&self.registry, || Scheduler(self.freed.clone()));
+            announce(&self.registry, || assert!(is_announcing()));
+            assert_eq!(self.freed.load(SeqCst), before);
+        });
+        assert!(!is_announcing());
+    }
+}
+
+/// Two of them: the thread's own record is gone before one, if not before both.
+#[test]
+fn announcement_in_a_destructor_of_a_thread_local_nests() {
+    std::thread_local! {
+        static BEFORE: OnceCell<Announces> = const { OnceCell::new() };
+        static AFTER: OnceCell<Announces> = const { OnceCell::new() };
+    }
+    let freed = std::sync::Arc::new(AtomicUsize::new(0));
+    let registries = [(); 2].map(|()| Arc::new(Registry::new()));
+    let [before, after] = [0, 1].map(|at| Announces {
+        registry: registries[at].clone(),
+        freed: freed.clone(),
     });
-    may.recv().unwrap().then_some(over)
+    let registry = registries[0].clone();
+    let ends = move || {
+        BEFORE.with(|cell| assert!(cell.set(before).is_ok()));
+        announce(&registry, || ());
+        AFTER.with(|cell| assert!(cell.set(after).is_ok()));
+    };
+    std::thread::spawn(ends).join().unwrap();
+    assert_eq!(freed.load(SeqCst), 2);
+    let announced = registries.each_ref().map(|registry| registry.announced());
+    assert_eq!(announced, [3, 2]);
+    let counts = registries.each_ref().map(Arc::strong_count);
+    assert_eq!(counts, [1, 1], "a record is kept");
 }
 
 #[test]
-fn wait_of_a_real_time_thread_lets_a_lower_one_run() {
-    let Some(_over) = watch() else {
-        println!("skipped: this process may not use SCHED_FIFO");
-        return;
-    };
-    // SAFETY: it has no premises.
-    let processor = usize::try_from(unsafe { libc::sched_getcpu() }).unwrap();
+fn panic_in_an_announcement_ends_it_and_what_ended_in_it() {
+    let freed = std::sync::Arc::new(AtomicUsize::new(0));
     let registry = Arc::new(Registry::new());
-    let (announcing, waiting) = (AtomicBool::new(false), AtomicBool::new(false));
-    let used = thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(processor);
-            let push = || {
-                announcing.store(true, SeqCst);
-                // After this it has yet to run once more.
-                while !waiting.load(SeqCst) {
-                    thread::sleep(Duration::from_millis(1));
-                }
-            };
-            // SAFETY: the registry is there, and nothing is pushed.
-            unsafe { Registry::announce(NonNull::from(&registry), push) };
+    let panics = || {
+        announce(&registry, || {
+            Registry::wait_keeping(&registry, || Scheduler(freed.clone()));
+            panic!("in a push");
         });
-        let waits = scope.spawn(|| {
-            pin(processor);
-            while !announcing.load(SeqCst) {
-                thread::sleep(Duration::from_millis(1));
-            }
-            assert!(become_real_time(1));
-            waiting.store(true, SeqCst);
-            let begun = processor_time();
-            registry.wait();
-            processor_time() - begun
-        });
-        waits.join().unwrap()
-    });
-    assert!(used < SPUN, "it has spun for {used:?}");
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    assert!(!is_announcing());
+    assert_eq!(freed.load(SeqCst), 1);
+    Registry::wait_keeping(&registry, || ());
 }
+
+/// One that is dropped after the announcement announces in turn, to another registry: the first one's record is freed meanwhile.
+#[test]
+fn drop_of_what_ended_in_an_announcement_may_announce() {
+    let freed = std::sync::Arc::new(AtomicUsize::new(0));
+    let registries = [(); 3].map(|()| Arc::new(Registry::new()));
+    announce(&registries[0], || {
+        for registry in &registries[1..] {
+            let scheduler = Announces {
+                registry: registry.clone(),
+                freed: freed.clone(),
+            };
+            Registry::wait_keeping(registry, || scheduler);
+        }
+        assert_eq!(freed.load(SeqCst), 0);
+    });
+    assert_eq!(freed.load(SeqCst), 2);
+}
+
+#[cfg(target_os = "linux")]
+mod real_time;

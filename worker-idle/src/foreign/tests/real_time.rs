@@ -1,0 +1,105 @@
+//! A wait beside a thread that runs only if the waiting one lets it.
+use super::super::Registry;
+use std::{
+    mem, process,
+    ptr::NonNull,
+    sync::{
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::{self, Sender},
+    },
+    thread,
+    time::Duration,
+};
+use sync_shim::sync::Arc;
+
+/// A thread that spins in a real-time policy runs for about a second before the system gives others
+/// a turn.
+const SPUN: Duration = Duration::from_millis(250);
+
+/// Has this thread run on that processor alone.
+fn pin(processor: usize) {
+    // SAFETY: a set of processors is an array of integers.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: the system has named the processor, and the set has room for it.
+    unsafe { libc::CPU_SET(processor, &mut set) };
+    // SAFETY: of this thread, and the set is as large as said.
+    let pinned = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    assert_eq!(pinned, 0);
+}
+
+/// Gives this thread a real-time priority, if the process may.
+fn become_real_time(priority: i32) -> bool {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: of this thread, read from a place that is there.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
+}
+
+/// What this thread has used of a processor.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: written to a place that is there.
+    let read = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(read, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Ends the process if the test hangs: by a thread of a higher priority than those that it watches,
+/// since on a single processor nothing else would run.
+fn watch() -> Option<Sender<()>> {
+    let (over, ends) = mpsc::channel();
+    let (sender, may) = mpsc::channel();
+    thread::spawn(move || {
+        sender.send(become_real_time(2)).unwrap();
+        if let Err(mpsc::RecvTimeoutError::Timeout) = ends.recv_timeout(Duration::from_secs(120)) {
+            eprintln!(
+                "a real-time thread waits for one of a lower priority, and never lets it run"
+            );
+            process::abort();
+        }
+    });
+    may.recv().unwrap().then_some(over)
+}
+
+#[test]
+fn wait_of_a_real_time_thread_lets_a_lower_one_run() {
+    let Some(_over) = watch() else {
+        println!("skipped: this process may not use SCHED_FIFO");
+        return;
+    };
+    // SAFETY: it has no premises.
+    let processor = usize::try_from(unsafe { libc::sched_getcpu() }).unwrap();
+    let registry = Arc::new(Registry::new());
+    let (announcing, waiting) = (AtomicBool::new(false), AtomicBool::new(false));
+    let used = thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(processor);
+            let push = || {
+                announcing.store(true, SeqCst);
+                // After this it has yet to run once more.
+                while !waiting.load(SeqCst) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            };
+            // SAFETY: the registry is there, and nothing is pushed.
+            unsafe { Registry::announce(NonNull::from(&registry), push) };
+        });
+        let waits = scope.spawn(|| {
+            pin(processor);
+            while !announcing.load(SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!(become_real_time(1));
+            waiting.store(true, SeqCst);
+            let begun = processor_time();
+            registry.wait();
+            processor_time() - begun
+        });
+        waits.join().unwrap()
+    });
+    assert!(used < SPUN, "it has spun for {used:?}");
+}
