@@ -24,12 +24,14 @@ impl<F> Unpin for Once<F> {}
 impl<F: FnOnce() -> R, R> Future for Once<F> {
     type Output = R;
 
+    /// # Panics
+    /// When polled again after it gave its output; and when the closure does.
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
-        let f = self
-            .0
-            .take()
-            .expect("a future that is done is polled no more");
-        Poll::Ready(f())
+        match self.0.take() {
+            Some(f) => Poll::Ready(f()),
+            None => panic!("the future of a closure was polled after it gave its output"),
+        }
     }
 }
 

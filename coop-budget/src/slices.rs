@@ -31,10 +31,11 @@ impl Slices {
     ///
     /// # Panics
     /// When `workers` is 0, or more than 2³² − 1.
+    #[track_caller]
     pub fn new(workers: usize) -> Self {
         assert!(
             workers > 0 && u32::try_from(workers).is_ok(),
-            "slices of {workers} workers"
+            "slices are for 1 to 2^32 - 1 workers, not {workers}"
         );
         let slices = (0..workers).map(|_| CachePadded::new(Preempt::new()));
         Self(slices.collect())
@@ -45,6 +46,7 @@ impl Slices {
     /// # Panics
     /// When there is no such worker.
     #[inline]
+    #[track_caller]
     pub fn of(&self, worker: usize) -> &Preempt {
         &self.0[worker]
     }

@@ -40,14 +40,12 @@ impl Ticker {
     ///
     /// # Panics
     /// With a period of zero.
+    #[track_caller]
     pub fn new(
         period: Duration,
         slices: impl IntoIterator<Item = std::sync::Arc<Preempt>>,
     ) -> io::Result<Self> {
-        assert!(
-            !period.is_zero(),
-            "a ticker's period is longer than nothing"
-        );
+        assert!(!period.is_zero(), "a ticker's period is longer than zero");
         let slices: Vec<_> = slices.into_iter().collect();
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let stopped = stop.clone();

@@ -41,10 +41,12 @@ use task_header::Id;
 ///
 /// # Panics
 /// In a [`LocalSet`](crate::LocalSet) or [`LocalRuntime`](crate::LocalRuntime), whose tasks no other thread can run.
+#[track_caller]
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     assert!(
         scope::holds_up() != HoldsUp::LocalSet,
-        "block_in_place was called in a local set, whose tasks no other thread can run: use spawn_blocking"
+        "block_in_place was called in a LocalSet or LocalRuntime, whose tasks no other thread can \
+         run: await `spawn_blocking` instead, of a runtime's `Handle`"
     );
     let f = || scope::within(In::BlockInPlace, || coop_budget::with_no_limit(f));
     let off = context::take_off();

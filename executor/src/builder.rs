@@ -74,6 +74,7 @@ impl Builder {
     ///
     /// # Panics
     /// When `workers` is 0, or above 65,535.
+    #[track_caller]
     pub fn workers(mut self, workers: usize) -> Self {
         assert!(
             (1..=MOST_WORKERS).contains(&workers),
@@ -110,11 +111,12 @@ impl Builder {
     ///
     /// # Panics
     /// When `name` holds a NUL, which no thread's name can.
+    #[track_caller]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         assert!(
             !name.contains('\0'),
-            "a thread's name holds no NUL: {name:?}"
+            "a thread's name has no NUL character, but this one: {name:?}"
         );
         self.settings.thread_name = name;
         self
@@ -150,6 +152,7 @@ impl Builder {
     ///
     /// # Panics
     /// When `capacity` is no power of two, below 2, or above 2³¹.
+    #[track_caller]
     pub fn ring_capacity(mut self, capacity: usize) -> Self {
         assert!(
             capacity.is_power_of_two() && (2..=1 << 31).contains(&capacity),
@@ -181,8 +184,9 @@ impl Builder {
     ///
     /// # Panics
     /// When `ticks` is 0.
+    #[track_caller]
     pub fn global_interval(mut self, ticks: u32) -> Self {
-        assert!(ticks > 0, "an interval is at least one tick");
+        assert!(ticks > 0, "the global interval is at least 1 tick, not 0");
         self.settings.global_interval = ticks;
         self
     }
@@ -222,8 +226,12 @@ impl Builder {
     ///
     /// # Panics
     /// When `threads` is 0.
+    #[track_caller]
     pub fn blocking_threads(mut self, threads: usize) -> Self {
-        assert!(threads > 0, "blocking closures need a thread");
+        assert!(
+            threads > 0,
+            "the threads for closures that block are at least 1, not 0"
+        );
         self.threads.cap = threads;
         self
     }
@@ -548,12 +556,16 @@ impl Builder {
     /// drop(runtime);
     /// thread.join().unwrap();
     /// ```
+    #[track_caller]
     pub fn build_driven<P: Park>(
         self,
         parks: impl IntoIterator<Item = P>,
     ) -> (Runtime, Vec<Worker<P>>) {
         let parks: Vec<_> = parks.into_iter().collect();
-        assert!(!parks.is_empty(), "a runtime needs a worker");
+        assert!(
+            !parks.is_empty(),
+            "build_driven needs a Park for each worker, and at least one"
+        );
         let (shared, cores) = self.assemble(parks);
         let workers = cores
             .into_iter()
@@ -622,19 +634,17 @@ impl Builder {
 const MOST_WORKERS: usize = u16::MAX as usize;
 
 fn default_workers() -> io::Result<usize> {
-    match std::env::var("SELVEDGE_WORKERS") {
-        Err(std::env::VarError::NotPresent) => {
-            Ok(std::thread::available_parallelism().map_or(1, usize::from))
-        }
-        said => said
-            .ok()
-            .and_then(|said| said.trim().parse().ok())
-            .filter(|n| (1..=MOST_WORKERS).contains(n))
-            .ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("SELVEDGE_WORKERS is to be a whole number from 1 to {MOST_WORKERS}"),
-                )
-            }),
-    }
+    let Some(said) = std::env::var_os("SELVEDGE_WORKERS") else {
+        return Ok(std::thread::available_parallelism().map_or(1, usize::from));
+    };
+    let number = said.to_str().and_then(|said| said.trim().parse().ok());
+    number
+        .filter(|n| (1..=MOST_WORKERS).contains(n))
+        .ok_or_else(|| {
+            let must = format!("must be a whole number from 1 to {MOST_WORKERS}, not {said:?}");
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("SELVEDGE_WORKERS {must}"),
+            )
+        })
 }

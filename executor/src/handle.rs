@@ -67,9 +67,14 @@ impl Handle {
     /// ```
     ///
     /// # Panics
-    /// Outside a runtime. [`try_current`](Self::try_current) doesn't.
+    /// Outside a runtime, and so in a [`LocalRuntime`](crate::LocalRuntime).
+    /// [`try_current`](Self::try_current) doesn't.
+    #[track_caller]
     pub fn current() -> Self {
-        Self::try_current().expect("call this in a task or inside block_on")
+        match Self::try_current() {
+            Ok(handle) => handle,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// The runtime that this thread is in.
@@ -84,7 +89,9 @@ impl Handle {
     /// # Errors
     /// Outside a runtime.
     pub fn try_current() -> Result<Self, TryCurrentError> {
-        scope::current().ok_or(TryCurrentError(()))
+        scope::current().ok_or_else(|| TryCurrentError {
+            in_local_set: scope::local_set().is_some(),
+        })
     }
 
     /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
@@ -158,6 +165,7 @@ impl Handle {
     /// while a local set is polled.
     ///
     /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
+    #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         let budget = self.shared.settings.budget;
@@ -194,18 +202,26 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// There is no runtime here; see [`Handle::try_current`].
+/// There is no runtime here; see [`Handle::try_current`]. Its text says what to do.
 ///
 /// ```
 /// let error = selvedge::Handle::try_current().unwrap_err();
-/// assert_eq!(error.to_string(), "this thread is in no runtime");
+/// assert!(error.to_string().starts_with("this thread is in no runtime"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TryCurrentError(());
+pub struct TryCurrentError {
+    in_local_set: bool,
+}
 
 impl fmt::Display for TryCurrentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this thread is in no runtime")
+        f.write_str(if self.in_local_set {
+            "this thread is in no runtime with workers, only in a LocalSet or LocalRuntime: \
+             call `spawn_local` for a task of that, or enter a runtime by `Handle::enter` first"
+        } else {
+            "this thread is in no runtime: call this in a task, inside a runtime's block_on, \
+             or while a guard of `Handle::enter` is held"
+        })
     }
 }
 

@@ -76,7 +76,7 @@ impl<T: Send + 'static> JoinSet<T> {
     ///
     /// # Panics
     /// Outside a runtime.
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[track_caller]
     pub fn spawn<F>(&mut self, future: F) -> AbortHandle
     where
         F: Future<Output = T> + Send + 'static,
@@ -116,7 +116,7 @@ impl<T: Send + 'static> JoinSet<T> {
     ///
     /// # Panics
     /// Outside a runtime.
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[track_caller]
     pub fn spawn_blocking<F>(&mut self, f: F) -> AbortHandle
     where
         F: FnOnce() -> T + Send + 'static,
@@ -157,7 +157,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     /// Outside of a [`LocalSet`](crate::LocalSet) and a [`LocalRuntime`](crate::LocalRuntime).
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[track_caller]
     pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
     where
         F: Future<Output = T> + 'static,
@@ -192,6 +192,7 @@ where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
+    #[track_caller]
     fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
         let mut set = Self::new();
         for future in futures {

@@ -78,6 +78,7 @@ impl LocalSet {
     ///
     /// # Panics
     /// As [`Handle::block_on`](crate::Handle::block_on).
+    #[track_caller]
     pub fn block_on<F: Future>(&self, runtime: &Runtime, future: F) -> F::Output {
         runtime.block_on(self.run_until(future))
     }
@@ -172,6 +173,7 @@ impl LocalRuntime {
     ///
     /// # Panics
     /// As [`Handle::block_on`](crate::Handle::block_on).
+    #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         ThreadPark::block_on(self.set.run_until(future))
@@ -191,7 +193,7 @@ impl LocalRuntime {
 ///
 /// # Panics
 /// Outside of a [`LocalSet`] and a [`LocalRuntime`].
-#[cfg_attr(feature = "tracing", track_caller)]
+#[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: 'static> + 'static,
@@ -199,9 +201,15 @@ where
     spawn_in(&current(), None, future, Location::caller())
 }
 
+#[track_caller]
 pub(crate) fn current() -> Tasks {
-    scope::local_set()
-        .expect("no local set here: call this in LocalSet::run_until or LocalRuntime::block_on")
+    match scope::local_set() {
+        Some(tasks) => tasks,
+        None => panic!(
+            "this thread is in no LocalSet or LocalRuntime: call spawn_local inside \
+             `LocalSet::run_until` or `LocalRuntime::block_on`, or call it on the set itself"
+        ),
+    }
 }
 
 pub(crate) fn spawn_in<F>(

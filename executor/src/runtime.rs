@@ -157,6 +157,7 @@ impl Runtime {
     /// while a local set is polled.
     ///
     /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
+    #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)
     }

@@ -209,18 +209,22 @@ pub(crate) fn holds_up() -> HoldsUp {
 
 /// # Panics
 /// Where a future may not be waited for (rule 2).
+#[track_caller]
 pub(crate) fn assert_may_block_on() {
     match holds_up() {
         HoldsUp::Nothing => {}
         HoldsUp::Tasks => panic!(
-            "block_on was called by a task: it would block a worker; await the future instead"
+            "block_on was called in a task, or in a hook of a worker, which it would block: \
+             await the future instead, or call block_on inside block_in_place"
         ),
-        HoldsUp::BlockOn => {
-            panic!("block_on was called inside block_on: await the future instead")
-        }
-        HoldsUp::LocalSet => {
-            panic!("block_on was called in a local set: await the future instead")
-        }
+        HoldsUp::BlockOn => panic!(
+            "block_on was called inside block_on, whose future it would block: \
+             await the future instead"
+        ),
+        HoldsUp::LocalSet => panic!(
+            "block_on was called in a LocalSet or LocalRuntime, whose tasks it would block: \
+             await the future instead"
+        ),
     }
 }
 

@@ -122,8 +122,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime.
-#[cfg_attr(feature = "tracing", track_caller)]
+/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+#[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -149,8 +150,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime.
-#[cfg_attr(feature = "tracing", track_caller)]
+/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+#[track_caller]
 pub fn spawn_detached<F>(future: F)
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -176,8 +178,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime.
-#[cfg_attr(feature = "tracing", track_caller)]
+/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+#[track_caller]
 pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
 where
     F: FnOnce() -> R + Send + 'static,

@@ -304,7 +304,7 @@ fn nesting_is_refused_with_words() {
         .block_on(runtime.spawn(async move { handle.block_on(async {}) }))
         .unwrap_err();
     assert!(
-        error.to_string().contains("block_on was called by a task"),
+        error.to_string().contains("block_on was called in a task"),
         "{error}"
     );
     assert!(Handle::try_current().is_err());

@@ -117,6 +117,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// # Panics
     /// In debug builds, when the node is in a list already.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push(&self, handle: T::Handle) -> Result<(), Closed<T::Handle>> {
         let node = link::enter::<T>(handle);
         // SAFETY: a chain of one, of which the handle was the owner.
@@ -153,6 +154,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// # Panics
     /// In debug builds, when the node is in a list already.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn requeue(&self, handle: T::Handle) {
         let node = link::enter::<T>(handle);
         // SAFETY: a chain of one, of which the handle was the owner.

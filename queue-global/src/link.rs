@@ -66,6 +66,7 @@ pub(crate) unsafe fn pushed<T>(address: usize) -> NonNull<T> {
 /// # Panics
 /// In debug builds, when the node is in a list or a queue already.
 #[inline]
+#[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn enter<T: Linked>(handle: T::Handle) -> NonNull<T> {
     let node = T::into_ptr(handle);
     if cfg!(debug_assertions) {

@@ -84,6 +84,7 @@ impl<T: Linked> List<T> {
     ///
     /// # Panics
     /// In debug builds, when the node is in a list already.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_back(&mut self, handle: T::Handle) {
         let node = link::enter::<T>(handle);
         // SAFETY: the handle was the node's owner.

@@ -75,10 +75,12 @@ impl<T: Send> Worker<T> {
     ///
     /// # Panics
     /// When `capacity` is above 2³⁰.
+    #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::starting_at(capacity, 0)
     }
 
+    #[track_caller]
     fn starting_at(capacity: usize, at: u32) -> Self {
         Self {
             owner: Owner::starting_at(capacity, at),
@@ -113,6 +115,7 @@ impl<T: Send> Worker<T> {
     /// # Panics
     /// When there are 2³⁰ items. The item is dropped then.
     #[inline]
+    #[track_caller]
     pub fn push(&mut self, item: T) {
         self.owner.push(item);
     }

@@ -256,6 +256,7 @@ impl<T> RefUnwindSafe for Owner<T> {}
 impl<T> Owner<T> {
     /// # Panics
     /// When `capacity` is above 2³⁰.
+    #[track_caller]
     pub(crate) fn starting_at(capacity: usize, at: u32) -> Self {
         assert!(
             capacity <= MOST as usize,
@@ -287,6 +288,7 @@ impl<T> Owner<T> {
     /// # Panics
     /// When there are 2³⁰ items. The item is dropped then.
     #[inline]
+    #[track_caller]
     pub(crate) fn push(&mut self, item: T) {
         if self.bottom == self.limit {
             self.grow(1);
@@ -313,6 +315,7 @@ impl<T> Owner<T> {
     /// # Panics
     /// When there would be more than 2³⁰.
     #[cold]
+    #[track_caller]
     pub(crate) fn grow(&mut self, n: u32) {
         let head = self.queue.load_head();
         let needed = self.used(head).saturating_add(n);

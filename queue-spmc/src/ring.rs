@@ -212,6 +212,7 @@ fn index<T>(slots: &[Slot<T>], position: u32) -> u32 {
     position & (slots.len() as u32).wrapping_sub(1)
 }
 
+#[track_caller]
 fn assert_capacity(capacity: usize) {
     assert!(
         capacity.is_power_of_two() && (2..=1 << 31).contains(&capacity),

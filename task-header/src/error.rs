@@ -114,9 +114,12 @@ impl JoinError {
     ///
     /// # Panics
     /// When the task was cancelled.
+    #[track_caller]
     pub fn into_panic(self) -> Box<dyn Any + Send + 'static> {
-        self.try_into_panic()
-            .expect("the task was cancelled, it did not panic")
+        match self.try_into_panic() {
+            Ok(payload) => payload,
+            Err(cancelled) => panic!("{cancelled}: there is no panic to take out of its error"),
+        }
     }
 
     fn message(&self) -> Option<&str> {

@@ -139,6 +139,7 @@ impl<T> JoinHandle<T> {
     crate::details::accessors!(|this| this.task());
 
     #[inline]
+    #[track_caller]
     fn take(&mut self) -> Result<T, JoinError> {
         assert!(
             !self.is_taken(),
@@ -269,6 +270,7 @@ impl<T> Future for JoinHandle<T> {
     /// # Panics
     /// When polled again after it gave its output.
     #[inline]
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if !self.is_finished() && self.register(cx.waker()).is_ok() {
             return Poll::Pending;

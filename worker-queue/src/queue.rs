@@ -80,6 +80,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     ///
     /// # Panics
     /// When `capacity` is no power of two, below 2, or above 2³¹.
+    #[track_caller]
     pub fn new(capacity: usize) -> Self {
         Self {
             ring: UnsafeCell::new(ring::Worker::new(capacity)),

@@ -23,6 +23,7 @@ impl Builder {
     ///
     /// # Panics
     /// When it is 0.
+    #[track_caller]
     pub fn worker_threads(self, workers: usize) -> Self {
         self.workers(workers)
     }
@@ -31,6 +32,7 @@ impl Builder {
     ///
     /// # Panics
     /// When it is 0.
+    #[track_caller]
     pub fn max_blocking_threads(self, threads: usize) -> Self {
         self.blocking_threads(threads)
     }
@@ -49,6 +51,7 @@ impl Builder {
     ///
     /// # Panics
     /// When it is 0.
+    #[track_caller]
     pub fn global_queue_interval(self, ticks: u32) -> Self {
         self.global_interval(ticks)
     }

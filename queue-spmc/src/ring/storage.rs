@@ -62,6 +62,7 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
+    #[track_caller]
     pub(super) fn new(capacity: usize, at: u32) -> Self {
         assert_capacity(capacity);
         let slots: Vec<_> = (0..capacity)

@@ -56,10 +56,12 @@ impl<T: Send> Worker<T> {
     ///
     /// # Panics
     /// When `capacity` is no power of two, below 2, or above 2³¹.
+    #[track_caller]
     pub fn new(capacity: usize) -> Self {
         Self::starting_at(capacity, 0)
     }
 
+    #[track_caller]
     pub(crate) fn starting_at(capacity: usize, at: u32) -> Self {
         Self::on(Shared::new(capacity, at))
     }
