@@ -43,8 +43,6 @@ const NUDGED: u32 = 3;
 #[derive(Debug)]
 pub struct Preempt(AtomicU32);
 
-static_assertions::assert_impl_all!(Preempt: Send, Sync);
-
 /// The flag where there is no slice, so that nobody need ask whether there is one. What the models take for an atomic is made in no constant: there it is null.
 #[cfg(feature = "std")]
 pub(crate) const NONE: *const Preempt = {

@@ -642,8 +642,6 @@ pub struct Progress {
     not_send: PhantomData<*const ()>,
 }
 
-static_assertions::assert_not_impl_any!(Progress: Send, Sync, Clone);
-
 impl Progress {
     #[inline]
     const fn new(scope: u64, charge: u32) -> Self {

@@ -24,8 +24,6 @@ sync_shim::thread_local! {
 #[derive(Debug)]
 pub struct Slices(Box<[CachePadded<Preempt>]>);
 
-static_assertions::assert_impl_all!(Slices: Send, Sync);
-
 impl Slices {
     /// For so many workers.
     ///

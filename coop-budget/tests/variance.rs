@@ -1,6 +1,8 @@
 //! The covariant public types, and the auto traits of all generic ones.
 //! No public type here is invariant.
-use coop_budget::{Cooperative, Progress, Scoped, SubBudget, Turns, Unconstrained};
+use coop_budget::{
+    Cooperative, Preempt, Progress, Scoped, Slices, SubBudget, Turns, Unconstrained,
+};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
 
@@ -25,7 +27,9 @@ covariant! {
 }
 
 assert_not_impl_any!(Turns<'static>: Send, Sync);
-assert_not_impl_any!(Progress: Send, Sync);
+assert_not_impl_any!(Progress: Send, Sync, Clone);
+assert_impl_all!(Preempt: Send, Sync);
+assert_impl_all!(Slices: Send, Sync);
 
 /// A future in a wrapper is as it is alone.
 macro_rules! as_inside {
