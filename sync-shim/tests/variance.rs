@@ -2,7 +2,7 @@
 //! `src/variance.rs` has the invariant types.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
-use sync_shim::{CachePadded, cell::UnsafeCell, sync::Mutex};
+use sync_shim::{CachePadded, cell::UnsafeCell};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -27,8 +27,15 @@ assert_not_impl_any!(CachePadded<PhantomPinned>: Unpin);
 assert_impl_all!(UnsafeCell<u8>: Send, Unpin);
 assert_not_impl_any!(UnsafeCell<u8>: Sync);
 assert_not_impl_any!(UnsafeCell<NotSend>: Send);
-assert_impl_all!(Mutex<NotSync>: Send, Sync, Unpin);
-assert_not_impl_any!(Mutex<NotSend>: Send, Sync);
+
+#[cfg(feature = "std")]
+mod sync {
+    use super::*;
+    use sync_shim::sync::Mutex;
+
+    assert_impl_all!(Mutex<NotSync>: Send, Sync, Unpin);
+    assert_not_impl_any!(Mutex<NotSend>: Send, Sync);
+}
 
 #[cfg(feature = "conformance")]
 mod conformance {
