@@ -234,15 +234,21 @@ fn build(options: &Options, chosen: &[&Package], root: &Path) -> Result<Vec<Bina
                 environment.insert(name, file.display().to_string());
             }
         }
+        let kind = message.target.kind.first().map_or("", String::as_str);
         binaries.push(Binary {
             package: package.name.clone(),
-            name: name.clone(),
+            // A program may have its library's name.
+            name: match kind {
+                "bin" | "example" => format!("{name} ({kind})"),
+                _ => name.clone(),
+            },
             file: file.clone(),
             folder: package.folder().to_owned(),
             environment,
         });
     }
     ensure!(!binaries.is_empty(), "cargo names no test binary");
+    binaries.sort_by(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
     Ok(binaries)
 }
 
