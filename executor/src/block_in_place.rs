@@ -46,7 +46,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     assert!(
         scope::holds_up() != HoldsUp::LocalSet,
         "block_in_place was called in a LocalSet or LocalRuntime, whose tasks no other thread can \
-         run: await `spawn_blocking` instead, of a runtime's `Handle`"
+         run: use spawn_blocking instead, by the `Handle` of a runtime"
     );
     let f = || scope::within(In::BlockInPlace, || coop_budget::with_no_limit(f));
     let off = context::take_off();
