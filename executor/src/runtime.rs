@@ -156,7 +156,7 @@ impl Runtime {
     /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
     /// while a local set is polled.
     ///
-    /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
+    /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)

@@ -6,7 +6,7 @@
 //!
 //! - A record is written by its thread alone: busy before the push, idle after the notification.
 //! - The busy store comes before the push, the push before the pop by release and acquire of the queue, the pop before
-//!   the completion and that before the last worker's [`wait`](Registry::wait). So the wait sees the record busy, or idle again.
+//!   the completion and that before the last worker's [`wait`](Registry::wait_keeping). So the wait sees the record busy, or idle again.
 //! - A thread enters its record into the registry before the push, when the task that it holds
 //!   still keeps the scheduler up.
 //! - A thread's cache of its record holds the registry too, so that an address is not mistaken for another's.
