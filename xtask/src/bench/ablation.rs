@@ -50,8 +50,8 @@ const ABLATIONS: &[Ablation] = &[
         edits: &[
             (
                 "worker-idle/src/idle.rs",
-                "if searching(counts) > 0 || sleeping(counts) == 0 {",
-                "if sleeping(counts) == 0 {",
+                "counts.rotate_left(32).wrapping_sub(1) >> 31 != 0",
+                "sleeping(counts) <= 0",
             ),
             (
                 "worker-idle/src/idle.rs",
