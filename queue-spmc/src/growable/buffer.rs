@@ -9,11 +9,16 @@ pub(super) struct Buffer<T>(Box<[Slot<T>]>);
 impl<T> Buffer<T> {
     pub(super) fn new(capacity: u32) -> Self {
         debug_assert!(capacity.is_power_of_two());
-        Self(
-            (0..capacity)
-                .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
-                .collect(),
-        )
+        let slot = |_| {
+            let mut slot = MaybeUninit::<T>::uninit();
+            if cfg!(test) {
+                // So that a slot that lacks its item shows, though the memory was a buffer before.
+                // SAFETY: the bytes are the slot's own.
+                unsafe { slot.as_mut_ptr().write_bytes(0xa5, 1) };
+            }
+            UnsafeCell::new(slot)
+        };
+        Self((0..capacity).map(slot).collect())
     }
 
     pub(super) fn slots(&self) -> Slots<T> {
