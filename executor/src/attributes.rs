@@ -111,9 +111,17 @@ mod linux {
         unsafe { libc::CPU_EQUAL(one, other) }
     }
 
+    /// With fields beyond the priority on some targets, which are zero.
+    fn parameters(priority: i32) -> sched_param {
+        // SAFETY: a `sched_param` is of integers.
+        let mut param: sched_param = unsafe { mem::zeroed() };
+        param.sched_priority = priority;
+        param
+    }
+
     impl Scheduling {
         fn of_this_thread() -> Option<Self> {
-            let mut param = sched_param { sched_priority: 0 };
+            let mut param = parameters(0);
             // SAFETY: of this thread, and without another premise.
             let policy = unsafe { libc::sched_getscheduler(0) };
             // SAFETY: of this thread, written to a place that is there.
@@ -151,9 +159,7 @@ mod linux {
             if now == Some(self) {
                 return;
             }
-            let param = sched_param {
-                sched_priority: self.priority,
-            };
+            let param = parameters(self.priority);
             // SAFETY: of this thread, read from a place that is there.
             unsafe { libc::sched_setscheduler(0, self.policy, &raw const param) };
             // SAFETY: of this thread, and without another premise.

@@ -48,7 +48,7 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 ///
 /// - Of the guards that `lock` and `try_lock` give, at most one is alive at a time, on all threads.
 /// - What happened before a guard was dropped happens before the next guard is given.
-/// - Neither function calls the injector that has the lock.
+/// - Neither function, nor a guard's drop, panics or calls the injector that has the lock.
 pub unsafe trait Lock {
     /// Holds the lock until it is dropped.
     type Guard<'a>

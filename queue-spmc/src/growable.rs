@@ -11,6 +11,7 @@
 //! | `replaced`: buffers that wait to be freed | the owner, then the last handle |
 //!
 //! Positions count up and wrap at 2³²; the slot is the position modulo the buffer's capacity.
+//! So only 2³² items taken between a thief's load of `head` and its exchange could deceive it.
 //!
 //! # Rules
 //!

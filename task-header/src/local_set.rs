@@ -16,7 +16,8 @@
 //!    waker that a registration displaces goes to `others`, unless a wake has taken it: then its
 //!    poller polls again. So each poller that waits is `last`, is in `others`, or was woken. When
 //!    `last` ends, all of `others` are woken: each registers and looks at the queue, and the set
-//!    has a `last` again. A poller by hand does not tell when it ends.
+//!    has a `last` again. A poller by hand does not tell when it ends. A waker whose own clone or
+//!    drop polls the set may cost another poller its wake.
 //! 6. A task's drop may spawn into its set. So `cancel_all` goes on until no task is left.
 use crate::{
     Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind,
