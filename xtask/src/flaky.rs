@@ -375,6 +375,8 @@ impl Runner<'_> {
             Setting::One => taskset(&self.processor, &binary.file),
             _ => Command::new(&binary.file),
         };
+        // A new one: to cut an old one waits for the disk.
+        let _ = fs::remove_file(&self.output);
         let output = File::create(&self.output)
             .with_context(|| format!("writing {}", self.output.display()))?;
         command
