@@ -170,6 +170,12 @@ fn runtime_dropped_in_a_wake_does_not_wait_for_closures() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
+/// Wakes in a thread of its own, whose stack is of the usual size.
+fn wake_on_a_plain_stack(waker: Option<Waker>) {
+    let wakes = move || waker.into_iter().for_each(Waker::wake);
+    std::thread::spawn(wakes).join().unwrap();
+}
+
 /// Each of 50,000 tasks wakes the next when its future is dropped, all by the thread whose wake came first.
 #[test]
 fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
@@ -186,7 +192,7 @@ fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
         next = Some(waits(runtime.handle(), &mut two, calls));
     }
     drop(one);
-    in_time(move || next.into_iter().for_each(Waker::wake));
+    wake_on_a_plain_stack(next);
     assert_eq!(dropped.load(SeqCst), TASKS);
     ends(&mut two);
     drop((runtime, two));
@@ -214,7 +220,7 @@ fn tasks_of_two_runtimes_that_wake_each_other_end_in_a_loop() {
         next = Some(waits(runtime, worker, calls));
     }
     drop((one_first, two_first));
-    in_time(move || next.into_iter().for_each(Waker::wake));
+    wake_on_a_plain_stack(next);
     assert_eq!(dropped.load(SeqCst), TASKS);
     ends(&mut one_last);
     ends(&mut two_last);
