@@ -219,6 +219,44 @@ fn a_load_and_a_store_beside_a_load_are_explored_once_by_a_raw_spawn() {
     a_load_and_a_store_beside_a_load_are_explored_in_both_orders();
 }
 
+/// Whether there is an execution in which `owner`, after it has seen the claim, changes what the
+/// other thread reads after that claim.
+fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
+    let seen: &'static OnceLock<()> = Box::leak(Box::default());
+    model(move || {
+        let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let other = {
+            let both = both.clone();
+            thread::spawn(move || {
+                both.0.fetch_add(1, AcqRel);
+                both.1.load(Acquire)
+            })
+        };
+        let claimed = both.0.load(Acquire) == 1;
+        owner(&both.1);
+        if (claimed, other.join().unwrap()) == (true, 1) {
+            let _ = seen.set(());
+        }
+    });
+    seen.get().is_some()
+}
+
+/// The same blind spot behind a step that the shim's spawn does not reach: the owner's load hides the
+/// other's load from the store. Who owns an atomic exchanges it, or keeps a copy of it.
+#[test]
+fn a_load_before_a_store_hides_anothers_load_after_a_claim() {
+    assert!(a_change_after_a_claim_is_seen(|x| x.store(1, Release)));
+    assert!(a_change_after_a_claim_is_seen(|x| {
+        x.swap(1, Release);
+    }));
+    assert!(
+        !a_change_after_a_claim_is_seen(|x| {
+            load_and_store(x);
+        }),
+        "loom explores this now"
+    );
+}
+
 #[test]
 fn a_failed_exchange_never_reads_a_stale_value() {
     static STALE: OnceLock<()> = OnceLock::new();
