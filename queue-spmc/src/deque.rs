@@ -34,7 +34,8 @@ use sync_shim::atomic::{
 
 /// The owner's end: pushes and pops the newest.
 ///
-/// There is one, and every operation takes `&mut self`. When it is dropped it drops the items; what
+/// There is one, and every operation that changes the queue takes `&mut self`. When it is dropped it
+/// drops the items; what
 /// thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the
 /// stealers, and the deque is never freed.
 ///
@@ -52,9 +53,15 @@ use sync_shim::atomic::{
 /// let twice = worker.clone();
 /// ```
 ///
-/// ```compile_fail
+/// A shared worker has only the operations that read, and they run beside thieves, not beside the
+/// owner's, which need the worker alone. So it is `Sync`:
+///
+/// ```
 /// let worker = queue_spmc::deque::Worker::<u8>::new();
-/// std::thread::scope(|s| { s.spawn(|| worker.len()); });
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| assert!(worker.is_empty()));
+///     scope.spawn(|| drop(worker.stealer()));
+/// });
 /// ```
 pub struct Worker<T> {
     owner: Owner<T>,

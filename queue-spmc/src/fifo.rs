@@ -27,7 +27,8 @@ use sync_shim::atomic::Ordering::Acquire;
 
 /// The owner's end: pushes at the back, pops at the front.
 ///
-/// There is one, and every operation takes `&mut self`. When it is dropped it drops the items; what
+/// There is one, and every operation that changes the queue takes `&mut self`. When it is dropped it
+/// drops the items; what
 /// thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the
 /// stealers, and the queue is never freed.
 ///
@@ -45,9 +46,15 @@ use sync_shim::atomic::Ordering::Acquire;
 /// let twice = worker.clone();
 /// ```
 ///
-/// ```compile_fail
+/// A shared worker has only the operations that read, and they run beside thieves, not beside the
+/// owner's, which need the worker alone. So it is `Sync`:
+///
+/// ```
 /// let worker = queue_spmc::fifo::Worker::<u8>::new();
-/// std::thread::scope(|s| { s.spawn(|| worker.len()); });
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| assert!(worker.is_empty()));
+///     scope.spawn(|| drop(worker.stealer()));
+/// });
 /// ```
 pub struct Worker<T> {
     pub(crate) owner: Owner<T>,

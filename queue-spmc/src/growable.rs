@@ -39,7 +39,7 @@
 //! instead of wrapping; no thread waits.
 use alloc::{boxed::Box, vec::Vec};
 use core::{
-    mem::MaybeUninit,
+    mem::{self, MaybeUninit},
     panic::{RefUnwindSafe, UnwindSafe},
     ptr,
 };
@@ -238,6 +238,9 @@ impl<T> Drop for Queue<T> {
 pub(crate) struct Owner<T> {
     pub(crate) queue: Arc<Queue<T>>,
     pub(crate) bottom: u32,
+    /// A copy of the queue's, which only the owner changes: with a load before its store a model would
+    /// miss a thief's load between the two.
+    buffer: *mut Buffer<T>,
     /// Those of the buffer in use, which only the owner replaces.
     pub(crate) slots: Slots<T>,
     /// The `bottom` at which the buffer is full, by a `steal` that the owner has seen: never beyond
@@ -250,6 +253,11 @@ pub(crate) struct Owner<T> {
 
 // SAFETY: the slots are the queue's, which is `Send`.
 unsafe impl<T: Send> Send for Owner<T> {}
+
+// SAFETY: what takes `&self` reads the fields, which only `&mut self` writes, and the queue's
+// atomics. It reaches no slot, and hands out no reference to an item, only the queue, which is
+// `Sync` if the items are `Send`.
+unsafe impl<T: Send> Sync for Owner<T> {}
 
 impl<T> UnwindSafe for Owner<T> {}
 impl<T> RefUnwindSafe for Owner<T> {}
@@ -266,15 +274,17 @@ impl<T> Owner<T> {
         let least = (capacity as u32).next_power_of_two().max(2);
         let buffer = Box::new(Buffer::new(least));
         let slots = buffer.slots();
+        let buffer = Box::into_raw(buffer);
         let queue = Queue {
             head: CachePadded::new(AtomicU64::new(Head::both(at).pack())),
             bottom: CachePadded::new(AtomicU32::new(at)),
-            buffer: AtomicPtr::new(Box::into_raw(buffer)),
+            buffer: AtomicPtr::new(buffer),
             replaced: UnsafeCell::new(Vec::new()),
         };
         Self {
             queue: Arc::new(queue),
             bottom: at,
+            buffer,
             slots,
             limit: at.wrapping_add(least),
             low: 0,
@@ -366,14 +376,13 @@ impl<T> Owner<T> {
             unsafe { slots.copy(self.slots, at) };
             at = at.wrapping_add(1);
         }
-        // Ordering: Relaxed, the owner's own.
-        let old = self.queue.buffer.load(Relaxed);
+        let old = mem::replace(&mut self.buffer, Box::into_raw(new));
         self.queue.replaced.with_mut(|replaced| {
             // SAFETY: only the owner uses the list.
             unsafe { &mut *replaced }.push(old);
         });
         // Ordering: Release publishes the copies to `claimed_slots`.
-        self.queue.buffer.store(Box::into_raw(new), Release);
+        self.queue.buffer.store(self.buffer, Release);
         self.slots = slots;
         // Ordering: AcqRel, rule 5: Release shows the new buffer to later claims, Acquire pairs
         // with the release of earlier ones, whose thieves have read the old buffer. It changes
@@ -423,12 +432,10 @@ impl<T> Drop for Owner<T> {
         // Nothing is left to claim, so no thief loads a buffer any more.
         // SAFETY: the owner, and as said.
         unsafe { self.queue.free_replaced() };
-        // Ordering: Relaxed, the owner's own.
-        let buffer = self.queue.buffer.load(Relaxed);
         // Ordering: Relaxed, for the last handle, which the count orders after this.
         self.queue.buffer.store(ptr::null_mut(), Relaxed);
         // SAFETY: it came from a box, and no thief uses it, nor will.
-        unsafe { Buffer::free(buffer) };
+        unsafe { Buffer::free(self.buffer) };
     }
 }
 

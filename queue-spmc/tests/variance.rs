@@ -5,6 +5,7 @@ use queue_spmc::{
     ring::{Borrowed, Inline, PopN, Shared, Stealer, Worker},
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -30,17 +31,18 @@ covariant! {
 assert_impl_all!(Full<u8>: Send, Sync);
 assert_impl_all!(Steal<u8>: Send, Sync);
 
-assert_impl_all!(Worker<NotSync>: Send, Unpin);
-assert_not_impl_any!(Worker<u8>: Sync, Clone);
-assert_not_impl_any!(Worker<NotSend>: Send);
-assert_impl_all!(Stealer<NotSync>: Send, Sync, Clone, Unpin);
+assert_impl_all!(Worker<NotSync>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(Worker<NotSync, Borrowed<'static, NotSync>>: Send, Sync, UnwindSafe);
+assert_not_impl_any!(Worker<u8>: Clone);
+assert_not_impl_any!(Worker<NotSend>: Send, Sync);
+assert_impl_all!(Stealer<NotSync>: Send, Sync, Clone, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Stealer<NotSend>: Send, Sync);
-assert_impl_all!(PopN<'static, NotSync>: Send);
-assert_not_impl_any!(PopN<'static, u8>: Sync, Clone);
+assert_impl_all!(PopN<'static, NotSync>: Send, Sync, RefUnwindSafe);
+assert_not_impl_any!(PopN<'static, u8>: Clone, UnwindSafe);
 
 assert_impl_all!(Shared<NotSync>: Send, Sync);
 assert_not_impl_any!(Shared<NotSend>: Send, Sync);
-assert_impl_all!(Inline<NotSync, 2>: Send, Sync);
+assert_impl_all!(Inline<NotSync, 2>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Inline<NotSend, 2>: Send, Sync);
 assert_impl_all!(Borrowed<'static, NotSync>: Send, Sync);
 assert_not_impl_any!(Borrowed<'static, NotSend>: Send, Sync);
@@ -50,9 +52,21 @@ mod deque {
     use super::*;
     use queue_spmc::deque::{Stealer, Worker};
 
-    assert_impl_all!(Worker<NotSync>: Send, Unpin);
-    assert_not_impl_any!(Worker<u8>: Sync, Clone);
-    assert_not_impl_any!(Worker<NotSend>: Send);
-    assert_impl_all!(Stealer<NotSync>: Send, Sync, Clone, Unpin);
+    assert_impl_all!(Worker<NotSync>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+    assert_not_impl_any!(Worker<u8>: Clone);
+    assert_not_impl_any!(Worker<NotSend>: Send, Sync);
+    assert_impl_all!(Stealer<NotSync>: Send, Sync, Clone, Unpin, UnwindSafe, RefUnwindSafe);
+    assert_not_impl_any!(Stealer<NotSend>: Send, Sync);
+}
+
+#[cfg(feature = "deque")]
+mod fifo {
+    use super::*;
+    use queue_spmc::fifo::{Stealer, Worker};
+
+    assert_impl_all!(Worker<NotSync>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+    assert_not_impl_any!(Worker<u8>: Clone);
+    assert_not_impl_any!(Worker<NotSend>: Send, Sync);
+    assert_impl_all!(Stealer<NotSync>: Send, Sync, Clone, Unpin, UnwindSafe, RefUnwindSafe);
     assert_not_impl_any!(Stealer<NotSend>: Send, Sync);
 }

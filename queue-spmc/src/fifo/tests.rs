@@ -4,8 +4,8 @@ use alloc::{rc::Rc, vec::Vec};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
-assert_impl_all!(Worker<u8>: Send, UnwindSafe, RefUnwindSafe);
-assert_not_impl_any!(Worker<u8>: Sync, Clone);
+assert_impl_all!(Worker<u8>: Send, Sync, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(Worker<u8>: Clone);
 assert_not_impl_any!(Worker<Rc<u8>>: Send);
 assert_impl_all!(Stealer<u8>: Send, Sync, Clone, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Stealer<Rc<u8>>: Send, Sync);

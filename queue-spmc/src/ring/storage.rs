@@ -3,7 +3,10 @@ use super::{
     AtomicU32, AtomicU64, Box, CachePadded, Core, Head, MaybeUninit, Retire, Slot, UnsafeCell, Vec,
     Worker, arc::Arc, assert_capacity, taken::Taken,
 };
-use core::fmt;
+use core::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+};
 use sealed::Parts;
 use sync_shim::atomic::Ordering::Relaxed;
 
@@ -60,6 +63,14 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Shared<T> {}
+
+// A panic, which only an item's drop or an overflow makes, leaves the ring whole.
+impl<T> UnwindSafe for Shared<T> {}
+impl<T> RefUnwindSafe for Shared<T> {}
+impl<T, const N: usize> UnwindSafe for Inline<T, N> {}
+impl<T, const N: usize> RefUnwindSafe for Inline<T, N> {}
+impl<T> UnwindSafe for Borrowed<'_, T> {}
+impl<T> RefUnwindSafe for Borrowed<'_, T> {}
 
 impl<T> Shared<T> {
     #[track_caller]

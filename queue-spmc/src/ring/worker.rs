@@ -10,7 +10,7 @@ use core::{
 
 /// The owner's end: pushes at the back, pops at the front.
 ///
-/// There is one, and every operation takes `&mut self`. When it is dropped it drops the items;
+/// There is one, and every operation that changes the ring takes `&mut self`. When it is dropped it drops the items;
 /// what thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the stealers, and those in an [`Inline`](super::Inline) ring to the ring's
 /// drop; a ring on the heap is then never freed, and what the worker had claimed is never dropped.
 ///
@@ -19,9 +19,23 @@ use core::{
 /// let twice = worker.clone();
 /// ```
 ///
-/// ```compile_fail
+/// A shared worker has only the operations that read, and they run beside thieves, not beside the
+/// owner's, which need the worker alone. So it is `Sync`:
+///
+/// ```
 /// let worker = queue_spmc::ring::Worker::<u8>::new(4);
-/// std::thread::scope(|s| { s.spawn(|| worker.len()); });
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| assert!(worker.is_empty()));
+///     scope.spawn(|| drop(worker.stealer()));
+/// });
+/// ```
+///
+/// ```compile_fail
+/// let mut worker = queue_spmc::ring::Worker::<u8>::new(4);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| worker.is_empty());
+///     worker.push(1);
+/// });
 /// ```
 pub struct Worker<T, S: Storage<T> = Shared<T>> {
     pub(super) ring: S,
@@ -48,7 +62,8 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     /// So many items are popped one by one.
     few: u32,
     gave_back: bool,
-    not_sync: PhantomData<(core::cell::Cell<()>, T)>,
+    /// What it holds is in the ring, which says whether it may be sent and shared.
+    item: PhantomData<fn() -> T>,
 }
 
 impl<T: Send> Worker<T> {
@@ -88,7 +103,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
             claim: 1,
             few: u32::MAX,
             gave_back: false,
-            not_sync: PhantomData,
+            item: PhantomData,
         }
     }
 
