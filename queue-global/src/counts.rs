@@ -1,5 +1,5 @@
 //! What an operation costs, in locks and read-modify-writes besides: the README's table, counted.
-use crate::{Boxed, Injector, List, Lock, Slot};
+use crate::{Boxed, Injector, List, Lock, Slot, ValueInjector};
 use std::cell::Cell;
 use sync_shim::count::counted;
 
@@ -95,4 +95,23 @@ fn a_slot_costs_nothing_but_where_something_is_taken_from_it() {
         cost(|| slot.look().and_then(|seen| slot.steal(seen))),
         (0, 1)
     );
+}
+
+#[test]
+fn value_injector_costs_what_the_readme_says() {
+    let queue = ValueInjector::<u32, Counting>::with_locks(Counting, Counting);
+    assert_eq!(cost(|| queue.pop()), (0, 0), "from nothing");
+    assert_eq!(cost(|| queue.pop_n(3).len()), (0, 0), "from nothing");
+    queue.push(0).unwrap();
+    assert_eq!(cost(|| queue.push(1)), (1, 0));
+    assert_eq!(cost(|| queue.requeue(2)), (1, 0));
+    assert_eq!(cost(|| queue.push_batch(3..35).is_ok()), (1, 0), "of 32");
+    assert_eq!(cost(|| queue.pop_n(0).len()), (0, 0), "of none");
+    assert_eq!(cost(|| queue.pop()), (1, 0));
+    assert_eq!(cost(|| queue.pop_n(40).len()), (1, 0));
+    assert_eq!(cost(|| (queue.len(), queue.is_empty())), (0, 0));
+    assert_eq!(cost(|| queue.is_closed()), (0, 0));
+    assert_eq!(cost(|| queue.close()), (1, 0));
+    assert_eq!(cost(|| queue.push(1).is_err()), (1, 0), "refused");
+    assert_eq!(cost(|| queue.push_batch([]).is_err()), (0, 0), "refused");
 }

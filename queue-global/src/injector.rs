@@ -16,7 +16,11 @@
 //!    announcement or the other the item.
 //! 6. What is given to `push` or `push_batch` is in the stack or handed back, whatever `close` does meanwhile: all three go by one word.
 use crate::{Linked, List, Lock, link, lock::Locked, submit::Stack, top::Holds};
-use core::{fmt, ptr::NonNull};
+use core::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr::NonNull,
+};
 use sync_shim::{
     CachePadded,
     atomic::{AtomicUsize, Ordering::Relaxed, Retire},
@@ -71,6 +75,10 @@ unsafe impl<T: Linked, L: Lock + Send> Send for Injector<T, L> where T::Handle: 
 
 // SAFETY: as above; the lock may be taken by any thread.
 unsafe impl<T: Linked, L: Lock + Sync> Sync for Injector<T, L> where T::Handle: Send {}
+
+// A panic, which only a handle's drop makes, leaves the queue whole; its lock has no poison.
+impl<T: Linked, L: Lock> UnwindSafe for Injector<T, L> {}
+impl<T: Linked, L: Lock> RefUnwindSafe for Injector<T, L> {}
 
 /// The queue was closed; here is what was to be pushed.
 #[derive(Clone, Copy, PartialEq, Eq)]

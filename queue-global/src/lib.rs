@@ -19,6 +19,7 @@ mod overflow;
 mod slot;
 mod submit;
 mod top;
+mod values;
 
 pub use boxed::Boxed;
 pub use injector::{Closed, Injector};
@@ -28,6 +29,7 @@ pub use list::{IntoIter, Iter, List};
 pub use lock::DefaultLock;
 pub use lock::Lock;
 pub use slot::{Seen, Slot};
+pub use values::{Batch, ValueInjector};
 
 #[cfg(all(test, selvedge_count))]
 mod counts;

@@ -4,7 +4,14 @@
 //! 2. The list owns its nodes: their links lead from the oldest to the newest, whose link is [an end](crate::link).
 //! 3. A node leaves with its link cleared, as it came.
 use crate::{Linked, link};
-use core::{fmt, iter::FusedIterator, marker::PhantomData, mem, ptr::NonNull};
+use core::{
+    fmt,
+    iter::FusedIterator,
+    marker::PhantomData,
+    mem,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr::NonNull,
+};
 
 /// A FIFO of nodes. Nothing is ever allocated; every operation but the drop is O(1), or O(n) in the
 /// nodes it names.
@@ -38,6 +45,10 @@ unsafe impl<T: Linked> Send for List<T> where T::Handle: Send {}
 
 // SAFETY: a shared list gives out lengths and shared nodes.
 unsafe impl<T: Linked + Sync> Sync for List<T> {}
+
+// A panic, which only a handle's drop makes, leaves the list whole.
+impl<T: Linked> UnwindSafe for List<T> {}
+impl<T: Linked> RefUnwindSafe for List<T> {}
 
 impl<T: Linked> List<T> {
     const ALIGNED: () = assert!(

@@ -1,8 +1,12 @@
-//! The lock around the list: the user's, or the model's in its place.
+//! The lock around a list, or an end of a queue of values: the user's, or the model's in its place.
 use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 
-/// A lock that an [`Injector`](crate::Injector) can take: `std::sync::Mutex<()>`, with the feature
-/// `lock_api` also a `lock_api::Mutex<R, ()>` (parking_lot's and spin's), or your own.
+/// A lock that an [`Injector`](crate::Injector) or a [`ValueInjector`](crate::ValueInjector) can
+/// take: `std::sync::Mutex<()>`, with the feature `lock_api` also a `lock_api::Mutex<R, ()>`
+/// (parking_lot's and spin's), or your own.
+///
+/// Neither function, nor a guard's drop, should panic: the items that a push or pop is moving may
+/// be leaked. Nor should they use the queue that has the lock, which may deadlock.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, Lock};
@@ -48,7 +52,6 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 ///
 /// - Of the guards that `lock` and `try_lock` give, at most one is alive at a time, on all threads.
 /// - What happened before a guard was dropped happens before the next guard is given.
-/// - Neither function, nor a guard's drop, panics or calls the injector that has the lock.
 pub unsafe trait Lock {
     /// Holds the lock until it is dropped.
     type Guard<'a>
@@ -62,7 +65,8 @@ pub unsafe trait Lock {
     fn lock(&self) -> Self::Guard<'_>;
 }
 
-/// The lock of an [`Injector`](crate::Injector) that names none.
+/// The lock of an [`Injector`](crate::Injector) or [`ValueInjector`](crate::ValueInjector) that
+/// names none.
 #[cfg(feature = "std")]
 pub type DefaultLock = std::sync::Mutex<()>;
 
@@ -88,7 +92,8 @@ unsafe impl Lock for std::sync::Mutex<()> {
     }
 }
 
-// SAFETY: by the contract of `RawMutex`, which asks for the same.
+// SAFETY: a `RawMutex` promises exclusion, and the order of the guards, without which
+// `lock_api::Mutex` would be unsound. It may panic, and so may a `Lock`.
 #[cfg(feature = "lock_api")]
 unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     type Guard<'a>
@@ -132,22 +137,29 @@ impl<L, T> Locked<L, T> {
 
 impl<L: Lock, T> Locked<L, T> {
     /// Runs `f` under the lock.
+    #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        let pause = || (0..PAUSES).for_each(|_| spin_loop());
-        let _guard = (0..TRIES)
-            .find_map(|_| {
-                let guard = self.lock.try_lock();
-                if guard.is_none() {
-                    pause();
-                }
-                guard
-            })
-            .unwrap_or_else(|| self.lock.lock());
+        let _guard = match self.lock.try_lock() {
+            Some(guard) => guard,
+            None => self.contended(),
+        };
         self.value.with_mut(|value| {
             // SAFETY: the guard is alive, so no other thread is here, by the contract of `Lock`.
             // Nor does `f` come back here: it runs no code of users but the links' (`Linked`).
             f(unsafe { &mut *value })
         })
+    }
+
+    /// Takes the lock, which was taken at the first try.
+    #[cold]
+    fn contended(&self) -> <Checked<L> as Lock>::Guard<'_> {
+        for _ in 1..TRIES {
+            (0..PAUSES).for_each(|_| spin_loop());
+            if let Some(guard) = self.lock.try_lock() {
+                return guard;
+            }
+        }
+        self.lock.lock()
     }
 }
 

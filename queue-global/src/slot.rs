@@ -9,7 +9,13 @@
 //! 3. A thief takes only what it has seen before, and compares: where that task was taken and came back
 //!    meanwhile, it is in the slot all the same, and may be taken.
 use crate::Linked;
-use core::{fmt, marker::PhantomData, ptr, ptr::NonNull};
+use core::{
+    fmt,
+    marker::PhantomData,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr,
+    ptr::NonNull,
+};
 use sync_shim::atomic::{
     AtomicPtr,
     Ordering::{Acquire, Relaxed, Release},
@@ -57,6 +63,10 @@ unsafe impl<T: Linked> Send for Slot<T> where T::Handle: Send {}
 
 // SAFETY: as above.
 unsafe impl<T: Linked> Sync for Slot<T> where T::Handle: Send {}
+
+// Each operation is one step, which panics or not as a whole.
+impl<T: Linked> UnwindSafe for Slot<T> {}
+impl<T: Linked> RefUnwindSafe for Slot<T> {}
 
 impl<T: Linked> Slot<T> {
     sync_shim::const_fn! {

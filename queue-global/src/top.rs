@@ -67,7 +67,7 @@ impl Top {
 
     /// After the push of a node, or of several of which `node` is where they start.
     pub(crate) const fn pushed(self, node: usize, alone: bool) -> Self {
-        debug_assert!(node.is_multiple_of(ALIGN));
+        debug_assert!(node % ALIGN == 0);
         let one = alone && self.0 & !CLOSED == 0;
         Self(node | if one { MARK } else { 0 } | self.0 & CLOSED)
     }

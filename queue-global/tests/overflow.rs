@@ -1,6 +1,6 @@
 //! An injector behind a ring.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-use queue_global::{Boxed, Injector};
+use queue_global::{Boxed, Injector, ValueInjector};
 use queue_spmc::{Overflow, ring::Worker};
 
 fn node(n: u32) -> Box<Boxed<u32>> {
@@ -49,6 +49,21 @@ fn a_full_ring_leaves_half_and_the_new_item_in_the_injector() {
     let mut got = drain(&queue);
     assert!(got.len() > 1, "one item, not a batch");
     got.extend(std::iter::from_fn(|| ring.pop()).map(|node| node.value));
+    got.sort_unstable();
+    assert!(got.into_iter().eq(0..9));
+}
+
+#[test]
+fn full_ring_overflows_into_a_queue_of_values() {
+    let mut ring = Worker::new(8);
+    let queue = ValueInjector::new();
+    queue.close();
+    for n in 0..9 {
+        ring.push_or_overflow(n, &queue);
+    }
+    let mut got: Vec<u32> = queue.pop_n(9).collect();
+    assert!(got.len() > 1, "one item, not a batch");
+    got.extend(std::iter::from_fn(|| ring.pop()));
     got.sort_unstable();
     assert!(got.into_iter().eq(0..9));
 }

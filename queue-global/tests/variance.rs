@@ -1,7 +1,8 @@
 //! The covariant public types, and the auto traits of all generic ones.
 //! `src/variance.rs` has the invariant types.
-use queue_global::{Boxed, Closed, Injector, IntoIter, Iter, List, Slot};
+use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, Slot, ValueInjector};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -11,6 +12,7 @@ type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
 type Queue<T> = Injector<T>;
+type Values<T> = ValueInjector<T>;
 
 /// Asserts that a `$from` can be used as a `$to`.
 macro_rules! covariant {
@@ -19,6 +21,7 @@ macro_rules! covariant {
 
 covariant! {
     Closed<Long> => Closed<Short>,
+    Batch<Long> => Batch<Short>,
     Iter<'static, Boxed<u8>> => Iter<'a, Boxed<u8>>,
 }
 
@@ -28,12 +31,18 @@ assert_impl_all!(Boxed<NotSend>: Sync);
 assert_not_impl_any!(Boxed<NotSync>: Sync);
 assert_not_impl_any!(Boxed<NotSend>: Send);
 
-assert_impl_all!(Queue<Boxed<NotSync>>: Send, Sync);
+assert_impl_all!(Queue<Boxed<NotSync>>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Queue<Boxed<NotSend>>: Send, Sync);
-assert_impl_all!(Slot<Boxed<NotSync>>: Send, Sync);
+assert_impl_all!(Values<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(Values<NotSend>: Send, Sync);
+assert_impl_all!(Batch<NotSync>: Send, ExactSizeIterator);
+assert_impl_all!(Batch<NotSend>: Sync);
+assert_not_impl_any!(Batch<NotSync>: Sync);
+assert_not_impl_any!(Batch<NotSend>: Send);
+assert_impl_all!(Slot<Boxed<NotSync>>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Slot<Boxed<NotSend>>: Send, Sync);
 
-assert_impl_all!(List<Boxed<NotSync>>: Send);
+assert_impl_all!(List<Boxed<NotSync>>: Send, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(List<Boxed<NotSend>>: Sync);
 assert_not_impl_any!(List<Boxed<NotSync>>: Sync);
 assert_not_impl_any!(List<Boxed<NotSend>>: Send);

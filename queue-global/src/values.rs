@@ -1,0 +1,654 @@
+//! A FIFO of values: blocks of slots in a chain, one lock for pushers and one for consumers.
+//!
+//! | field | written by |
+//! |---|---|
+//! | `pushed` | a pusher, under its lock. Twice the number of pushes, plus the bit [`CLOSED`]. |
+//! | `popped` | a consumer, under its lock. Twice the number of pops. |
+//! | `limit` | a consumer, under its lock. The `pushed` that it last read, without the bit. |
+//! | `tail` | a pusher, under its lock. The block of the last push, and a copy of `pushed`. |
+//! | `head` | a consumer, under its lock. The block of the last pop, and copies of its counts. |
+//! | `first` | the first pusher: the first block |
+//! | `spare` | both, by exchanges: a block for the next pusher that needs one |
+//!
+//! 1. A position is a count of values. Its slot is the position modulo [`SLOTS`], in the block that
+//!    the last position before it led to: a pusher that fills slot 0 links a new block first.
+//! 2. A slot at a position of at least `popped` and below `pushed` holds a value. A pusher writes
+//!    slots and links, and then stores `pushed`; a consumer that has acquired a `pushed` beyond a
+//!    position reads its slot and the links up to it.
+//! 3. A consumer leaves a block when it pops slot 0 of the next. Then the pushers have left it,
+//!    too, and it is this consumer's alone: it becomes the spare, or is freed.
+//! 4. A block is allocated and freed under no lock. A pusher that has none gives the lock back
+//!    first.
+//! 5. No code of a user runs under a lock but the lock's own: values are copied bit by bit.
+//! 6. `popped` never passes `pushed`, and neither turns back. So a thread that reads `popped`, then
+//!    `pushed`, and finds them equal, knows that the queue was empty when it read `popped`.
+//! 7. A thread that has pushed and then fenced (`SeqCst`), and one that announces and fences before
+//!    [`is_empty`](ValueInjector::is_empty), can't both miss: the one sees the announcement or the
+//!    other the value.
+//! 8. Pushes and [`close`](ValueInjector::close) write `pushed` under one lock: a value is queued
+//!    or handed back.
+//! 9. The holder of a lock reads its copies of the counts, and only stores to the atomics. If it
+//!    loaded an atomic and then stored to it, loom 0.7.2 would forget another thread's earlier load
+//!    and never try the store before that load. A pop still loads `popped` and `limit` before it
+//!    takes the lock: that is what lets it find an empty queue without the lock.
+//! 10. A lock that panics leaves the queue whole. The queue owns the values that the push or pop
+//!     was moving, or they are leaked: no other owner drops them.
+mod batch;
+mod block;
+#[cfg(all(test, feature = "std"))]
+mod models;
+#[cfg(test)]
+mod tests;
+
+pub use batch::Batch;
+
+use crate::{Closed, Lock, lock::Locked};
+use block::{Block, SLOTS};
+use core::{
+    fmt,
+    iter::{Chain, Fuse},
+    mem::{self, ManuallyDrop, MaybeUninit},
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr::{self, NonNull},
+};
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicPtr, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+        Retire,
+    },
+    cell::UnsafeCell,
+};
+
+/// The mark of a closed queue, in `pushed`.
+const CLOSED: usize = 1;
+/// A value, in `pushed`, `popped` and `limit`.
+const ONE: usize = 2;
+
+/// The slot of a position.
+fn slot_of(position: usize) -> usize {
+    (position / ONE) % SLOTS
+}
+
+/// A queue of values that need no node: what threads outside of a scheduler give its workers.
+///
+/// Values lie in blocks of 128, so that no value is allocated by itself. A push and a pop each take
+/// a lock, the pushers' and the consumers': a pusher waits for no consumer. A pop from an empty
+/// queue is three loads and no lock.
+///
+/// Blocks are allocated as values come and freed as they go. The queue keeps at most two that hold
+/// nothing.
+///
+/// ```
+/// use queue_global::ValueInjector;
+///
+/// static QUEUE: ValueInjector<&str> = ValueInjector::new();
+///
+/// QUEUE.push("a").unwrap();
+/// QUEUE.push_batch(["b", "c", "d"]).unwrap();
+/// assert_eq!(QUEUE.pop(), Some("a"));
+///
+/// // A worker's share, of two workers, and one that it runs at once.
+/// let mut share = QUEUE.pop_n(QUEUE.len() / 2 + 1);
+/// assert_eq!(share.next(), Some("b"));
+/// assert!(share.eq(["c"]));
+/// assert_eq!(QUEUE.len(), 1);
+/// ```
+#[cfg(feature = "std")]
+pub struct ValueInjector<T, L: Lock = crate::DefaultLock> {
+    inner: Inner<T, L>,
+}
+
+/// A queue of values that need no node: what threads outside of a scheduler give its workers.
+///
+/// Values lie in blocks of 128, so that no value is allocated by itself. A push and a pop each take
+/// a lock, the pushers' and the consumers': a pusher waits for no consumer. A pop from an empty
+/// queue is three loads and no lock.
+///
+/// Blocks are allocated as values come and freed as they go. The queue keeps at most two that hold
+/// nothing.
+#[cfg(not(feature = "std"))]
+pub struct ValueInjector<T, L: Lock> {
+    inner: Inner<T, L>,
+}
+
+struct Inner<T, L: Lock> {
+    pushers: CachePadded<Pushers<T, L>>,
+    consumers: CachePadded<Consumers<T, L>>,
+    spare: CachePadded<AtomicPtr<Block<T>>>,
+}
+
+struct Pushers<T, L> {
+    tail: Locked<L, Tail<T>>,
+    pushed: AtomicUsize,
+    first: UnsafeCell<*mut Block<T>>,
+}
+
+struct Tail<T> {
+    block: *mut Block<T>,
+    /// A copy (rule 9).
+    pushed: usize,
+}
+
+struct Consumers<T, L> {
+    head: Locked<L, Head<T>>,
+    popped: AtomicUsize,
+    limit: AtomicUsize,
+}
+
+struct Head<T> {
+    block: *mut Block<T>,
+    /// A copy (rule 9), as `limit`.
+    popped: usize,
+    limit: usize,
+}
+
+// SAFETY: the queue owns its values and blocks.
+unsafe impl<T: Send, L: Lock + Send> Send for ValueInjector<T, L> {}
+
+// SAFETY: values go in at one thread and come out at another; none is shared. One thread at a time
+// touches the shared blocks, as the front page says.
+unsafe impl<T: Send, L: Lock + Sync> Sync for ValueInjector<T, L> {}
+
+// Nothing that unwinds runs while the queue is half changed (rule 5).
+impl<T, L: Lock> UnwindSafe for ValueInjector<T, L> {}
+impl<T, L: Lock> RefUnwindSafe for ValueInjector<T, L> {}
+
+#[cfg(feature = "std")]
+impl<T> ValueInjector<T> {
+    sync_shim::const_fn! {
+        /// An empty, open queue, whose locks are std's mutexes. `const`, except under a model.
+        pub const fn new() -> Self {
+            Self::with_locks(std::sync::Mutex::new(()), std::sync::Mutex::new(()))
+        }
+    }
+}
+
+impl<T, L: Lock> ValueInjector<T, L> {
+    sync_shim::const_fn! {
+        /// An empty, open queue with two locks of yours, which nobody holds. `const`, except under
+        /// a model.
+        pub const fn with_locks(pushers: L, consumers: L) -> Self {
+            let tail = Tail {
+                block: ptr::null_mut(),
+                pushed: 0,
+            };
+            let head = Head {
+                block: ptr::null_mut(),
+                popped: 0,
+                limit: 0,
+            };
+            let inner = Inner {
+                pushers: CachePadded::new(Pushers {
+                    tail: Locked::new(pushers, tail),
+                    pushed: AtomicUsize::new(0),
+                    first: UnsafeCell::new(ptr::null_mut()),
+                }),
+                consumers: CachePadded::new(Consumers {
+                    head: Locked::new(consumers, head),
+                    popped: AtomicUsize::new(0),
+                    limit: AtomicUsize::new(0),
+                }),
+                spare: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            };
+            Self { inner }
+        }
+    }
+
+    /// Puts a value at the back, under the pushers' lock. One push in 128 needs a block.
+    ///
+    /// # Errors
+    /// Hands it back when the queue is closed.
+    ///
+    /// # Panics
+    /// When the queue has a quarter of `usize::MAX` values already, for which only those without a
+    /// size have room. The value is leaked.
+    #[inline]
+    pub fn push(&self, value: T) -> Result<(), Closed<T>> {
+        let value = ManuallyDrop::new(value);
+        // SAFETY: one value, which is not dropped unless it is refused.
+        match unsafe { self.put(&raw const *value, 1, false) } {
+            true => Ok(()),
+            false => Err(Closed(ManuallyDrop::into_inner(value))),
+        }
+    }
+
+    /// Puts values at the back, 32 at a time under the pushers' lock. The iterator runs under no
+    /// lock. Other threads' values may come between one 32 and the next. The 32 lie on the stack:
+    /// box values that are large.
+    ///
+    /// # Errors
+    /// Hands back the values that are not queued, in order, when the queue is or gets closed. A
+    /// closed queue also refuses an iterator that gives nothing.
+    ///
+    /// # Panics
+    /// As [`push`](Self::push), which leaks up to 32 values here; and when the iterator does: then
+    /// the values that it has given are queued, but for up to 31, which are dropped.
+    #[expect(
+        clippy::type_complexity,
+        reason = "the error is an iterator, as what was given"
+    )]
+    pub fn push_batch<I: IntoIterator<Item = T>>(
+        &self,
+        values: I,
+    ) -> Result<(), Closed<Chain<Batch<T>, Fuse<I::IntoIter>>>> {
+        let mut values = values.into_iter().fuse();
+        let mut batch = Batch::of(&mut values);
+        if batch.len() == 0 && self.is_closed() {
+            return Err(Closed(batch.chain(values)));
+        }
+        loop {
+            let is_last = batch.len() < Batch::<T>::CAPACITY;
+            if !self.put_batch(&mut batch, false) {
+                return Err(Closed(batch.chain(values)));
+            }
+            if is_last {
+                return Ok(());
+            }
+            batch = Batch::of(&mut values);
+        }
+    }
+
+    /// Puts a value at the back, closed or not: for one that was accepted before, as a task that
+    /// was spawned in time and is woken.
+    ///
+    /// # Panics
+    /// As [`push`](Self::push).
+    pub fn requeue(&self, value: T) {
+        let value = ManuallyDrop::new(value);
+        // SAFETY: one value, which is not dropped.
+        let queued = unsafe { self.put(&raw const *value, 1, true) };
+        debug_assert!(queued);
+    }
+
+    /// [`requeue`](Self::requeue) for many, as [`push_batch`](Self::push_batch) queues them.
+    ///
+    /// # Panics
+    /// As [`push_batch`](Self::push_batch).
+    pub fn requeue_batch(&self, values: impl IntoIterator<Item = T>) {
+        let mut values = values.into_iter();
+        loop {
+            let mut batch = Batch::of(&mut values);
+            let is_last = batch.len() < Batch::<T>::CAPACITY;
+            self.put_batch(&mut batch, true);
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Queues a batch, and says whether: if so, the batch is empty.
+    fn put_batch(&self, batch: &mut Batch<T>, even_closed: bool) -> bool {
+        if batch.len() == 0 {
+            return true;
+        }
+        batch.give(|values, len| {
+            // SAFETY: the batch's values, which are its own again only if this says false.
+            unsafe { self.put(values, len, even_closed) }
+        })
+    }
+
+    /// Queues `len` values in one piece, and says whether; a closed queue refuses unless
+    /// `even_closed`.
+    ///
+    /// # Safety
+    /// They are the caller's, 1 to a batch's most, and the queue's if this says true.
+    #[inline(always)]
+    unsafe fn put(&self, values: *const T, len: usize, even_closed: bool) -> bool {
+        let pushers = &self.inner.pushers;
+        let put = pushers.tail.with(|tail| {
+            // SAFETY: under the lock; the caller's.
+            unsafe { self.put_in(tail, &mut None, values, len, even_closed) }
+        });
+        match put {
+            Put::Queued => true,
+            Put::Refused => false,
+            // SAFETY: the caller's.
+            Put::NeedsBlock { queued } => unsafe {
+                self.put_with_block(queued, values, len, even_closed)
+            },
+        }
+    }
+
+    /// [`put`](Self::put), by a pusher that found no block but so many values.
+    ///
+    /// # Safety
+    /// As for `put`.
+    #[cold]
+    unsafe fn put_with_block(
+        &self,
+        queued: usize,
+        values: *const T,
+        len: usize,
+        even_closed: bool,
+    ) -> bool {
+        // Far from the count's end, however many push meanwhile (`spare` has one block at most).
+        assert!(queued < usize::MAX / 4, "a queue of too many values");
+        let mut new = Some(Block::new());
+        let put = self.inner.pushers.tail.with(|tail| {
+            // SAFETY: under the lock; the caller's.
+            unsafe { self.put_in(tail, &mut new, values, len, even_closed) }
+        });
+        if let Some(unused) = new {
+            self.keep(unused);
+        }
+        matches!(put, Put::Queued)
+    }
+
+    /// # Safety
+    /// As for [`put`](Self::put), and `tail` is the queue's, under the lock. `new` is the caller's.
+    #[inline(always)]
+    unsafe fn put_in(
+        &self,
+        tail: &mut Tail<T>,
+        new: &mut Option<NonNull<Block<T>>>,
+        values: *const T,
+        len: usize,
+        even_closed: bool,
+    ) -> Put {
+        if tail.pushed & CLOSED != 0 && !even_closed {
+            return Put::Refused;
+        }
+        let slot = slot_of(tail.pushed);
+        if slot != 0 && len <= SLOTS - slot {
+            // SAFETY: slots behind the last push's, in its block (rule 1).
+            unsafe { Block::write(tail.block, slot, values, len) };
+        // SAFETY: the caller's.
+        } else if unsafe { !self.put_across(&mut tail.block, new, slot, values, len) } {
+            // Ordering: Relaxed. Under the lock this is at most `tail.pushed`: a pop of a later push
+            // happens after this load.
+            let popped = self.inner.consumers.popped.load(Relaxed);
+            let queued = (tail.pushed & !CLOSED).wrapping_sub(popped) / ONE;
+            return Put::NeedsBlock { queued };
+        }
+        tail.pushed = tail.pushed.wrapping_add(len * ONE);
+        // Ordering: Release publishes slots and links to `take_in`, and to those that look.
+        self.inner.pushers.pushed.store(tail.pushed, Release);
+        Put::Queued
+    }
+
+    /// Writes values of which the last go to a new block, and says whether there is one.
+    ///
+    /// # Safety
+    /// As for [`put_in`](Self::put_in): `tail` is its block; `slot` is that of the first value.
+    #[inline(never)]
+    unsafe fn put_across(
+        &self,
+        tail: &mut *mut Block<T>,
+        new: &mut Option<NonNull<Block<T>>>,
+        slot: usize,
+        values: *const T,
+        len: usize,
+    ) -> bool {
+        let Some(next) = new.take().or_else(|| self.take_spare()) else {
+            return false;
+        };
+        // A block whose slot 0 comes next is not there yet.
+        let here = if slot == 0 { 0 } else { SLOTS - slot };
+        // SAFETY: slots behind the last push's, to the end of its block (rule 1).
+        unsafe { Block::write(*tail, slot, values, here) };
+        match NonNull::new(*tail) {
+            // SAFETY: the pushers' block, and no consumer reads the link yet (rule 2).
+            Some(tail) => unsafe { Block::link(tail, next) },
+            None => (self.inner.pushers.first).with_mut(|first| {
+                // SAFETY: the first push, so no consumer reads it yet.
+                unsafe { *first = next.as_ptr() }
+            }),
+        }
+        *tail = next.as_ptr();
+        // SAFETY: `here` of the `len` values are written.
+        let rest = unsafe { values.add(here) };
+        // SAFETY: the new block's first slots, as many as there are values left.
+        unsafe { Block::write(*tail, 0, rest, len - here) };
+        true
+    }
+
+    fn take_spare(&self) -> Option<NonNull<Block<T>>> {
+        // Ordering: Acquire from `keep`: the reads of the block's last values are over.
+        NonNull::new(self.inner.spare.swap(ptr::null_mut(), Acquire))
+    }
+
+    /// Makes a block the spare, or frees it if there is one.
+    fn keep(&self, block: NonNull<Block<T>>) {
+        let spare = &self.inner.spare;
+        // Ordering: Release to `take_spare`. One that is there already is left alone.
+        let kept = spare.compare_exchange(ptr::null_mut(), block.as_ptr(), Release, Relaxed);
+        if kept.is_err() {
+            // SAFETY: the caller's, and not in the queue.
+            unsafe { Block::free(block) };
+        }
+    }
+
+    /// Takes the oldest value, under the consumers' lock. No lock if there is none.
+    #[inline]
+    pub fn pop(&self) -> Option<T> {
+        let mut value = MaybeUninit::uninit();
+        // SAFETY: room for one.
+        match unsafe { self.take(value.as_mut_ptr(), 1) } {
+            0 => None,
+            // SAFETY: it was written.
+            _ => Some(unsafe { value.assume_init() }),
+        }
+    }
+
+    /// Takes up to `n` of the oldest values in one piece, and at most 32, under the consumers'
+    /// lock. No lock if there is none, or if `n` is 0.
+    ///
+    /// The batch has room for 32 values, on the stack: box values that are large.
+    pub fn pop_n(&self, n: usize) -> Batch<T> {
+        let mut batch = Batch::new();
+        if n == 0 {
+            return batch;
+        }
+        // SAFETY: room for so many.
+        let taken = unsafe { self.take(batch.room(), n.min(Batch::<T>::CAPACITY)) };
+        // SAFETY: so many are written.
+        unsafe { batch.set_len(taken) };
+        batch
+    }
+
+    /// Moves up to `n` of the oldest values to `to`, and says how many.
+    ///
+    /// # Safety
+    /// There is room for `n`, which is 1 to a batch's most.
+    #[inline(always)]
+    unsafe fn take(&self, to: *mut T, n: usize) -> usize {
+        let consumers = &self.inner.consumers;
+        // Ordering: Acquire, see `look`.
+        let popped = consumers.popped.load(Acquire);
+        // Ordering: Relaxed, a hint. It spares a consumer the look at the word that pushers write.
+        if popped == consumers.limit.load(Relaxed) && self.look(popped) == 0 {
+            return 0;
+        }
+        let (taken, left) = consumers.head.with(|head| {
+            // SAFETY: under the lock; the caller's.
+            unsafe { self.take_in(head, to, n) }
+        });
+        if let Some(left) = left {
+            self.keep(left);
+        }
+        taken
+    }
+
+    /// Returns the count taken and the block that the consumers left, if any.
+    ///
+    /// # Safety
+    /// As for [`take`](Self::take), and `head` is the queue's, under the lock.
+    #[inline(always)]
+    unsafe fn take_in(
+        &self,
+        head: &mut Head<T>,
+        to: *mut T,
+        n: usize,
+    ) -> (usize, Option<NonNull<Block<T>>>) {
+        let consumers = &self.inner.consumers;
+        // The lock orders this consumer behind the one that acquired `limit`.
+        if head.limit.wrapping_sub(head.popped) < n * ONE {
+            // Ordering: Acquire from the push of the last of them (rule 2).
+            head.limit = self.inner.pushers.pushed.load(Acquire) & !CLOSED;
+            // Ordering: Relaxed, a hint to those without the lock.
+            consumers.limit.store(head.limit, Relaxed);
+        }
+        let n = n.min(head.limit.wrapping_sub(head.popped) / ONE);
+        if n == 0 {
+            return (0, None);
+        }
+        let slot = slot_of(head.popped);
+        let mut left = None;
+        if slot != 0 && n <= SLOTS - slot {
+            // SAFETY: slots behind the last pop's, in its block, whose values are there (rule 2).
+            unsafe { Block::read(head.block, slot, to, n) };
+        } else {
+            // SAFETY: the caller's, and the values are there.
+            left = unsafe { self.take_across(&mut head.block, slot, to, n) };
+        }
+        head.popped = head.popped.wrapping_add(n * ONE);
+        // Ordering: Release to `look`: a thread that sees it sees the pushes of what was popped,
+        // too.
+        consumers.popped.store(head.popped, Release);
+        (n, left)
+    }
+
+    /// Moves values of which the last are in the next block to `to`, and gives the block that the
+    /// consumers left.
+    ///
+    /// # Safety
+    /// As for [`take_in`](Self::take_in): `head` is its block; `slot` is that of the first value,
+    /// and `n` are there.
+    #[inline(never)]
+    unsafe fn take_across(
+        &self,
+        head: &mut *mut Block<T>,
+        slot: usize,
+        to: *mut T,
+        n: usize,
+    ) -> Option<NonNull<Block<T>>> {
+        let here = if slot == 0 { 0 } else { SLOTS - slot };
+        // SAFETY: slots behind the last pop's, to the end of its block (rule 2).
+        unsafe { Block::read(*head, slot, to, here) };
+        let left = NonNull::new(*head);
+        *head = match left {
+            // SAFETY: the next value's block is linked to this one (rule 2).
+            Some(head) => unsafe { Block::next(head) },
+            // SAFETY: written before the first push was published.
+            None => (self.inner.pushers.first).with(|first| unsafe { *first }),
+        };
+        // SAFETY: `here` of the `n` are written.
+        let rest = unsafe { to.add(here) };
+        // SAFETY: the next block's first slots, whose values are there.
+        unsafe { Block::read(*head, 0, rest, n - here) };
+        left
+    }
+
+    /// How many values there were when `popped` was read, or have been pushed since.
+    fn look(&self, popped: usize) -> usize {
+        // Ordering: Relaxed, since `popped` was acquired: this is no older than the pushes of what
+        // was popped, so that the difference is not negative.
+        let pushed = self.inner.pushers.pushed.load(Relaxed) & !CLOSED;
+        pushed.wrapping_sub(popped) / ONE
+    }
+
+    /// Values in the queue, without a lock: a hint, but 0 if and only if it is
+    /// [empty](Self::is_empty). Those that others pop meanwhile may still count.
+    pub fn len(&self) -> usize {
+        // Ordering: Acquire, see `look`.
+        self.look(self.inner.consumers.popped.load(Acquire))
+    }
+
+    /// Whether the queue is empty, without a lock; exactly, as are a [`pop`](Self::pop) and a
+    /// [`pop_n`](Self::pop_n) that find nothing.
+    ///
+    /// It was at some time no earlier than the last operation that this thread made or knows of by
+    /// synchronisation; with a `SeqCst` fence before it, no earlier than any operation that was
+    /// followed by a `SeqCst` fence before this one.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Closes the queue to pushes. What is in it stays. False when it was closed already.
+    pub fn close(&self) -> bool {
+        let pushers = &self.inner.pushers;
+        pushers.tail.with(|tail| {
+            let was_open = tail.pushed & CLOSED == 0;
+            tail.pushed |= CLOSED;
+            // Ordering: Release to `is_closed`, and as in `put_in` for those that read it here.
+            pushers.pushed.store(tail.pushed, Release);
+            was_open
+        })
+    }
+
+    /// Whether the queue is closed. A load. A thread that finds it closed also sees what was done
+    /// before [`close`](Self::close).
+    pub fn is_closed(&self) -> bool {
+        // Ordering: Acquire from `close`.
+        self.inner.pushers.pushed.load(Acquire) & CLOSED != 0
+    }
+}
+
+/// What became of values that were to be queued.
+#[must_use]
+enum Put {
+    Queued,
+    /// The queue is closed: they are still the caller's.
+    Refused,
+    /// There was no block: they are still the caller's, who comes with one. So many others are
+    /// queued.
+    NeedsBlock {
+        queued: usize,
+    },
+}
+
+impl<T, L: Lock> Drop for ValueInjector<T, L> {
+    fn drop(&mut self) {
+        /// Drops the others where a value's drop panics.
+        struct Rest<'a, T, L: Lock>(&'a ValueInjector<T, L>);
+
+        impl<T, L: Lock> Drop for Rest<'_, T, L> {
+            fn drop(&mut self) {
+                while let Some(value) = self.0.pop() {
+                    drop(value);
+                }
+            }
+        }
+
+        while let Some(value) = self.pop() {
+            let rest = Rest(self);
+            drop(value);
+            mem::forget(rest);
+        }
+    }
+}
+
+/// After the values, and also where the drop of one panicked.
+impl<T, L: Lock> Drop for Inner<T, L> {
+    fn drop(&mut self) {
+        let tail = self.pushers.tail.with(|tail| tail.block);
+        // Ordering: Relaxed, nobody else is left.
+        for block in [tail, self.spare.load(Relaxed)] {
+            if let Some(block) = NonNull::new(block) {
+                // SAFETY: the last block, and the spare; the consumers have left all others.
+                unsafe { Block::free(block) };
+            }
+        }
+        self.pushers.pushed.retire();
+        self.pushers.first.retire();
+        self.consumers.popped.retire();
+        self.consumers.limit.retire();
+        self.spare.retire();
+    }
+}
+
+impl<T, L: Lock + Default> Default for ValueInjector<T, L> {
+    fn default() -> Self {
+        Self::with_locks(L::default(), L::default())
+    }
+}
+
+impl<T, L: Lock> fmt::Debug for ValueInjector<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ValueInjector")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,250 @@
+//! Threads against each other. A block has two slots here, so that few values cross blocks.
+use crate::{Closed, ValueInjector};
+use std::{boxed::Box, mem::ManuallyDrop, vec::Vec};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence},
+    model, model_must_fail,
+    sync::Arc,
+    thread,
+};
+
+type Queue = ValueInjector<u32>;
+
+fn drain(queue: &Queue) -> Vec<u32> {
+    std::iter::from_fn(|| queue.pop()).collect()
+}
+
+/// Bites: `pushed` stored before the value is written, under no lock; the link left out.
+#[test]
+fn two_pushers_lose_nothing_and_keep_their_order() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || [1, 2].map(|n| queue.push(n).unwrap()))
+        };
+        queue.push(3).unwrap();
+        other.join().unwrap();
+        assert_eq!(queue.len(), 3);
+        let got = drain(&queue);
+        assert!(got.iter().filter(|&&n| n < 3).eq(&[1, 2]));
+        assert_eq!(got.len(), 3);
+    });
+}
+
+/// Bites: `pushed` stored or read by `take_in` with Relaxed; `first` written after it.
+#[test]
+fn consumer_beside_the_first_pushes_gets_them_in_order() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || [queue.pop(), queue.pop(), queue.pop()])
+        };
+        (0..3).for_each(|n| queue.push(n).unwrap());
+        let mut got: Vec<_> = other.join().unwrap().into_iter().flatten().collect();
+        got.extend(drain(&queue));
+        assert_eq!(got, [0, 1, 2]);
+    });
+}
+
+/// A consumer leaves the first block, and a pusher needs a third.
+///
+/// Bites: `keep` or `take_spare` with Relaxed; a block that is left at its last slot, not after.
+#[test]
+fn block_that_a_consumer_leaves_is_used_again() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push_batch(0..3).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut got: Vec<_> = queue.pop_n(2).collect();
+                got.extend(queue.pop());
+                got
+            })
+        };
+        queue.push_batch(3..5).unwrap();
+        let mut got = other.join().unwrap();
+        assert_eq!(got.len(), 3);
+        got.extend(drain(&queue));
+        assert!(got.into_iter().eq(0..5));
+    });
+}
+
+/// Bites: `keep` that puts a block in the place of a spare that is there.
+#[test]
+fn blocks_beyond_the_spare_are_freed() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push_batch(0..5).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop_n(2).count() + queue.pop_n(2).count())
+        };
+        let mine = queue.pop_n(2).count();
+        let all = mine + other.join().unwrap() + drain(&queue).len();
+        assert_eq!(all, 5);
+    });
+}
+
+/// Bites: consumers under two locks.
+#[test]
+fn two_consumers_take_each_value_once_and_in_order() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push_batch(0..4).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut got: Vec<_> = queue.pop().into_iter().collect();
+                got.extend(queue.pop());
+                got
+            })
+        };
+        let mut got: Vec<_> = queue.pop_n(2).collect();
+        assert!(got.len() == 2 && got[0] + 1 == got[1]);
+        let others = other.join().unwrap();
+        assert!(others.len() == 2 && others[0] < others[1]);
+        got.extend(others);
+        got.sort_unstable();
+        assert!(got.into_iter().eq(0..4));
+    });
+}
+
+/// There is a value at every time, and `limit` says that there is none.
+///
+/// Bites: `popped` read by `take` with Relaxed: then an older `pushed` is found with it.
+#[test]
+fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push_batch(0..2).unwrap();
+        assert_eq!(queue.pop(), Some(0));
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                queue.push(2).unwrap();
+                queue.pop()
+            })
+        };
+        let mine = queue.pop();
+        let others = other.join().unwrap();
+        assert!(mine.is_some() && others.is_some() && mine != others);
+    });
+}
+
+/// A third thread looks while a value comes and goes.
+///
+/// Bites: `popped` stored or read by `len` with Relaxed: then less than none may be there.
+#[test]
+fn len_beside_a_push_and_a_pop_is_none_or_one() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.push(7).unwrap())
+        };
+        let consumer = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop())
+        };
+        assert!(queue.len() <= 1);
+        pusher.join().unwrap();
+        let got = consumer.join().unwrap();
+        assert_eq!(queue.is_empty(), got.is_some());
+        assert_eq!(queue.pop().or(got), Some(7));
+    });
+}
+
+/// Bites: a close without the lock; a push that stores `pushed` without the mark.
+#[test]
+fn push_against_close_is_queued_or_handed_back() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.push(1).map_err(|Closed(value)| value))
+        };
+        assert!(queue.close());
+        let at_close = queue.len();
+        let back = other.join().unwrap();
+        assert_eq!(back, if at_close == 1 { Ok(()) } else { Err(1) });
+        assert!(queue.is_closed() && queue.push(2).is_err());
+        queue.requeue(3);
+        assert!(queue.is_closed());
+        assert_eq!(drain(&queue).len(), at_close + 1);
+    });
+}
+
+/// A consumer that looks for the mark before it looks for values misses none.
+///
+/// Bites: `is_closed`, or the store of `close`, with Relaxed.
+#[test]
+fn queue_found_closed_shows_what_came_before() {
+    model(|| {
+        let shared = Arc::new((Queue::new(), AtomicUsize::new(0)));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.0.push(7).unwrap();
+                shared.1.store(1, Relaxed);
+                shared.0.close();
+            })
+        };
+        if shared.0.is_closed() {
+            assert_eq!(shared.1.load(Relaxed), 1);
+            assert_eq!(shared.0.pop(), Some(7));
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Rule 7: a pusher that sees no sleeper, and a sleeper that sees no value: not both.
+///
+/// Bites: drop either fence (the negative model below).
+#[test]
+fn push_and_last_look_do_not_both_miss() {
+    model(|| push_and_last_look(|| fence(SeqCst)));
+}
+
+#[test]
+fn push_and_last_look_without_fences_both_miss() {
+    model_must_fail("saw_value || saw_sleeper", || push_and_last_look(|| ()));
+}
+
+fn push_and_last_look(fence: fn()) {
+    let queue = Arc::new(Queue::new());
+    let asleep = Arc::new(AtomicUsize::new(0));
+    let pusher = {
+        let (queue, asleep) = (queue.clone(), asleep.clone());
+        thread::spawn(move || {
+            queue.push(1).unwrap();
+            fence();
+            asleep.load(Relaxed) == 1
+        })
+    };
+    asleep.store(1, Relaxed);
+    fence();
+    let saw_value = !queue.is_empty();
+    let saw_sleeper = pusher.join().unwrap();
+    assert!(saw_value || saw_sleeper);
+}
+
+/// A queue that goes while a thread still asks it: the model sees it.
+///
+/// Bites: leave out what `Inner::drop` retires.
+#[test]
+fn thread_that_asks_a_queue_that_is_gone_is_seen() {
+    model_must_fail("mut accesses", || {
+        let raw = Box::into_raw(Box::new(Queue::new()));
+        // SAFETY: it is there until the end of the model.
+        let queue: &'static Queue = unsafe { &*raw };
+        let other = thread::spawn(move || queue.is_closed());
+        // SAFETY: unsound on purpose. The other thread reads memory that stays readable.
+        unsafe { raw.drop_in_place() };
+        other.join().unwrap();
+        // SAFETY: dropped above, and freed here.
+        drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Queue>>()) });
+    });
+}
