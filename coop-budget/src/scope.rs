@@ -133,6 +133,10 @@ pub enum Exhausted {
 }
 
 /// What a runtime wants to do when a task has used up its budget.
+///
+/// Do not keep a hook, or the [`Preempt`] of a slice, in a thread-local of the thread that runs the
+/// scope. `process::exit` inside the scope drops thread-locals while the scope is on the stack for
+/// good: one that is dropped later, and asks for an operation, would use the dropped hook.
 pub trait OnExhausted {
     /// Sees to it that `waker` is woken soon, but after others had their turn. Called for each refusal: a task that polls
     /// several futures may give several wakers.

@@ -209,16 +209,18 @@ impl Depot {
         }
         let mut chain = Chain::EMPTY;
         for (word, places) in self.places[class].iter_mut().enumerate().rev() {
-            while chain.len < full(class)
-                && let Some(bit) = places.checked_ilog2()
-            {
+            while chain.len < full(class) {
+                let Some(bit) = places.checked_ilog2() else {
+                    break;
+                };
                 *places ^= 1 << bit;
                 self.pages[word * 64 + bit as usize].pour(&mut chain);
             }
         }
-        while chain.len < full(class)
-            && let Some(block) = self.rest[class].pop()
-        {
+        while chain.len < full(class) {
+            let Some(block) = self.rest[class].pop() else {
+                break;
+            };
             // SAFETY: out of the rest of this class (rule 1).
             unsafe { chain.push(block) };
         }

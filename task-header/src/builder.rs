@@ -93,11 +93,61 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         S: Schedule,
     {
+        // SAFETY: future and output may be touched on any thread, at any time.
+        unsafe { self.spawn_unchecked(future, scheduler) }
+    }
+
+    /// As [`spawn`](Self::spawn), of a future that need not be `Send`, nor live for ever, and nor
+    /// need its output. Costs as that does.
+    ///
+    /// [`scope`](crate::scope) needs no `unsafe`. This is for executors that borrow, as
+    /// `Executor<'a>`: the repository's `tests/executor.rs` is one.
+    ///
+    /// ```
+    /// use task_header::{Builder, Ran};
+    ///
+    /// let mut count = 0;
+    /// let future = async { count += 1 };
+    /// # struct Nowhere;
+    /// # impl task_header::Schedule for Nowhere {
+    /// #     fn schedule(_: task_header::Notified<Self>, _: task_header::WakeKind) {}
+    /// # }
+    /// // SAFETY: run to its end below, on this thread, while `count` is there.
+    /// let (task, join) = unsafe { Builder::new().spawn_unchecked(future, Nowhere) };
+    /// assert!(matches!(task.run(), Ran::Complete));
+    /// drop(join);
+    /// assert_eq!(count, 1);
+    /// ```
+    ///
+    /// # Safety
+    /// The future is polled and dropped by runs of the task's [`Notified`] alone, by the drop of
+    /// that, and by [`Owned::cancel`](crate::Owned::cancel) and
+    /// [`Owned::cancel_all`](crate::Owned::cancel_all). Its output is dropped there, too, unless
+    /// the handle has it. The caller sees to it that each of these
+    /// - is on this thread, unless the future and its output are `Send`;
+    /// - comes before what the future or its output borrows ends. A `Notified` that is left then is
+    ///   leaked.
+    ///
+    /// Wakers and abort handles touch neither: they may be anywhere, for ever. But a wake, an abort
+    /// and the drop of the last waker or handle give the `Notified` to the scheduler at any time,
+    /// so that its [`Schedule::schedule`] must neither run nor drop it there, and nor must a panic
+    /// in it. A join handle stays within its type: it is `Send` only if the output is, and does not
+    /// outlive it.
+    #[inline(always)]
+    pub unsafe fn spawn_unchecked<F, S>(
+        self,
+        future: F,
+        scheduler: S,
+    ) -> (Notified<S>, JoinHandle<F::Output>)
+    where
+        F: Future,
+        S: Schedule,
+    {
         let task = self.allocate::<F, Anywhere<S>, JoinWaker>(future, scheduler);
         // SAFETY: a new task has one `Notified`.
-        let notified = unsafe { Notified::from_raw(task) };
+        let notified = unsafe { Notified::from_task(task) };
         // SAFETY: made with a join handle, which is this.
-        let join = unsafe { JoinHandle::from_raw(task) };
+        let join = unsafe { JoinHandle::from_task(task) };
         (notified, join)
     }
 
@@ -109,9 +159,25 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         S: Schedule,
     {
+        // SAFETY: future and output may be touched on any thread, at any time.
+        unsafe { self.spawn_detached_unchecked(future, scheduler) }
+    }
+
+    /// As [`spawn_detached`](Self::spawn_detached), of a future that need not be `Send`, nor live
+    /// for ever.
+    ///
+    /// # Safety
+    /// As for [`spawn_unchecked`](Self::spawn_unchecked). The output is always dropped where the
+    /// task completes.
+    #[inline(always)]
+    pub unsafe fn spawn_detached_unchecked<F, S>(self, future: F, scheduler: S) -> Notified<S>
+    where
+        F: Future,
+        S: Schedule,
+    {
         let task = self.allocate::<F, Anywhere<S>, Detached>(future, scheduler);
         // SAFETY: a new task has one `Notified`.
-        unsafe { Notified::from_raw(task) }
+        unsafe { Notified::from_task(task) }
     }
 
     /// As [`spawn`](crate::spawn).
@@ -122,11 +188,33 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         C: Fn(Runnable) + Send + Sync + 'static,
     {
+        // SAFETY: future, output and closure may be touched on any thread, at any time.
+        unsafe { self.spawn_with_unchecked(future, schedule) }
+    }
+
+    /// As [`spawn_with`](Self::spawn_with), of a future and a closure that need not be `Send`, nor
+    /// live for ever. See [`spawn_unchecked`](crate::spawn_unchecked).
+    ///
+    /// # Safety
+    /// As for [`spawn_unchecked`](Self::spawn_unchecked). And each [`Runnable`], waker and handle
+    /// of the task may call the closure, and drop it with the last of them: they all
+    /// - stay on this thread, unless the closure is `Send` and `Sync`;
+    /// - are gone, or leaked, when what the closure borrows ends.
+    #[inline(always)]
+    pub unsafe fn spawn_with_unchecked<F, C>(
+        self,
+        future: F,
+        schedule: C,
+    ) -> (Runnable, JoinHandle<F::Output>)
+    where
+        F: Future,
+        C: Fn(Runnable),
+    {
         let task = self.allocate::<F, ByClosure<C>, JoinWaker>(future, schedule);
         // SAFETY: a new task has one `Notified`.
-        let notified = unsafe { Notified::from_raw(task) };
+        let notified = unsafe { Notified::from_task(task) };
         // SAFETY: made with a join handle, which is this.
-        let join = unsafe { JoinHandle::from_raw(task) };
+        let join = unsafe { JoinHandle::from_task(task) };
         (notified, join)
     }
 
@@ -143,11 +231,30 @@ impl<D: Details> Builder<D> {
         F::Output: 'static,
         S: ScheduleLocal,
     {
+        // SAFETY: future and output live for ever.
+        unsafe { self.spawn_local_unchecked(list, future, scheduler) }
+    }
+
+    /// As [`LocalOwned::spawn_unchecked`].
+    ///
+    /// # Safety
+    /// As for that.
+    #[inline(always)]
+    pub unsafe fn spawn_local_unchecked<F, S>(
+        self,
+        list: &LocalOwned<S>,
+        future: F,
+        scheduler: S,
+    ) -> (LocalNotified<S>, JoinHandle<F::Output>)
+    where
+        F: Future,
+        S: ScheduleLocal,
+    {
         let task = list.adopt::<F, JoinWaker, D>(future, scheduler, self.details);
         // SAFETY: a new task has one `Notified`.
-        let notified = unsafe { LocalNotified::from_raw(task) };
+        let notified = unsafe { LocalNotified::from_task(task) };
         // SAFETY: made with a join handle, which is this.
-        let join = unsafe { JoinHandle::from_raw(task) };
+        let join = unsafe { JoinHandle::from_task(task) };
         (notified, join)
     }
 
@@ -164,8 +271,27 @@ impl<D: Details> Builder<D> {
         F::Output: 'static,
         S: ScheduleLocal,
     {
+        // SAFETY: future and output live for ever.
+        unsafe { self.spawn_local_detached_unchecked(list, future, scheduler) }
+    }
+
+    /// As [`LocalOwned::spawn_detached_unchecked`].
+    ///
+    /// # Safety
+    /// As for that.
+    #[inline(always)]
+    pub unsafe fn spawn_local_detached_unchecked<F, S>(
+        self,
+        list: &LocalOwned<S>,
+        future: F,
+        scheduler: S,
+    ) -> LocalNotified<S>
+    where
+        F: Future,
+        S: ScheduleLocal,
+    {
         let task = list.adopt::<F, Detached, D>(future, scheduler, self.details);
         // SAFETY: a new task has one `Notified`.
-        unsafe { LocalNotified::from_raw(task) }
+        unsafe { LocalNotified::from_task(task) }
     }
 }

@@ -240,6 +240,17 @@ pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
     unsafe { target.cast().as_ref() }
 }
 
+/// A waker of a live task. One read-modify-write.
+///
+/// # Safety
+/// As for [`header`].
+pub(crate) unsafe fn waker(task: TaskPtr) -> Waker {
+    // SAFETY: passed on.
+    unsafe { header(task) }.state.ref_inc();
+    // SAFETY: counted just now.
+    unsafe { waker_vtable::waker(task) }
+}
+
 /// Where a task is noted.
 ///
 /// # Safety

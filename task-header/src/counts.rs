@@ -149,6 +149,23 @@ fn completion_with_a_join_waker_costs_two_and_off_the_owner_two_more() {
     drop(pop());
 }
 
+#[test]
+fn waker_costs_one_operation_and_raw_pointer_none() {
+    let (task, join) = new(std::future::pending::<()>(), Local);
+    let abort = join.abort_handle();
+    assert_eq!(rmws(|| task.waker()).1, 1);
+    assert_eq!(rmws(|| join.waker()).1, 1);
+    assert_eq!(rmws(|| abort.waker()).1, 1);
+    assert_eq!(rmws(|| abort.into_waker()).1, 0);
+    // SAFETY: of this task, once.
+    let (task, cost) = rmws(|| unsafe { Notified::<Local>::from_raw(task.into_raw()) });
+    assert_eq!(cost, 0);
+    // SAFETY: as above.
+    let (join, cost) = rmws(|| unsafe { crate::JoinHandle::<()>::from_raw(join.into_raw()) });
+    assert_eq!(cost, 0);
+    drop((task, join));
+}
+
 /// Read-modify-writes of everything that happens to a task, by name.
 fn table() -> Vec<(&'static str, u64)> {
     let mut rows = Vec::new();

@@ -9,7 +9,7 @@
 //! before the bit was seen without `COMPLETE`, and until `COMPLETE` nothing else can have the address of what the slot's waker keeps.
 use crate::{
     WakeKind,
-    cell::{Header, Output, TaskPtr, header, join_waker, vtable},
+    cell::{self, Header, Output, TaskPtr, header, join_waker, vtable},
     error::JoinError,
     panics, raw,
     state::{AlreadyComplete, Duty, LeaveJoin},
@@ -80,7 +80,7 @@ impl<T> Unpin for JoinHandle<T> {}
 impl<T> JoinHandle<T> {
     /// # Safety
     /// The task was made with `JOIN_INTEREST`, which this takes over, and its output is a `T`.
-    pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
+    pub(crate) unsafe fn from_task(task: TaskPtr) -> Self {
         Self {
             word: task,
             output: PhantomData,
@@ -105,8 +105,9 @@ impl<T> JoinHandle<T> {
         unsafe { header(self.task()) }
     }
 
-    /// Asks for the task to be dropped at its next yield. One read-modify-write. A task that is
-    /// complete already keeps its output.
+    /// Asks for the task to be dropped: at the end of the poll that is under way, or at its next
+    /// run. One read-modify-write. A task that is complete already keeps its output, and so does
+    /// one whose poll completes it.
     ///
     /// ```
     /// use std::{future::{Future, pending}, pin::Pin, task::{Context, Poll, Waker}};
@@ -128,6 +129,68 @@ impl<T> JoinHandle<T> {
     pub fn abort_handle(&self) -> AbortHandle {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         unsafe { AbortHandle::of(self.task()) }
+    }
+
+    /// A waker of the task that is waited for, to have it polled. One read-modify-write.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// let (queue, tasks) = mpsc::channel();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// drop(task.run());
+    /// join.waker().wake();
+    /// assert_eq!(tasks.recv().unwrap().id(), join.id());
+    /// ```
+    pub fn waker(&self) -> Waker {
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        unsafe { cell::waker(self.task()) }
+    }
+
+    /// Turns the handle into a pointer, which keeps the task joined. No read-modify-write.
+    ///
+    /// The pointer's lowest bit is set if the handle has given its output; the next, below the
+    /// alignment of a `usize`, are free for tags. Its provenance is the whole task's, as that of
+    /// [`Notified::into_raw`](crate::Notified::into_raw). It leaks the task, and its output, if it
+    /// is not turned back.
+    ///
+    /// ```
+    /// use task_header::JoinHandle;
+    ///
+    /// let (task, join) = task_header::spawn(async { 7 }, drop);
+    /// let raw = join.into_raw();
+    /// drop(task.run());
+    /// // SAFETY: it came from `into_raw` of such a handle, and is used once.
+    /// let join = unsafe { JoinHandle::<i32>::from_raw(raw) };
+    /// assert!(join.is_finished());
+    /// ```
+    #[must_use = "the task leaks"]
+    #[inline]
+    pub fn into_raw(self) -> NonNull<()> {
+        ManuallyDrop::new(self).word.cast()
+    }
+
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    ///
+    /// ```
+    /// use task_header::JoinHandle;
+    ///
+    /// let (task, join) = task_header::spawn(async { 7 }, drop);
+    /// let (id, raw) = (join.id(), join.into_raw());
+    /// // SAFETY: it came from `into_raw` of a handle of this type, and is used once.
+    /// let join = unsafe { JoinHandle::<i32>::from_raw(raw) };
+    /// assert_eq!((join.id(), task.id()), (id, id));
+    /// ```
+    ///
+    /// # Safety
+    /// `raw` came from `into_raw` of a `JoinHandle` of this very `T`, and was not turned back
+    /// since. If `T` is not [`Send`], this is the thread that turned the handle into `raw`.
+    #[inline]
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        Self {
+            word: raw.cast(),
+            output: PhantomData,
+        }
     }
 
     /// Whether the task has completed, panicked or been dropped. A load.
@@ -339,10 +402,83 @@ impl AbortHandle {
         Self { task }
     }
 
-    /// Asks for the task to be dropped at its next yield. One read-modify-write.
+    /// Asks for the task to be dropped, as [`JoinHandle::abort`]. One read-modify-write.
     pub fn abort(&self) {
         // SAFETY: the count keeps the task alive.
         unsafe { abort(self.task) };
+    }
+
+    /// A waker of the task, to have it polled. One read-modify-write.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// let (queue, tasks) = mpsc::channel();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let abort = join.abort_handle();
+    /// drop(task.run());
+    /// abort.waker().wake();
+    /// assert_eq!(tasks.recv().unwrap().id(), abort.id());
+    /// ```
+    pub fn waker(&self) -> Waker {
+        self.clone().into_waker()
+    }
+
+    /// Turns the handle into a waker of its task. No read-modify-write.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// let (queue, tasks) = mpsc::channel();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let waker = join.abort_handle().into_waker();
+    /// assert!(waker.will_wake(&task.waker()) && waker.will_wake(&join.waker()));
+    /// drop(task.run());
+    /// waker.wake();
+    /// assert_eq!(tasks.recv().unwrap().id(), join.id());
+    /// ```
+    pub fn into_waker(self) -> Waker {
+        let task = ManuallyDrop::new(self).task;
+        // SAFETY: the handle's count is the waker's from now on.
+        unsafe { waker_vtable::waker(task) }
+    }
+
+    /// Turns the handle into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw). No
+    /// read-modify-write. It leaks the task if it is not turned back.
+    ///
+    /// ```
+    /// use task_header::AbortHandle;
+    ///
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), drop);
+    /// let raw = join.abort_handle().into_raw();
+    /// // SAFETY: it came from `into_raw`, and is used once.
+    /// let abort = unsafe { AbortHandle::from_raw(raw) };
+    /// abort.abort();
+    /// drop(task.run());
+    /// assert!(join.is_finished());
+    /// ```
+    #[must_use = "the task leaks"]
+    pub fn into_raw(self) -> NonNull<()> {
+        ManuallyDrop::new(self).task.cast()
+    }
+
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    ///
+    /// ```
+    /// use task_header::AbortHandle;
+    ///
+    /// let (task, join) = task_header::spawn(async { 7 }, drop);
+    /// let raw = join.abort_handle().into_raw();
+    /// // SAFETY: it came from `into_raw`, and is used once.
+    /// let abort = unsafe { AbortHandle::from_raw(raw) };
+    /// drop(task.run());
+    /// assert!(abort.is_finished());
+    /// ```
+    ///
+    /// # Safety
+    /// `raw` came from `into_raw` of an `AbortHandle`, and was not turned back since.
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        Self { task: raw.cast() }
     }
 
     /// Whether the task has completed, panicked or been dropped. A load.

@@ -31,6 +31,8 @@ mod panics;
 #[cfg(feature = "queue-global")]
 mod queue;
 mod raw;
+#[cfg(feature = "std")]
+mod scope;
 mod spawn;
 mod stage;
 mod state;
@@ -51,7 +53,12 @@ pub use notified::{After, Notified, Ran};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
-pub use spawn::{Closure, Id, Runnable, Schedule, WakeKind, new, new_detached, spawn};
+#[cfg(feature = "std")]
+pub use scope::{Scope, scope};
+pub use spawn::{
+    Closure, Id, Runnable, Schedule, WakeKind, new, new_detached, new_detached_unchecked,
+    new_unchecked, spawn, spawn_unchecked,
+};
 pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]

@@ -23,6 +23,7 @@ use core::{
     future::Future,
     marker::PhantomData,
     mem::ManuallyDrop,
+    panic::{RefUnwindSafe, UnwindSafe},
     ptr::NonNull,
     task::Waker,
 };
@@ -62,17 +63,21 @@ unsafe impl<S: ScheduleLocal> Send for LocalNotified<S> {}
 // SAFETY: a shared one reaches only the scheduler, which is `Sync`, and the details, which are too.
 unsafe impl<S: ScheduleLocal> Sync for LocalNotified<S> {}
 
+// As a `Notified`.
+impl<S: ScheduleLocal> UnwindSafe for LocalNotified<S> {}
+impl<S: ScheduleLocal> RefUnwindSafe for LocalNotified<S> {}
+
 impl<S: ScheduleLocal> LocalNotified<S> {
     /// # Safety
     /// The caller holds the one `Notified` of a task of one thread with this scheduler.
-    pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
+    pub(crate) unsafe fn from_task(task: TaskPtr) -> Self {
         Self {
             task,
             scheduler: PhantomData,
         }
     }
 
-    fn into_raw(self) -> TaskPtr {
+    fn into_task(self) -> TaskPtr {
         ManuallyDrop::new(self).task
     }
 
@@ -89,12 +94,35 @@ impl<S: ScheduleLocal> LocalNotified<S> {
 
     crate::details::accessors!(|this| this.task);
 
+    /// A waker of the task, as [`Notified::waker`](crate::Notified::waker). One read-modify-write.
+    pub fn waker(&self) -> Waker {
+        // SAFETY: a `Notified` is a reference.
+        unsafe { cell::waker(self.task) }
+    }
+
+    /// Turns this into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw). No
+    /// read-modify-write.
+    #[must_use = "the task leaks"]
+    pub fn into_raw(self) -> NonNull<()> {
+        self.into_task().cast()
+    }
+
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    ///
+    /// # Safety
+    /// `raw` came from `into_raw` of a `LocalNotified` of this very `S`, and was not turned back
+    /// since.
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        // SAFETY: passed on: the one `Notified` became this pointer.
+        unsafe { Self::from_task(raw.cast()) }
+    }
+
     /// Sends the task to its list, whose owner is woken and finds it with [`LocalOwned::receive`]. One
     /// read-modify-write, and the wake if it is the first since the owner looked.
     pub fn send(self) {
         let owner = self.owner();
         // SAFETY: in that owner's list (rule 1), and this was the one `Notified`.
-        unsafe { Releases::push(owner, self.into_raw()) };
+        unsafe { Releases::push(owner, self.into_task()) };
     }
 }
 
@@ -180,6 +208,89 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         Builder::new().spawn_local_detached(self, future, scheduler)
     }
 
+    /// As [`spawn`](Self::spawn), of a future that need not live for ever, and nor need its output.
+    /// Costs as that does.
+    ///
+    /// A type that owns such a list is sound if it has an invariant lifetime and an `impl Drop`, be
+    /// that empty: only for a type with one does the compiler demand that the lifetime outlives the
+    /// drop, and so the list's. Where it is forgotten its tasks leak, and nobody else can run or
+    /// drop them.
+    ///
+    /// ```
+    /// use std::{future::Future, marker::PhantomData, task::Waker};
+    /// use task_header::{JoinHandle, LocalNotified, LocalOwned, ScheduleLocal, WakeKind};
+    ///
+    /// struct Home;
+    ///
+    /// impl ScheduleLocal for Home {
+    ///     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+    ///         task.send();
+    ///     }
+    /// }
+    ///
+    /// struct LocalExecutor<'a> {
+    ///     list: LocalOwned<Home>,
+    ///     lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
+    /// }
+    ///
+    /// impl<'a> LocalExecutor<'a> {
+    ///     fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> JoinHandle<T> {
+    ///         // SAFETY: whoever uses the list has the executor, and so `'a` has not ended.
+    ///         let (task, join) = unsafe { self.list.spawn_unchecked(future, Home) };
+    ///         task.send();
+    ///         join
+    ///     }
+    ///
+    ///     fn run(&self) {
+    ///         while let Some(task) = self.list.receive() {
+    ///             // What was woken in its poll is not polled again, in this example.
+    ///             drop(self.list.run(task));
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// impl Drop for LocalExecutor<'_> {
+    ///     fn drop(&mut self) {}
+    /// }
+    ///
+    /// let mut sum = 0;
+    /// let list = LocalOwned::new(Waker::noop().clone());
+    /// let executor = LocalExecutor { list, lifetime: PhantomData };
+    /// drop(executor.spawn(async { sum += 1 }));
+    /// executor.run();
+    /// drop(executor);
+    /// assert_eq!(sum, 1);
+    /// ```
+    ///
+    /// # Safety
+    /// The future is polled and dropped by this list's [`run`](Self::run), [`cancel`](Self::cancel)
+    /// and drop alone, and so is its output, unless the handle has it. What they borrow is there
+    /// whenever one of these gets the task: the task ends before what it borrows does, or the list
+    /// is not used, and never dropped, after that.
+    #[inline]
+    pub unsafe fn spawn_unchecked<F: Future>(
+        &self,
+        future: F,
+        scheduler: S,
+    ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
+        // SAFETY: passed on.
+        unsafe { Builder::new().spawn_local_unchecked(self, future, scheduler) }
+    }
+
+    /// As [`spawn_detached`](Self::spawn_detached), of a future that need not live for ever.
+    ///
+    /// # Safety
+    /// As for [`spawn_unchecked`](Self::spawn_unchecked).
+    #[inline]
+    pub unsafe fn spawn_detached_unchecked<F: Future>(
+        &self,
+        future: F,
+        scheduler: S,
+    ) -> LocalNotified<S> {
+        // SAFETY: passed on.
+        unsafe { Builder::new().spawn_local_detached_unchecked(self, future, scheduler) }
+    }
+
     #[inline]
     pub(crate) fn adopt<F: Future, J: Join, D: Details>(
         &self,
@@ -199,13 +310,13 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         if !self.owns(&task) {
             return LocalRan::NotOwned(task);
         }
-        let task = task.into_raw();
+        let task = task.into_task();
         // SAFETY: this was the one `Notified`, of a task of this list and so of this thread.
         match unsafe { raw::run(task, || self.after()) } {
             RunEnd::Complete => LocalRan::Complete,
             RunEnd::Pending => LocalRan::Pending,
             // SAFETY: the run gave the one `Notified` back.
-            RunEnd::Notified => LocalRan::Notified(unsafe { LocalNotified::from_raw(task) }),
+            RunEnd::Notified => LocalRan::Notified(unsafe { LocalNotified::from_task(task) }),
         }
     }
 
@@ -218,7 +329,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
             return Err(task);
         }
         // SAFETY: this was the one `Notified`, of a task of this list and so of this thread; rule 4.
-        unsafe { raw::cancel(task.into_raw(), self.keep()) };
+        unsafe { raw::cancel(task.into_task(), self.keep()) };
         Ok(())
     }
 
@@ -232,7 +343,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     pub fn receive(&self) -> Option<LocalNotified<S>> {
         let task = self.receive_raw()?;
         // SAFETY: it was sent in place of the one `Notified`.
-        Some(unsafe { LocalNotified::from_raw(task) })
+        Some(unsafe { LocalNotified::from_task(task) })
     }
 }
 
@@ -361,7 +472,7 @@ impl<S: ScheduleLocal> Kind for Here<S> {
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
         // SAFETY: passed on; tasks of this kind have this scheduler.
-        let notified = unsafe { LocalNotified::from_raw(task) };
+        let notified = unsafe { LocalNotified::from_task(task) };
         S::schedule(notified, why);
     }
 

@@ -16,8 +16,9 @@
 //!    waker that a registration displaces goes to `others`, unless a wake has taken it: then its
 //!    poller polls again. So each poller that waits is `last`, is in `others`, or was woken. When
 //!    `last` ends, all of `others` are woken: each registers and looks at the queue, and the set
-//!    has a `last` again. A poller by hand does not tell when it ends. A waker whose own clone or
-//!    drop polls the set may cost another poller its wake.
+//!    has a `last` again. A poller by hand does not tell when it ends. A waker's clone or drop may
+//!    poll the set, as another poller: a clone, while the cell is held, so that the cell wakes both of them; a
+//!    drop, only once the registration is through, so that the other displaces it as any does.
 //! 6. A task's drop may spawn into its set. So `cancel_all` goes on until no task is left.
 use crate::{
     Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind,
@@ -28,8 +29,10 @@ use core::{
     cell::{Cell, RefCell},
     fmt,
     future::{Future, poll_fn},
+    iter,
+    mem::ManuallyDrop,
     pin::{Pin, pin},
-    ptr::{self, NonNull},
+    ptr,
     task::{Context, Poll, Waker},
 };
 use sync_shim::sync::Arc;
@@ -44,10 +47,31 @@ sync_shim::thread_local! {
 
 /// The set that this thread polls.
 struct Polled {
-    owner: NonNull<Releases>,
+    /// Null once the set was dropped in its own poll.
+    owner: Cell<*const Releases>,
     queue: *const RefCell<VecDeque<Task>>,
     /// The one in whose poll this is.
     outer: *const Polled,
+}
+
+/// A thread that blocks for the set's sake.
+struct Waiting {
+    gate: Arc<Gate>,
+    waker: Waker,
+    /// See [`Gate::pass`].
+    early: u32,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let gate = Gate::new();
+        let waker = from_arc(gate.clone());
+        Self {
+            gate,
+            waker,
+            early: 0,
+        }
+    }
 }
 
 /// The address of a [`Poller`]. Compared only.
@@ -64,8 +88,9 @@ impl ScheduleLocal for InSet {
     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
         let polled = POLLING.try_with(Cell::get).unwrap_or(ptr::null());
         // SAFETY: set for as long as the poll borrows it.
-        if let Some(polled) = unsafe { polled.as_ref() }
-            && polled.owner == task.owner()
+        let polled = unsafe { polled.as_ref() };
+        if let Some(polled) =
+            polled.filter(|polled| ptr::eq(polled.owner.get(), task.owner().as_ptr()))
         {
             // SAFETY: as above.
             let queue = unsafe { &*polled.queue };
@@ -120,9 +145,9 @@ impl WakeRef for Waiter {
 /// send(task_header::LocalSet::new());
 /// ```
 pub struct LocalSet {
-    /// Before the list, so that its tasks are sent there by its drop.
+    /// Empty when the list is dropped.
     queue: RefCell<VecDeque<Task>>,
-    owned: LocalOwned<InSet>,
+    owned: ManuallyDrop<LocalOwned<InSet>>,
     waiter: Arc<Waiter>,
     last: Cell<PollerId>,
     others: RefCell<Vec<(PollerId, Waker)>>,
@@ -134,7 +159,7 @@ impl LocalSet {
         let waiter = Arc::new(Waiter(WakerCell::new()));
         Self {
             queue: RefCell::default(),
-            owned: LocalOwned::new(from_arc(waiter.clone())),
+            owned: ManuallyDrop::new(LocalOwned::new(from_arc(waiter.clone()))),
             waiter,
             last: Cell::new(BY_HAND),
             others: RefCell::default(),
@@ -159,6 +184,21 @@ impl LocalSet {
         self.accept(self.owned.spawn_detached(future, InSet));
     }
 
+    /// Spawns a task whose future need not live for ever, and nor need its output.
+    /// [`scope`](crate::scope) is the safe way.
+    ///
+    /// # Safety
+    /// The future is polled and dropped by the set's polls, by [`cancel_all`](Self::cancel_all) and
+    /// by the set's drop alone, and so is its output, unless the handle has it. What they borrow is
+    /// there for each of these that comes before the task's end: the task ends before what it
+    /// borrows does, or the set is not used, and never dropped, after that.
+    pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
+        // SAFETY: passed on: this alone uses the list.
+        let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
+        self.accept(task);
+        join
+    }
+
     /// Spawns what a builder was told of.
     pub fn spawn_as<D, F>(&self, builder: Builder<D>, future: F) -> JoinHandle<F::Output>
     where
@@ -179,15 +219,20 @@ impl LocalSet {
     }
 
     fn is_polled(&self) -> bool {
+        self.polls().next().is_some()
+    }
+
+    /// The polls of this set that this thread is in.
+    fn polls(&self) -> impl Iterator<Item = &Polled> {
+        let owner = self.owned.address().as_ptr();
         let mut at = POLLING.with(Cell::get);
-        // SAFETY: set for as long as the poll borrows it, and those around it last longer.
-        while let Some(polled) = unsafe { at.as_ref() } {
-            if polled.owner == self.owned.address() {
-                return true;
-            }
+        let polls = iter::from_fn(move || {
+            // SAFETY: set for as long as the poll borrows it, and those around it last longer.
+            let polled = unsafe { at.as_ref() }?;
             at = polled.outer;
-        }
-        false
+            Some(polled)
+        });
+        polls.filter(move |polled| ptr::eq(polled.owner.get(), owner))
     }
 
     /// Aborts all tasks. They are gone after the set's next polls, or with the set.
@@ -238,9 +283,13 @@ impl LocalSet {
     /// Rule 6.
     fn cancel_all_as(&self, poller: PollerId) {
         self.polling(|| {
+            let mut waiting = None;
             loop {
                 self.owned.abort_all();
                 while let Some(task) = self.look() {
+                    if let Some(Waiting { early, .. }) = &mut waiting {
+                        *early = 0;
+                    }
                     let cancelled = self.owned.cancel(task);
                     debug_assert!(cancelled.is_ok(), "only its own tasks get here");
                 }
@@ -248,13 +297,38 @@ impl LocalSet {
                     return;
                 }
                 // Rule 4.
-                let gate = Gate::new();
-                self.register(poller, &from_arc(gate.clone()));
-                if !self.owned.has_received() {
-                    gate.pass();
+                self.wait(poller, &mut waiting);
+            }
+        });
+    }
+
+    /// Runs tasks on this thread, and blocks it where none is ready, until `done`.
+    pub(crate) fn block_until(&self, done: impl Fn() -> bool) {
+        let poller = Poller(self);
+        self.polling(|| {
+            let mut waiting = None;
+            while !done() {
+                let Some(task) = self.look() else {
+                    self.wait(poller.id(), &mut waiting);
+                    continue;
+                };
+                if let Some(Waiting { early, .. }) = &mut waiting {
+                    *early = 0;
+                }
+                if let LocalRan::Notified(again) = self.owned.run(task) {
+                    self.queue.borrow_mut().push_back(again);
                 }
             }
         });
+    }
+
+    /// Blocks the thread until something may have come for the set (rule 2).
+    fn wait(&self, poller: PollerId, waiting: &mut Option<Waiting>) {
+        let Waiting { gate, waker, early } = waiting.get_or_insert_with(Waiting::new);
+        self.register(poller, waker);
+        if self.queue.borrow().is_empty() && !self.owned.has_received() {
+            gate.pass(early);
+        }
     }
 
     /// Tasks that are not done.
@@ -323,12 +397,15 @@ impl LocalSet {
     /// Rule 5.
     fn register(&self, poller: PollerId, waker: &Waker) {
         let last = self.last.replace(poller);
+        let mut own = None;
         if last != poller {
             let displaced = self.waiter.0.take().map(|waker| (last, waker));
             self.others.borrow_mut().extend(displaced);
-            drop(self.take_other(poller));
+            own = self.take_other(poller);
         }
         self.waiter.0.register(waker);
+        // Its drop may poll the set.
+        drop(own);
     }
 
     /// The waker of a poller that is not the last.
@@ -353,7 +430,7 @@ impl LocalSet {
             }
         }
         let polled = Polled {
-            owner: self.owned.address(),
+            owner: Cell::new(self.owned.address().as_ptr()),
             queue: &raw const self.queue,
             outer: POLLING.with(Cell::get),
         };
@@ -412,7 +489,17 @@ impl Future for LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
+        if self.is_polled() {
+            // `process::exit` drops thread-locals in a poll whose frames stay for good: the list is
+            // in use there, and the queue is not named there any more.
+            for polled in self.polls() {
+                polled.owner.set(ptr::null());
+            }
+            return;
+        }
         self.cancel_all_as(BY_HAND);
+        // SAFETY: once, and it is used no more.
+        unsafe { ManuallyDrop::drop(&mut self.owned) };
     }
 }
 

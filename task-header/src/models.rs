@@ -482,6 +482,55 @@ fn an_abort_that_submits_nothing_still_carries_what_came_before_it() {
     });
 }
 
+/// An abort against a run whose poll is `Pending`: the run ends the task, or the abort submits it;
+/// it never goes round. The future's drop finds what came before the abort, and the list is empty
+/// in the end.
+///
+/// Bites: a `pend` or an `is_woken` that takes an abort for a wake; a start with Relaxed; one in `end_aborted` that
+/// is left out.
+#[test]
+fn an_abort_against_pending_ends_with_the_run() {
+    /// Waits, and notes what its drop finds.
+    struct Waits(Arc<AtomicUsize>, Arc<AtomicUsize>);
+
+    impl Future for Waits {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Pending
+        }
+    }
+
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            self.1.fetch_add(1 + self.0.load(Relaxed), Relaxed);
+        }
+    }
+
+    model(|| {
+        let (before, found) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let queue = Queue::new();
+        let (task, join) = crate::new(Waits(before.clone(), found.clone()), queue.clone());
+        let mut owned = Owned::new(Waker::noop().clone());
+        let abort = join.abort_handle();
+        let other = thread::spawn(move || {
+            before.store(1, Relaxed);
+            abort.abort();
+        });
+        let ran = owned.run(task);
+        other.join().unwrap();
+        match (ran, queue.pop()) {
+            (Ran::Complete, None) => {}
+            (Ran::Pending, Some(task)) => assert!(matches!(owned.run(task), Ran::Complete)),
+            _ => panic!("it went round"),
+        }
+        owned.drain();
+        assert!(owned.is_empty() && join.is_finished());
+        assert_eq!(found.load(Relaxed), 2);
+        drop(join);
+    });
+}
+
 /// The join handle polls while the task completes: it gets the output or is woken.
 ///
 /// Bites: set JOIN_WAKER without looking at COMPLETE (the waker is never woken).

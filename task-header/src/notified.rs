@@ -4,7 +4,14 @@ use crate::{
     cell::{self, TaskPtr},
     raw::{self, Keep, RunEnd},
 };
-use core::{fmt, marker::PhantomData, mem::ManuallyDrop};
+use core::{
+    fmt,
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr::NonNull,
+    task::Waker,
+};
 
 /// A task that was spawned or woken and waits for its run. One word.
 ///
@@ -20,6 +27,10 @@ unsafe impl<S: Schedule> Send for Notified<S> {}
 
 // SAFETY: a shared `Notified` reaches only the scheduler and the details, which are `Sync`.
 unsafe impl<S: Schedule> Sync for Notified<S> {}
+
+// Whatever is done with it consumes it, or reads.
+impl<S: Schedule> UnwindSafe for Notified<S> {}
+impl<S: Schedule> RefUnwindSafe for Notified<S> {}
 
 /// How a poll ended.
 #[must_use = "a notified task that is dropped is cancelled"]
@@ -50,7 +61,7 @@ impl<S: Schedule> Notified<S> {
     /// # Safety
     /// The caller holds the one `Notified` of a task with this scheduler.
     #[inline]
-    pub(crate) unsafe fn from_raw(task: TaskPtr) -> Self {
+    pub(crate) unsafe fn from_task(task: TaskPtr) -> Self {
         Self {
             task,
             scheduler: PhantomData,
@@ -58,7 +69,7 @@ impl<S: Schedule> Notified<S> {
     }
 
     #[inline]
-    pub(crate) fn into_raw(self) -> TaskPtr {
+    pub(crate) fn into_task(self) -> TaskPtr {
         ManuallyDrop::new(self).task
     }
 
@@ -69,6 +80,61 @@ impl<S: Schedule> Notified<S> {
     }
 
     crate::details::accessors!(|this| this.task);
+
+    /// A waker of the task. One read-modify-write. A wake before the next run does nothing, since
+    /// the task is to run already.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use task_header::Ran;
+    ///
+    /// let (queue, tasks) = mpsc::channel();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let waker = task.waker();
+    /// assert!(matches!(task.run(), Ran::Pending));
+    /// waker.wake();
+    /// assert_eq!(tasks.recv().unwrap().id(), join.id());
+    /// ```
+    pub fn waker(&self) -> Waker {
+        // SAFETY: a `Notified` is a reference.
+        unsafe { cell::waker(self.task) }
+    }
+
+    /// Turns this into a pointer, for where a type does not fit: a thin pointer of somebody's, an
+    /// `AtomicPtr`. No read-modify-write.
+    ///
+    /// The task stays to be run: until [`from_raw`](Self::from_raw) it is neither run nor
+    /// cancelled, and leaks if that never comes. The pointer is aligned as a `usize` is, so that
+    /// its lowest bits are free for tags. It has the provenance of the whole task: keep that, by
+    /// `map_addr` and the like, or expose it.
+    ///
+    /// ```
+    /// use std::{ptr::NonNull, sync::atomic::{AtomicPtr, Ordering}};
+    /// use task_header::{Ran, Runnable};
+    ///
+    /// let (task, join) = task_header::spawn(async { 7 }, drop);
+    /// let slot = AtomicPtr::new(task.into_raw().as_ptr());
+    /// let raw = NonNull::new(slot.swap(std::ptr::null_mut(), Ordering::Acquire)).unwrap();
+    /// // SAFETY: it came from `into_raw` of such a task, and is used once.
+    /// let task = unsafe { Runnable::from_raw(raw) };
+    /// assert!(matches!(task.run(), Ran::Complete));
+    /// assert!(join.is_finished());
+    /// ```
+    #[must_use = "the task leaks"]
+    #[inline]
+    pub fn into_raw(self) -> NonNull<()> {
+        self.into_task().cast()
+    }
+
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    ///
+    /// # Safety
+    /// `raw` came from `into_raw` of a `Notified` of this very `S`, and was not turned back since.
+    #[inline]
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        // SAFETY: passed on: the one `Notified` became this pointer.
+        unsafe { Self::from_task(raw.cast()) }
+    }
 
     /// Gives the task to its scheduler, as a wake does.
     pub fn schedule(self) {
@@ -150,13 +216,13 @@ impl<S: Schedule> Notified<S> {
 
     #[inline]
     fn run_and(self, after: impl FnOnce() -> raw::After) -> Ran<S> {
-        let task = self.into_raw();
+        let task = self.into_task();
         // SAFETY: this was the one `Notified`, and is consumed.
         match unsafe { raw::run(task, after) } {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
             // SAFETY: the run gave the one `Notified` back.
-            RunEnd::Notified => Ran::Notified(unsafe { Self::from_raw(task) }),
+            RunEnd::Notified => Ran::Notified(unsafe { Self::from_task(task) }),
         }
     }
 }

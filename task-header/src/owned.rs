@@ -102,7 +102,7 @@ impl<S: Schedule> Owned<S> {
     /// Drops the future of a queued task in place of running it.
     pub fn cancel(&mut self, task: Notified<S>) {
         // SAFETY: a `Notified` is the one of its task, and is consumed.
-        unsafe { raw::cancel(task.into_raw(), self.keep()) };
+        unsafe { raw::cancel(task.into_task(), self.keep()) };
     }
 }
 

@@ -19,12 +19,12 @@ unsafe impl<S: Schedule> Linked for Node<S> {
     type Handle = Notified<S>;
 
     fn into_ptr(handle: Notified<S>) -> NonNull<Self> {
-        handle.into_raw().cast()
+        handle.into_task().cast()
     }
 
     unsafe fn from_ptr(node: NonNull<Self>) -> Notified<S> {
         // SAFETY: the caller gives back what `into_ptr` gave.
-        unsafe { Notified::from_raw(node.cast()) }
+        unsafe { Notified::from_task(node.cast()) }
     }
 
     unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>> {

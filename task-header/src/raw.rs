@@ -89,7 +89,7 @@ impl Drop for BrokenOff {
 ///
 /// # Safety
 /// The caller holds the one `Notified`, which this consumes.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd {
     // SAFETY: the `Notified` is a reference, which the run turns into its own.
     let header = unsafe { header(task) };
@@ -101,6 +101,11 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
         // SAFETY: as above.
         Start::Cancel => unsafe { (vtable.cancel)(task) },
     };
+    if polled == Polled::Pending && header.state.is_aborted() {
+        // SAFETY: this thread runs the task, whose future is there.
+        unsafe { end_aborted(task, || after().keep) };
+        return RunEnd::Complete;
+    }
     let broken_off = BrokenOff(task, polled);
     let After { keep, again } = after();
     core::mem::forget(broken_off);
@@ -125,6 +130,12 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
     match header.state.pend(list_it) {
         Pend::Idle => RunEnd::Pending,
         Pend::Notified => RunEnd::Notified,
+        Pend::Aborted => {
+            // The list is not touched after the future's drop, which may have given it away.
+            // SAFETY: the run has become the one `Notified`.
+            unsafe { end_aborted(task, || Keep::Nowhere) };
+            RunEnd::Complete
+        }
         Pend::Orphan => {
             // SAFETY: an orphan is this thread's, as running.
             let polled = unsafe { (vtable.cancel)(task) };
@@ -133,6 +144,28 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
             RunEnd::Complete
         }
     }
+}
+
+/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). Asks for the list
+/// that it is kept in after the future's drop, which may give a list to another thread.
+///
+/// # Safety
+/// The calling thread runs the task, or has its `Notified`; the future is there.
+#[cold]
+#[inline(never)]
+unsafe fn end_aborted(task: TaskPtr, keep: impl FnOnce() -> Keep) {
+    // SAFETY: the run or the `Notified` is a reference. The start makes it this thread's run.
+    let start = unsafe { header(task) }.state.start();
+    debug_assert_eq!(start, Start::Cancel, "it was aborted");
+    // SAFETY: as above.
+    let vtable = unsafe { vtable(task) };
+    // SAFETY: this thread runs the task, whose future is there.
+    let polled = unsafe { (vtable.cancel)(task) };
+    let broken_off = BrokenOff(task, polled);
+    let keep = keep();
+    core::mem::forget(broken_off);
+    // SAFETY: the future is gone.
+    unsafe { complete(task, keep, polled == Polled::Output) };
 }
 
 /// Drops the future of a queued task in place of running it.
@@ -167,9 +200,8 @@ pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
         let owner = unsafe { list::releases(task) };
         listing = Listing::Elsewhere(owner);
         // SAFETY: for the next step alone.
-        if let Some(list) = unsafe { keep.list() }
-            && list.releases == owner
-        {
+        let list = unsafe { keep.list() };
+        if let Some(list) = list.filter(|list| list.releases == owner) {
             // SAFETY: the task is in this list, and never queued again.
             unsafe { list.remove(task) };
             listing = Listing::Removed;

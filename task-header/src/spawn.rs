@@ -122,6 +122,64 @@ where
     Builder::new().spawn_detached(future, scheduler)
 }
 
+/// As [`new`], of a future that need not be `Send`, nor live for ever, and nor need its output.
+/// Costs as that does.
+///
+/// # Safety
+/// As for [`Builder::spawn_unchecked`].
+#[inline]
+pub unsafe fn new_unchecked<F, S>(future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
+where
+    F: Future,
+    S: Schedule,
+{
+    // SAFETY: passed on.
+    unsafe { Builder::new().spawn_unchecked(future, scheduler) }
+}
+
+/// As [`new_detached`], of a future that need not be `Send`, nor live for ever. Costs as that does.
+///
+/// # Safety
+/// As for [`Builder::spawn_detached_unchecked`].
+#[inline]
+pub unsafe fn new_detached_unchecked<F, S>(future: F, scheduler: S) -> Notified<S>
+where
+    F: Future,
+    S: Schedule,
+{
+    // SAFETY: passed on.
+    unsafe { Builder::new().spawn_detached_unchecked(future, scheduler) }
+}
+
+/// As [`spawn`], of a future and a closure that need not be `Send`, nor live for ever. Costs as
+/// that does.
+///
+/// ```
+/// use std::{cell::{Cell, RefCell}, rc::Rc};
+///
+/// let (queue, done) = (RefCell::new(Vec::new()), Rc::new(Cell::new(false)));
+/// let future = async { done.set(true) };
+/// // SAFETY: the task and its handle stay on this thread, and are gone before what they borrow.
+/// let (task, join) = unsafe { task_header::spawn_unchecked(future, |task| queue.borrow_mut().push(task)) };
+/// task.schedule();
+/// let task = queue.borrow_mut().pop().unwrap();
+/// drop(task.run());
+/// drop(join);
+/// assert!(done.get());
+/// ```
+///
+/// # Safety
+/// As for [`Builder::spawn_with_unchecked`].
+#[inline]
+pub unsafe fn spawn_unchecked<F, C>(future: F, schedule: C) -> (Runnable, JoinHandle<F::Output>)
+where
+    F: Future,
+    C: Fn(Runnable),
+{
+    // SAFETY: passed on.
+    unsafe { Builder::new().spawn_with_unchecked(future, schedule) }
+}
+
 /// A new task whose scheduler is a closure, and the handle to wait for it.
 ///
 /// The closure gets the task each time it is to run. While it runs it is kept alive by a counted reference to the task, two
@@ -163,7 +221,7 @@ pub struct Closure(());
 
 impl Schedule for Closure {
     fn schedule(task: Notified<Self>, why: WakeKind) {
-        let task = task.into_raw();
+        let task = task.into_task();
         // SAFETY: this was the one `Notified`, which keeps the task alive.
         let vtable = unsafe { vtable(task) };
         // SAFETY: as above; the vtable's knows the closure's type.
@@ -179,7 +237,7 @@ impl<S: Schedule> Kind for Anywhere<S> {
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
         // SAFETY: passed on; tasks of this kind have this scheduler.
-        let notified = unsafe { Notified::from_raw(task) };
+        let notified = unsafe { Notified::from_task(task) };
         S::schedule(notified, why);
     }
 
@@ -192,7 +250,7 @@ impl<S: Schedule> Kind for Anywhere<S> {
 /// Tasks with a closure in the scheduler's place.
 pub(crate) struct ByClosure<C>(PhantomData<C>);
 
-impl<C: Fn(Runnable) + Send + Sync + 'static> Kind for ByClosure<C> {
+impl<C: Fn(Runnable)> Kind for ByClosure<C> {
     type Scheduler = C;
 
     unsafe fn schedule(task: TaskPtr, _: WakeKind) {
@@ -205,7 +263,7 @@ impl<C: Fn(Runnable) + Send + Sync + 'static> Kind for ByClosure<C> {
         // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without a size or a drop is anywhere.
         let schedule = unsafe { cell::scheduler::<C>(task) };
         // SAFETY: passed on. The scheduler type is a stand-in without a size.
-        let notified = unsafe { Notified::from_raw(task) };
+        let notified = unsafe { Notified::from_task(task) };
         schedule(notified);
     }
 }

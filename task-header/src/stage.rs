@@ -2,6 +2,15 @@
 //!
 //! Who may touch the stage is rule 6 of [`state`](crate::state). Every call of the future's code is contained
 //! ([`panics`](crate::panics)), or guarded where nothing can be caught.
+//!
+//! A future whose poll panics is dropped while the panic unwinds, before it is caught. It is where
+//! its own parts would be dropped if it were a variable of the code that panics, so what it holds
+//! finds `std::thread::panicking` true: a `MutexGuard` in it poisons its mutex. A drop after the
+//! catch would leave the mutex whole, with half of a change behind it. tokio and async-task drop it
+//! there, too. By the rule of the language a panic that leaves a drop while another unwinds ends
+//! the process. With `std` the future's drop is caught by itself, so that its panic does not get
+//! that far; but one more panic does, in a drop that this second one unwinds through. Without `std`
+//! any panic of the future's drop does.
 use crate::{
     Id,
     cell::{Cell, Output, Stage, TaskPtr, header},
@@ -12,7 +21,7 @@ use crate::{
 use core::{
     future::Future,
     marker::PhantomData,
-    mem::needs_drop,
+    mem::{forget, needs_drop},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -47,19 +56,21 @@ pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> Polled {
     // SAFETY: the run holds a reference for longer than this waker lives.
     let waker = unsafe { WakerRef::new(task) };
     let mut cx = Context::from_waker(&waker);
-    let mut run = Run::<F, S>::new(task);
+    let run = Run::<F, S>::new(task);
     // Outside of what is caught, so that unwinding from the future's drop does not drop it.
     let mut output = None;
     // SAFETY: a running task of this type is live.
     let caught = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
         panics::catch(|| {
+            let unwinds = Unwinds(task, stage);
             // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
             let future = unsafe { &mut *stage.cast::<F>() };
             // SAFETY: the cell never moves, and the future is dropped in place.
             let future = unsafe { Pin::new_unchecked(future) };
-            if let Poll::Ready(ready) = future.poll(&mut cx) {
+            let polled = future.poll(&mut cx);
+            forget(unwinds);
+            if let Poll::Ready(ready) = polled {
                 output = Some(ready);
-                run.future_is_there = false;
                 // SAFETY: as above; this is its only drop, in place.
                 unsafe { stage.cast::<F>().drop_in_place() }
             }
@@ -72,13 +83,43 @@ pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> Polled {
     }
 }
 
+/// Drops the future whose poll panics, while that unwinds. The slot then says whether the drop has
+/// panicked, too.
+struct Unwinds<F: Future>(TaskPtr, *mut Stage<F>);
+
+impl<F: Future> Drop for Unwinds<F> {
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        let Self(task, stage) = *self;
+        let id = Id::of(task);
+        // SAFETY: the running thread alone touches the stage, which holds the future (rule 6): its
+        // poll is over. This is its only drop, in place.
+        let dropped = panics::catch(|| unsafe { stage.cast::<F>().drop_in_place() });
+        let error = dropped.map_or_else(
+            |payload| JoinError::panicked(id, payload),
+            |()| JoinError::cancelled(id),
+        );
+        // SAFETY: the running thread's, the future is gone and the slot free.
+        unsafe { stage.cast::<Output<F::Output>>().write(Err(error)) };
+    }
+}
+
 /// The running thread drops a future that was aborted.
 ///
 /// # Safety
 /// As for [`poll`].
 pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
-    let mut run = Run::<F, S>::new(task);
-    match run.drop_future() {
+    let run = Run::<F, S>::new(task);
+    // SAFETY: a running task of this type is live.
+    let dropped = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
+        panics::catch(|| {
+            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
+            // this is its only drop, in place.
+            unsafe { stage.cast::<F>().drop_in_place() }
+        })
+    });
+    match dropped {
         Ok(()) => run.end(Err(JoinError::cancelled(Id::of(task)))),
         Err(payload) => {
             // SAFETY: the run holds a reference.
@@ -88,50 +129,43 @@ pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
     }
 }
 
-/// What the running thread has in its hands. In builds that can't catch, its drop completes the task while a panic goes on.
+/// What the running thread has in its hands. In builds that can't catch, its drop completes the
+/// task while a panic goes on, which has dropped the future by then.
 struct Run<F: Future, S> {
     task: TaskPtr,
-    future_is_there: bool,
     types: PhantomData<(F, S)>,
 }
 
 impl<F: Future, S> Run<F, S> {
-    /// The caller runs a task of these types, whose future is there.
+    /// The caller runs a task of these types.
     fn new(task: TaskPtr) -> Self {
         Self {
             task,
-            future_is_there: true,
             types: PhantomData,
         }
     }
 
     fn go_on(self) -> Polled {
-        core::mem::forget(self);
+        forget(self);
         Polled::Pending
-    }
-
-    fn drop_future(&mut self) -> Result<(), Payload> {
-        self.future_is_there = false;
-        // SAFETY: this thread runs a task of this type.
-        unsafe { stage::<F, S>(self.task) }.with_mut(|stage| {
-            panics::catch(|| {
-                // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
-                // this is its only drop, in place.
-                unsafe { stage.cast::<F>().drop_in_place() }
-            })
-        })
     }
 
     /// The first panic is the outcome.
     #[cold]
-    fn panicked(mut self, payload: Payload, output: Option<F::Output>) -> Polled {
+    #[inline(never)]
+    fn panicked(self, payload: Payload, output: Option<F::Output>) -> Polled {
         // SAFETY: the run holds a reference.
         unsafe { panics::tell(self.task, &payload) };
-        if self.future_is_there
-            && let Err(again) = self.drop_future()
-        {
-            // SAFETY: the run holds a reference.
-            unsafe { panics::discard_in(self.task, again) };
+        if output.is_none() {
+            // SAFETY: this thread runs a task of this type.
+            let stage = unsafe { stage::<F, S>(self.task) };
+            // SAFETY: the poll has panicked, so `Unwinds` has written the slot, which is free again.
+            let dropped =
+                stage.with_mut(|stage| unsafe { stage.cast::<Output<F::Output>>().read() });
+            if let Err(Ok(again)) = dropped.map_err(JoinError::try_into_panic) {
+                // SAFETY: as above.
+                unsafe { panics::discard_in(self.task, again) };
+            }
         }
         // SAFETY: as above.
         unsafe { panics::contain_in(self.task, || drop(output)) };
@@ -152,7 +186,7 @@ impl<F: Future, S> Run<F, S> {
             }
             Polled::NoOutput
         };
-        core::mem::forget(self);
+        forget(self);
         polled
     }
 
@@ -168,15 +202,9 @@ impl<F: Future, S> Run<F, S> {
 
 impl<F: Future, S> Drop for Run<F, S> {
     fn drop(&mut self) {
-        let polled = if self.future_is_there {
-            // SAFETY: the run was cut off by the future's panic, so it is still running.
-            unsafe { cancel::<F, S>(self.task) }
-        } else {
-            self.write(Err(JoinError::cancelled(Id::of(self.task))));
-            Polled::Output
-        };
-        // SAFETY: the future is gone, and nobody else ends this run.
-        unsafe { raw::complete(self.task, Keep::Nowhere, polled == Polled::Output) };
+        self.write(Err(JoinError::cancelled(Id::of(self.task))));
+        // SAFETY: the future is gone, the slot is written, and nobody else ends this run.
+        unsafe { raw::complete(self.task, Keep::Nowhere, true) };
     }
 }
 

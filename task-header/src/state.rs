@@ -7,7 +7,7 @@
 //! | `RUNNING` | whoever starts a [`Notified`](crate::Notified) | the end of that run | the future belongs to that thread, or to the holder of the `Notified` in which the run goes on |
 //! | `NOTIFIED` | a wake, an abort | the start or going-on of a run, completion | one `Notified` exists, or the run goes on in one |
 //! | `COMPLETE` | the running thread | nobody | the future is gone, the output slot is written |
-//! | `CANCELLED` | an abort, always together with `NOTIFIED` | nobody | the next start drops the future |
+//! | `CANCELLED` | an abort, always together with `NOTIFIED` | nobody | the next start drops the future; in a poll, the end of that poll (rule 9) |
 //! | `JOIN_INTEREST` | the constructor | the join handle | a join handle exists |
 //! | `JOIN_WAKER` | the join handle | the join handle, while not `COMPLETE` | the join waker's slot is the running thread's at completion |
 //! | `LISTED` | the owner, with the first `Pending`; the constructor of a task of one thread | the owner | the task is in its owner's list |
@@ -37,6 +37,13 @@
 //!    that wrote comes with the hand-over. A wake or an abort meanwhile sees `RUNNING`, as in a poll, and sets bits alone. Going on is a
 //!    load, unless that finds `NOTIFIED`. A `NOTIFIED` that is set but not seen by it gives one more poll (rule 2), so nothing hangs on how fresh the load is; and `RUNNING` changes with no
 //!    other holder, so that the load tells for certain which kind of `Notified` it is.
+//! 9. An abort in a poll that is `Pending` ends the task with that poll, without a way through the
+//!    queue: the running thread finds `CANCELLED`, starts again (rule 8) and so drops the future.
+//!    It looks before it touches its list, because the drop is code of users, which may give the
+//!    list to another thread. An abort after that look is found by `pend`, which has then
+//!    made the run a `Notified`: the same thread starts that, and its list hears of the end as of
+//!    an end elsewhere. A run that is to go on is not looked at again: its next start drops the
+//!    future.
 
 use core::fmt;
 use sync_shim::atomic::{
@@ -104,7 +111,7 @@ pub(crate) enum Start {
     Cancel,
 }
 
-/// What the end of a poll that was `Pending` found.
+/// What the end of a run whose poll was `Pending` found.
 #[must_use = "the task may need another run"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pend {
@@ -112,6 +119,8 @@ pub(crate) enum Pend {
     Idle,
     /// It was woken after all: the caller holds the one `Notified`.
     Notified,
+    /// It was aborted after all: the caller holds the one `Notified`, and cancels it (rule 9).
+    Aborted,
     /// Rule 5: the caller owns the task alone, as running and cancelled.
     Orphan,
 }
@@ -189,12 +198,20 @@ impl State {
         }
     }
 
-    /// Whether the task was woken in the poll that was `Pending`, and so its run goes on (rule 8). A load, by the running thread; a no is a guess that
-    /// [`pend`](Self::pend) checks.
+    /// Whether the task was aborted in the poll that was `Pending` (rule 9). A load, by the running
+    /// thread; a no is a guess that [`pend`](Self::pend) checks.
+    #[inline]
+    pub(crate) fn is_aborted(&self) -> bool {
+        // Ordering: Relaxed, `start` acquires what the abort published.
+        self.0.load(Relaxed) & CANCELLED != 0
+    }
+
+    /// Whether the task was woken in the poll that was `Pending`, and not aborted, and so its run goes
+    /// on (rule 8). A load, by the running thread; a no is a guess that [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         // Ordering: Relaxed, `start` acquires what the wake published.
-        self.0.load(Relaxed) & NOTIFIED != 0
+        self.0.load(Relaxed) & (NOTIFIED | CANCELLED) == NOTIFIED
     }
 
     /// The poll was `Pending`; `list` when the owner has just put the task into its list. One read-modify-write.
@@ -211,7 +228,11 @@ impl State {
         );
         let s = before.wrapping_add(listed).wrapping_sub(RUNNING);
         if s & NOTIFIED != 0 {
-            Pend::Notified
+            if s & CANCELLED == 0 {
+                Pend::Notified
+            } else {
+                Pend::Aborted
+            }
         } else if referenced(s) {
             Pend::Idle
         } else {
@@ -324,7 +345,8 @@ impl State {
         }
     }
 
-    /// Asks for the future to be dropped at the next start. One read-modify-write.
+    /// Asks for the future to be dropped: at the next start, or at the end of the poll that is
+    /// under way. One read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
         // Ordering: as a wake's.
         Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))

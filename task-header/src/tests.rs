@@ -225,6 +225,85 @@ fn an_aborted_idle_task_is_dropped_at_its_next_run() {
     assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
 }
 
+/// Aborts its own task in its first poll, and wakes it if told.
+fn aborts_itself(
+    wakes: bool,
+    aborts: &Arc<Mutex<Option<crate::AbortHandle>>>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let aborts = aborts.clone();
+    poll_fn(move |cx| {
+        if let Some(abort) = aborts.lock().unwrap().take() {
+            abort.abort();
+        }
+        if wakes {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    })
+}
+
+#[test]
+fn an_abort_in_a_poll_ends_the_task_with_that_poll() {
+    for (wakes, again) in [(false, false), (true, false), (false, true)] {
+        let (queue, (drops, held)) = (Queue::default(), count());
+        let aborts = Arc::<Mutex<_>>::default();
+        let inner = aborts_itself(wakes, &aborts);
+        let future = async move {
+            let _held = held;
+            inner.await;
+        };
+        let (task, join) = new(future, queue.clone());
+        *aborts.lock().unwrap() = Some(join.abort_handle());
+        let mut owned = Owned::new(Waker::noop().clone());
+        let ran = task.run_with(|| After {
+            owned: Some(&mut owned),
+            again,
+        });
+        assert!(matches!(ran, Ran::Complete), "it went round");
+        assert!(queue.pop().is_none());
+        assert_eq!((drops.load(Relaxed), owned.len()), (1, 0));
+        assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
+    }
+}
+
+#[test]
+fn an_abort_in_a_later_poll_takes_the_task_off_its_list() {
+    let (queue, aborts) = (Queue::default(), Arc::<Mutex<_>>::default());
+    let (task, join) = new(aborts_itself(false, &aborts), queue.clone());
+    let mut owned = Owned::new(Waker::noop().clone());
+    let waker = task.waker();
+    assert!(matches!(owned.run(task), Ran::Pending));
+    *aborts.lock().unwrap() = Some(join.abort_handle());
+    waker.wake();
+    assert_eq!(owned.len(), 1);
+    assert!(matches!(owned.run(queue.pop().unwrap()), Ran::Complete));
+    assert_eq!(owned.len(), 0);
+    assert!(queue.pop().is_none() && join.is_finished());
+}
+
+/// The runner is asked for its list when the poll is over: an abort at that time is too late for
+/// the poll, and the run ends with it still.
+#[test]
+fn an_abort_after_a_poll_ends_the_task_with_the_run() {
+    let queue = Queue::default();
+    let (drops, held) = count();
+    let future = async move {
+        let _held = held;
+        pending::<()>().await;
+    };
+    let (task, join) = new(future, queue.clone());
+    let mut owned = Owned::new(Waker::noop().clone());
+    let ran = task.run_in(|| {
+        join.abort();
+        Some(&mut owned)
+    });
+    assert!(matches!(ran, Ran::Complete));
+    assert!(queue.pop().is_none() && join.is_finished());
+    assert_eq!(drops.load(Relaxed), 1);
+    owned.drain();
+    assert!(owned.is_empty());
+}
+
 #[test]
 fn a_task_that_nobody_can_wake_is_dropped_at_once() {
     let (drops, held) = count();
@@ -564,4 +643,73 @@ fn a_panic_of_who_is_asked_for_the_list_cancels_the_task() {
         panic!()
     };
     assert!(error.is_cancelled());
+}
+
+#[test]
+fn a_task_that_was_a_pointer_runs_and_is_dropped_once() {
+    let (dropped, held) = count();
+    let future = async move { drop(held) };
+    let (task, join) = new(future, Queue::default());
+    let raw = task.into_raw();
+    assert_eq!(raw.addr().get() % align_of::<usize>(), 0);
+    // Its lowest bit is the host's.
+    let tagged = raw.as_ptr().map_addr(|address| address | 1);
+    let raw = ptr::NonNull::new(tagged.map_addr(|address| address & !1)).unwrap();
+    // SAFETY: what `into_raw` gave, for the first time.
+    let task = unsafe { Notified::<Queue>::from_raw(raw) };
+    assert_eq!(task.id(), join.id());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert_eq!(dropped.load(Relaxed), 1);
+    let (dropped, held) = count();
+    let raw = new_detached(async move { drop(held) }, Queue::default()).into_raw();
+    // SAFETY: as above.
+    drop(unsafe { Notified::<Queue>::from_raw(raw) });
+    assert_eq!(dropped.load(Relaxed), 1);
+}
+
+#[test]
+fn a_handle_that_was_a_pointer_knows_whether_it_gave_its_output() {
+    for takes in [false, true] {
+        let (dropped, held) = count();
+        let (task, mut join) = new(async move { held }, Queue::default());
+        assert!(matches!(task.run(), Ran::Complete));
+        if takes {
+            assert!(matches!(poll_once(&mut join), Poll::Ready(Ok(_))));
+        }
+        let raw = join.into_raw();
+        assert_eq!(raw.addr().get() & 1, usize::from(takes));
+        assert_eq!(dropped.load(Relaxed), usize::from(takes));
+        // SAFETY: what `into_raw` gave, for the first time.
+        let join = unsafe { JoinHandle::<Drops>::from_raw(raw) };
+        assert!(join.is_finished());
+        drop(join);
+        assert_eq!(dropped.load(Relaxed), 1);
+    }
+}
+
+#[test]
+fn a_waker_of_a_handle_keeps_the_cell_and_not_the_future() {
+    let (dropped, held) = count();
+    let (freed, details) = count();
+    let queue = Queue::default();
+    let future = async move {
+        let _held = held;
+        pending::<()>().await;
+    };
+    let builder = crate::Builder::new().metadata(details);
+    let (task, join) = builder.spawn(future, queue.clone());
+    let wakers = [task.waker(), join.waker(), join.abort_handle().waker()];
+    assert!(wakers.iter().all(|waker| waker.will_wake(&wakers[0])));
+    assert!(matches!(task.run(), Ran::Pending));
+    for waker in &wakers {
+        waker.wake_by_ref();
+    }
+    assert!(matches!(queue.pop().unwrap().run(), Ran::Pending));
+    assert!(queue.pop().is_none());
+    join.abort();
+    drop((queue.pop(), join));
+    assert_eq!((dropped.load(Relaxed), freed.load(Relaxed)), (1, 0));
+    wakers.into_iter().for_each(Waker::wake);
+    assert!(queue.pop().is_none());
+    assert_eq!(freed.load(Relaxed), 1);
 }

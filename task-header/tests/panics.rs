@@ -267,7 +267,70 @@ fn a_future_whose_drop_panics_ends_in_any_state() {
     test.over();
 }
 
-/// Its own drop, that is: one that is part of the unwinding would end the process, as the language has it.
+/// What its drop says of the thread.
+struct Panicking(Arc<AtomicBool>);
+
+impl Drop for Panicking {
+    fn drop(&mut self) {
+        self.0.store(std::thread::panicking(), SeqCst);
+    }
+}
+
+/// Holds `H`, and panics in its poll. It is not an `async` block: that drops what it holds itself,
+/// as its poll unwinds.
+struct Holds<H>(H);
+
+impl<H: Unpin> Future for Holds<H> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        panic!("poll")
+    }
+}
+
+#[test]
+fn a_future_that_panics_is_dropped_as_the_panic_unwinds() {
+    let panicking = Arc::new(AtomicBool::new(false));
+    let future = Holds(Panicking(panicking.clone()));
+    let (task, join) = new(future, Queue(Arc::default()));
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(panicking.load(SeqCst));
+    assert!(!std::thread::panicking());
+    ended(join, true);
+
+    let set = LocalSet::new();
+    panicking.store(false, SeqCst);
+    let join = set.spawn(Holds(Panicking(panicking.clone())));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(set.poll_tasks(&mut cx).is_ready());
+    assert!(panicking.load(SeqCst));
+    ended(join, true);
+}
+
+#[test]
+fn a_future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
+    let set = LocalSet::new();
+    static MUTEX: Mutex<()> = Mutex::new(());
+    let join = set.spawn(Holds(MUTEX.lock().unwrap()));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(set.poll_tasks(&mut cx).is_ready());
+    assert!(MUTEX.is_poisoned());
+    ended(join, true);
+}
+
+/// A drop that panics while nothing unwinds, and a future that is cancelled: the thread does not
+/// panic then.
+#[test]
+fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
+    let panicking = Arc::new(AtomicBool::new(true));
+    let future = Holds(Panicking(panicking.clone()));
+    let (task, join) = new(future, Queue(Arc::default()));
+    drop(task);
+    assert!(!panicking.load(SeqCst));
+    ended(join, false);
+}
+
+/// What the future's drop raises as the poll's panic unwinds, is caught before it leaves the drop.
 #[test]
 fn a_future_that_panics_in_a_poll_and_then_in_its_drop_panicked_once() {
     let mut test = Test::new(true);

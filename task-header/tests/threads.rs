@@ -126,7 +126,7 @@ impl Future for Work {
         let line = self.shared.line(self.number);
         // Ordering: Relaxed, so that the wake alone can have made it visible.
         if line.flag.load(Relaxed) {
-            if mixed(self.number, 7).is_multiple_of(16) {
+            if mixed(self.number, 7) % 16 == 0 {
                 std::panic::resume_unwind(Box::new("on purpose"));
             }
             line.outputs_made.fetch_add(1, SeqCst);
@@ -139,7 +139,7 @@ impl Future for Work {
             let mut wakers = self.shared.wakers.lock();
             wakers.push_back((self.number, cx.waker().clone()));
             drop(wakers);
-            if self.number.is_multiple_of(4) {
+            if self.number % 4 == 0 {
                 cx.waker().wake_by_ref();
             }
         }
@@ -187,7 +187,7 @@ impl Joining {
 
 /// One in sixteen is never woken.
 fn is_abandoned(number: usize) -> bool {
-    mixed(number, 1).is_multiple_of(16)
+    mixed(number, 1) % 16 == 0
 }
 
 fn spawn(shared: &Arc<Shared>, numbers: impl Iterator<Item = usize>) -> Vec<Joining> {

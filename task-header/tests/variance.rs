@@ -50,7 +50,8 @@ covariant! {
     With<Long, Long> => With<Short, Short>,
 }
 
-assert_impl_all!(Notified<Queue<u8>>: Send, Sync, Unpin);
+// As async-task's `Runnable`.
+assert_impl_all!(Notified<Queue<u8>>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Notified<Queue<u8>>: Clone);
 assert_impl_all!(Ran<Queue<u8>>: Send, Sync, Unpin);
 assert_impl_all!(Owned<Queue<u8>>: Send, Unpin);
@@ -59,7 +60,7 @@ assert_impl_all!(After<'static, Queue<u8>>: Send);
 assert_not_impl_any!(After<'static, Queue<u8>>: Sync);
 assert_not_impl_any!(TaskRef<'static, Queue<u8>>: Send, Sync);
 
-assert_impl_all!(LocalNotified<Queue<u8>>: Send, Sync, Unpin);
+assert_impl_all!(LocalNotified<Queue<u8>>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(LocalNotified<Queue<u8>>: Clone);
 assert_impl_all!(LocalRan<Queue<u8>>: Send, Sync, Unpin);
 assert_not_impl_any!(LocalOwned<Queue<u8>>: Send, Sync);
@@ -79,7 +80,7 @@ assert_not_impl_any!(Builder<With<NotSync, ()>>: Sync);
 #[cfg(feature = "std")]
 mod sets {
     use super::*;
-    use task_header::{JoinSet, LocalSet};
+    use task_header::{JoinSet, LocalSet, Scope};
 
     covariant! {
         JoinSet<Long> => JoinSet<Short>,
@@ -89,6 +90,7 @@ mod sets {
     assert_impl_all!(JoinSet<PhantomPinned>: Unpin);
     assert_not_impl_any!(JoinSet<NotSend>: Send, Sync);
     assert_not_impl_any!(LocalSet: Send, Sync);
+    assert_not_impl_any!(Scope<'static, 'static>: Send, Sync);
 }
 
 #[cfg(feature = "queue-global")]

@@ -96,3 +96,35 @@ fn a_list_whose_drop_is_broken_off_by_a_futures_panic_drops_the_rest_and_leaks_n
     COUNTS.set(false);
     assert_eq!(BLOCKS.load(Relaxed), 0);
 }
+
+static PANICKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Panics in its poll.
+struct Panics;
+
+impl Future for Panics {
+    type Output = ();
+
+    fn poll(self: std::pin::Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        std::panic::resume_unwind(Box::new(()))
+    }
+}
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking());
+        PANICKED.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn future_that_panics_without_std_is_dropped_and_cancelled() {
+    let list = LocalOwned::new(Waker::noop().clone());
+    let (task, join) = list.spawn(Panics, Nowhere);
+    let ran = catch_unwind(AssertUnwindSafe(|| drop(list.run(task))));
+    assert!(ran.is_err(), "nothing can catch it");
+    assert_eq!(PANICKED.load(Relaxed), 1);
+    assert!(is_cancelled(join));
+    // It comes back to the list as one that ended elsewhere.
+    assert!(list.receive().is_none() && list.is_empty());
+}

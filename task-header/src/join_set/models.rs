@@ -16,7 +16,7 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
         match set.poll_join_next(&mut cx) {
             Poll::Ready(Some(output)) => sum += output.unwrap(),
             Poll::Ready(None) => return sum,
-            Poll::Pending => gate.pass(),
+            Poll::Pending => gate.pass(&mut 0),
         }
     }
 }

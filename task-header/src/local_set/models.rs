@@ -1,6 +1,7 @@
 //! A set and a thread that wakes its tasks.
-use crate::{JoinHandle, LocalSet, gate::Gate};
+use crate::{JoinHandle, LocalSet, gate::Gate, scope};
 use std::{
+    cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
     pin::pin,
     rc::Rc,
@@ -63,10 +64,46 @@ fn a_wake_against_a_poll_is_not_lost() {
             .poll_tasks(&mut Context::from_waker(&waker))
             .is_pending()
         {
-            gate.pass();
+            gate.pass(&mut 0);
         }
         assert_eq!(Rc::strong_count(&held), 1);
         waking.join().unwrap();
+    });
+}
+
+/// A scope waits for a task that another thread wakes: it blocks until then, and the task is gone
+/// when it returns.
+///
+/// Bites: leave out the look in `LocalSet::wait`; push with Relaxed in `Releases::try_push`.
+#[test]
+fn a_wake_against_a_scopes_end_is_waited_for() {
+    Model::new().branches(3_000).check(|| {
+        let (flag, slot) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
+        let waking = RefCell::new(None);
+        let (held, done) = (UnsafeCell::new(0), Cell::new(false));
+        scope(|scope| {
+            scope.spawn(poll_fn(|cx| {
+                // SAFETY: the poll has the future alone; the model checks that.
+                held.with_mut(|held| unsafe { *held += 1 });
+                if flag.load(Relaxed) == 1 {
+                    done.set(true);
+                    return Poll::Ready(());
+                }
+                *slot.lock() = Some(cx.waker().clone());
+                Poll::Pending
+            }));
+            scope.spawn(async {
+                let waker: Waker = slot.lock().take().unwrap();
+                let flag = flag.clone();
+                *waking.borrow_mut() = Some(thread::spawn(move || {
+                    flag.store(1, Relaxed);
+                    waker.wake();
+                }));
+            });
+        });
+        held.with_mut(|_| ());
+        assert!(done.get());
+        waking.take().unwrap().join().unwrap();
     });
 }
 
@@ -122,7 +159,7 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
             loop {
                 match join.as_mut().poll(&mut Context::from_waker(&waker)) {
                     Poll::Ready(output) => break assert!(output.unwrap_err().is_cancelled()),
-                    Poll::Pending => gate.pass(),
+                    Poll::Pending => gate.pass(&mut 0),
                 }
             }
         });
@@ -176,7 +213,7 @@ fn two_wakes_reach_a_sleeping_set() {
             .poll_tasks(&mut Context::from_waker(&waker))
             .is_pending()
         {
-            gate.pass();
+            gate.pass(&mut 0);
         }
         for other in others {
             other.join().unwrap();
@@ -207,7 +244,7 @@ fn a_wake_against_the_last_pollers_end_reaches_another() {
         });
         drop(last);
         loop {
-            gate.pass();
+            gate.pass(&mut 0);
             assert!(first.as_mut().poll(&mut cx).is_pending());
             if set.is_empty() {
                 break;

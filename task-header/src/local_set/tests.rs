@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed},
         mpsc,
     },
     task::{Context, Poll, Wake, Waker},
@@ -394,6 +394,58 @@ fn every_poller_that_is_left_is_woken() {
     assert_eq!(woken.0.load(Relaxed), 0);
     drop(pollers.pop());
     assert_eq!(woken.0.load(Relaxed), 2);
+}
+
+thread_local! {
+    static ON_DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// Does what its thread has put down for its drop.
+struct OnDrop;
+
+impl Wake for OnDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        if let Some(does) = ON_DROP.take() {
+            does();
+        }
+    }
+}
+
+#[test]
+fn a_waker_whose_drop_polls_the_set_leaves_no_poller_unwoken() {
+    // Leaked, where a checker of leaks finds it.
+    static SET: AtomicPtr<LocalSet> = AtomicPtr::new(std::ptr::null_mut());
+    let set: &'static LocalSet = Box::leak(Box::default());
+    SET.store(std::ptr::from_ref(set).cast_mut(), Relaxed);
+    let (woken, waker) = counts();
+    let mut first = Box::pin(until(set, Rc::default()));
+    let mut last = pin!(until(set, Rc::default()));
+    let mut cx_noop = Context::from_waker(Waker::noop());
+    let on_drop = Waker::from(Arc::new(OnDrop));
+    assert!(
+        first
+            .as_mut()
+            .poll(&mut Context::from_waker(&on_drop))
+            .is_pending()
+    );
+    drop(on_drop);
+    assert!(last.as_mut().poll(&mut cx_noop).is_pending());
+    // The set alone has that waker by now, and drops it as the first poller comes with another.
+    let by_drop = Rc::new(RefCell::new(Box::pin(until(set, Rc::default()))));
+    let polls = by_drop.clone();
+    ON_DROP.set(Some(Box::new(move || {
+        let mut cx = Context::from_waker(&waker);
+        assert!(polls.borrow_mut().as_mut().poll(&mut cx).is_pending());
+    })));
+    assert!(first.as_mut().poll(&mut cx_noop).is_pending());
+    assert!(ON_DROP.take().is_none());
+    drop(first);
+    set.spawn_detached(async {});
+    assert_eq!(woken.0.load(Relaxed), 1);
 }
 
 #[test]

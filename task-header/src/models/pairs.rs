@@ -281,10 +281,10 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         if when != When::Idle || polls == Polls::GoesOn {
             waker.wake_by_ref();
         }
-        if when == When::Idle
-            && let Some(task) = queue.pop()
-        {
-            queue.run_once(task, &mut owned);
+        if when == When::Idle {
+            if let Some(task) = queue.pop() {
+                queue.run_once(task, &mut owned);
+            }
         }
 
         let joined = Joined {

@@ -84,6 +84,14 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
             None
         });
     }
+    // Rule 9.
+    if runs && s & NOTIFIED != 0 && s & CANCELLED != 0 {
+        on("abort_seen", &|state| {
+            assert!(state.is_aborted());
+            assert_eq!(state.start(), Start::Cancel);
+            None
+        });
+    }
     // A start that found an abort drops the future; it has no poll to end.
     if runs && s & (CANCELLED | NOTIFIED) != CANCELLED {
         for list in [false, true] {

@@ -50,7 +50,7 @@ fn a_wake_in_a_poll_gives_one_more_poll() {
 fn a_run_that_goes_on_leaves_the_word_as_it_is() {
     on_the_backend(|| {
         let state = word(RUNNING | LISTED);
-        assert!(!state.is_woken());
+        assert!(!state.is_woken() && !state.is_aborted());
         assert_eq!(state.start(), Start::Poll);
         assert_eq!(bits(&state), RUNNING | LISTED);
     });
@@ -61,12 +61,43 @@ fn who_wakes_or_aborts_a_run_that_goes_on_submits_nothing_and_is_seen_by_it() {
     on_the_backend(|| {
         let state = word(RUNNING | LISTED);
         assert_eq!(state.wake_by_ref(), Duty::Nothing);
-        assert!(state.is_woken());
+        assert!(state.is_woken() && !state.is_aborted());
         assert_eq!(state.start(), Start::Poll);
         assert_eq!(bits(&state), RUNNING | LISTED);
         assert_eq!(state.abort(), Duty::Nothing);
         assert_eq!(state.start(), Start::Cancel);
         assert_eq!(bits(&state), RUNNING | CANCELLED | LISTED);
+    });
+}
+
+#[test]
+fn an_abort_in_a_poll_shows_at_its_end() {
+    on_the_backend(|| {
+        for woken in [false, true] {
+            let state = word(RUNNING | JOIN_INTEREST);
+            if woken {
+                assert_eq!(state.wake_by_ref(), Duty::Nothing);
+            }
+            assert_eq!(state.abort(), Duty::Nothing);
+            assert!(!state.is_woken() && state.is_aborted());
+            assert_eq!(state.start(), Start::Cancel);
+            assert_eq!(bits(&state), RUNNING | CANCELLED | JOIN_INTEREST);
+        }
+    });
+}
+
+#[test]
+fn an_abort_after_a_poll_shows_at_the_runs_end() {
+    on_the_backend(|| {
+        for list in [false, true] {
+            let state = word(RUNNING);
+            assert!(!state.is_woken() && !state.is_aborted());
+            assert_eq!(state.abort(), Duty::Nothing);
+            assert_eq!(state.pend(list), Pend::Aborted);
+            let listed = if list { LISTED } else { 0 };
+            assert_eq!(bits(&state), NOTIFIED | CANCELLED | listed);
+            assert_eq!(state.start(), Start::Cancel);
+        }
     });
 }
 

@@ -30,7 +30,7 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     loop {
         match set.poll_next(&mut Context::from_waker(&waker)) {
             Poll::Ready(joined) => return joined,
-            Poll::Pending => gate.pass(),
+            Poll::Pending => gate.pass(&mut 0),
         }
     }
 }

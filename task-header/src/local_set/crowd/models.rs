@@ -70,7 +70,7 @@ fn what_four_wake_is_polled_and_goes_with_its_set() {
         });
         drop(wakers);
         while set.len() > 1 {
-            gate.pass();
+            gate.pass(&mut 0);
             assert!(poll().is_pending());
         }
         drop(set);
