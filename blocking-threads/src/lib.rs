@@ -3,15 +3,18 @@
 
 #[cfg(feature = "task-header")]
 mod closure;
+mod growth;
 mod lend;
 mod pool;
 mod settings;
+mod shared;
 
 #[cfg(feature = "task-header")]
 pub use closure::{Closure, Hear, Once};
 pub use lend::{Lent, Offered};
 pub use pool::{Counts, Job, Pool, Refused};
 pub use settings::{Linger, Settings, Spawn};
+pub use shared::SharedPool;
 
 #[cfg(all(test, not(selvedge_loom)))]
 mod crowd {

@@ -101,11 +101,11 @@ fn jobs_against_a_thread_that_lingers_are_run() {
     Model::new().bound(2).check(|| {
         let settings = Settings {
             cap: 2,
-            linger: std::sync::Arc::new(|| {
+            linger: Some(std::sync::Arc::new(|| {
                 Box::new(|look| {
                     look();
                 })
-            }),
+            })),
             ..Settings::default()
         };
         let scene = Scene {

@@ -1,29 +1,43 @@
 //! The queues, the counts and the threads.
 //!
-//! One lock guards the queues and the counts.
+//! One lock guards the queues and the counts. A thread is *busy* while it has a job of `queue`,
+//! *ready* while it waits for a job or has yet to look for one, or the *watcher*, of which there is
+//! one at most.
 //!
-//! 1. A job for which there is room, under the cap or beyond it, has a ready thread: when it is queued one of those that wait is notified if there
-//!    are enough for all such jobs, or else a thread is started. Ready is who waits, and who has yet to look.
-//! 2. A ready thread may first [linger](crate::Settings::linger), one at a time. It looks at the queues under the lock afterwards, so that a job that
-//!    it will find needs no notification.
-//! 3. Who waits counts as ready until it has the lock again, and looks at the queues then, also when its time is up. So a
-//!    notification that it has slept through is made good, and a job is never left to threads that have gone.
-//! 4. The cap is one of jobs in hand, not of threads: one that waits for another in a job beyond the cap takes up no room. A thread that
-//!    is done with a job looks at the queues itself, so the room that it leaves is filled.
-//! 5. A thread that has waited for the keep-alive, and finds nothing, ends.
-//! 6. Closing takes out what has not begun, but for what is beyond the cap; finishing leaves all of it. The threads end once the queues are empty.
-//! 7. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a thread may be called under it: so that a job for which
-//!    there is none goes back to who brought it, and a thread finds its own handle.
-//! 8. A thread that ends leaves its handle to the next, which joins it. So who has joined the last, and all that have not ended, has joined all.
-use crate::{Settings, settings::Linger};
+//! 1. A job has *room* while fewer threads are busy than the cap. A pool is *short* while more jobs
+//!    have room, or are beyond the cap, than there are ready threads.
+//! 2. A submission to a pool that is not short afterwards notifies a ready thread. Else it starts
+//!    one: a ready thread while the pool has few threads, the watcher otherwise, and none while
+//!    there is a watcher. So a pool that is short has a watcher, which starts more threads when the
+//!    jobs have waited (`growth.rs`).
+//! 3. A job beyond the cap never waits for the watcher: its submission starts a ready thread, if
+//!    the pool is short. Ready threads take such jobs first.
+//! 4. A ready thread may first [linger](crate::Settings::linger), one at a time. It looks at the
+//!    queues under the lock afterwards, so that a job that it will find needs no notification.
+//! 5. A thread that waits counts as ready until it has the lock again, and looks at the queues
+//!    then, also when its time is up. So a notification that it has slept through is made good, and
+//!    a job is never left to threads that have gone.
+//! 6. The cap is one of busy threads, not of all: a job beyond the cap that waits for another takes
+//!    up no room. A thread that is done with a job looks at the queues itself, so the room that it
+//!    leaves is filled.
+//! 7. A thread that has waited for the keep-alive, and finds nothing, ends. So does one that finds
+//!    nothing while the pool has a *surplus*: the threads above a cap that was lowered.
+//! 8. Closing takes out what has not begun, but for what is beyond the cap; finishing leaves all of
+//!    it. The threads end once the queues are empty.
+//! 9. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a
+//!    thread may be called under it: so that a job for which there is none goes back to the caller,
+//!    and a thread finds its own handle.
+//! 10. A thread that ends leaves its handle to the next, which joins it. So the caller that has
+//!     joined the last, and all that have not ended, has joined all.
+use crate::{Settings, SharedPool, settings::Linger, shared::Keep};
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt, io,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
 use sync_shim::{
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::{Condvar, Mutex, MutexGuard},
     thread,
 };
 
@@ -49,17 +63,21 @@ pub struct Refused<J> {
 
 /// Threads for jobs that block.
 pub struct Pool<J> {
-    state: Mutex<State<J>>,
+    pub(crate) state: Mutex<State<J>>,
     /// Ready threads wait here for a job.
     work: Condvar,
+    /// The watcher waits here for its next look.
+    pub(crate) looks: Condvar,
     /// Who ends the pool waits here for the last thread.
     ended: Condvar,
-    settings: Settings,
+    pub(crate) settings: Settings,
 }
 
-struct State<J> {
+pub(crate) struct State<J> {
+    /// The most busy threads, but for one that it leaves where it is 0.
+    cap: usize,
     /// Jobs under the cap.
-    queue: VecDeque<J>,
+    pub(crate) queue: VecDeque<J>,
     /// Jobs beyond it.
     urgent: VecDeque<J>,
     /// Jobs that a new thread begins with, by its number.
@@ -67,19 +85,26 @@ struct State<J> {
     /// Threads that have a job of `queue`.
     busy: usize,
     /// Threads that wait for a job, or have yet to look.
-    ready: usize,
+    pub(crate) ready: usize,
+    /// Whether there is a watcher, which may have yet to begin.
+    pub(crate) watched: bool,
+    /// Jobs of `queue` that a thread has taken right after another job, since the watcher's last
+    /// look.
+    pub(crate) taken: usize,
+    /// Threads that end as soon as they find nothing (rule 7).
+    surplus: usize,
     /// 1 while one of these lingers.
     lingering: usize,
     /// All of them, until they have nothing more to do than to end.
     alive: usize,
     /// Who waits for the last of them.
     waiters: usize,
-    closed: bool,
+    pub(crate) closed: bool,
     /// The threads that were started for what is queued.
     handles: BTreeMap<u64, thread::JoinHandle<()>>,
     /// Threads started so far.
     number: u64,
-    /// Rule 8.
+    /// Rule 10.
     last: Option<thread::JoinHandle<()>>,
 }
 
@@ -88,79 +113,125 @@ struct State<J> {
 pub struct Counts {
     /// Threads, less those that have a job beyond the cap.
     pub threads: usize,
-    /// Threads without a job.
+    /// Threads without a job, among them one that watches whether jobs wait.
     pub idle: usize,
     /// Jobs under the cap without a thread.
     pub queue: usize,
 }
 
 impl<J> State<J> {
-    /// Jobs that a ready thread would take now.
-    fn wanted(&self, cap: usize) -> usize {
-        let room = cap.saturating_sub(self.busy);
-        self.urgent.len() + self.queue.len().min(room)
+    /// How many more threads may be busy. With a cap of 0, the jobs that were submitted before it
+    /// was lowered still run.
+    fn room(&self) -> usize {
+        self.cap.max(1).saturating_sub(self.busy)
     }
 
-    fn has_news(&self, cap: usize) -> bool {
-        self.wanted(cap) > 0 || self.closed
+    /// Jobs that a ready thread would take now.
+    pub(crate) fn wanted(&self) -> usize {
+        self.urgent.len() + self.queue.len().min(self.room())
+    }
+
+    fn has_news(&self) -> bool {
+        self.wanted() > 0 || self.closed
+    }
+
+    /// Threads, less those that have a job beyond the cap.
+    fn threads(&self) -> usize {
+        self.busy + self.ready + usize::from(self.watched)
     }
 
     /// The next job, and whether it is under the cap.
-    fn next(&mut self, cap: usize) -> Option<(J, bool)> {
+    fn next(&mut self) -> Option<(J, bool)> {
         if let Some(job) = self.urgent.pop_front() {
             return Some((job, false));
         }
-        if self.busy >= cap {
+        if self.room() == 0 {
             return None;
         }
         self.queue.pop_front().map(|job| (job, true))
     }
 }
 
+/// What a thread is started for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A job: its own, or the next of the queues.
+    Job,
+    /// To be the watcher.
+    Watch,
+}
+
 impl<J: Job> Pool<J> {
-    /// A pool without threads.
-    pub fn new(settings: Settings) -> Self {
-        let state = State {
-            queue: VecDeque::new(),
-            urgent: VecDeque::new(),
-            own: BTreeMap::new(),
-            busy: 0,
-            ready: 0,
-            lingering: 0,
-            alive: 0,
-            waiters: 0,
-            closed: false,
-            handles: BTreeMap::new(),
-            number: 0,
-            last: None,
-        };
-        Self {
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            ended: Condvar::new(),
-            settings,
+    sync_shim::const_fn! {
+        /// A pool without threads. They are started for the jobs.
+        ///
+        /// A `const fn`, but under a model: a pool can be a static.
+        ///
+        /// ```
+        /// use blocking_threads::{Pool, Settings};
+        /// use std::sync::mpsc;
+        ///
+        /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
+        /// static POOL: Pool<Box<dyn FnOnce() + Send>> = Pool::new(Settings::new());
+        ///
+        /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))] {
+        /// let (sender, receiver) = mpsc::channel();
+        /// Pool::submit(&POOL, Box::new(move || sender.send(7).unwrap())).expect("it is open");
+        /// assert_eq!(receiver.recv(), Ok(7));
+        /// # }
+        /// ```
+        pub const fn new(settings: Settings) -> Self {
+            let state = State {
+                cap: settings.cap,
+                queue: VecDeque::new(),
+                urgent: VecDeque::new(),
+                own: BTreeMap::new(),
+                busy: 0,
+                ready: 0,
+                watched: false,
+                taken: 0,
+                surplus: 0,
+                lingering: 0,
+                alive: 0,
+                waiters: 0,
+                closed: false,
+                handles: BTreeMap::new(),
+                number: 0,
+                last: None,
+            };
+            Self {
+                state: Mutex::new(state),
+                work: Condvar::new(),
+                looks: Condvar::new(),
+                ended: Condvar::new(),
+                settings,
+            }
         }
     }
 
-    /// What it was made with.
+    /// What it was made with. [`cap`](Self::cap) may have changed since.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Queues a job behind the others, for a thread that is idle, new, or done one day. As many of these run at a time as the cap says.
+    /// Queues a job behind the others, for a thread that is idle, new, or done one day. As many of
+    /// these run at a time as the cap says. When all threads are busy, and there are as many as
+    /// [`Settings::eager`] says, another is started once jobs have waited for
+    /// [`Settings::grow_after`].
     ///
     /// # Errors
     /// When the pool is closed, or its cap is 0, or no thread would come to it and none can be started. The job comes back.
-    pub fn submit(this: &Arc<Self>, job: J) -> Result<(), Refused<J>> {
+    pub fn submit(this: impl SharedPool<J>, job: J) -> Result<(), Refused<J>> {
+        let this = this.keep();
         let mut state = this.state.lock();
-        if state.closed || this.settings.cap == 0 {
+        if state.closed || state.cap == 0 {
             return Err(Refused { job, why: None });
         }
         state.queue.push_back(job);
-        match Self::call(this, &mut state, &this.settings.name) {
+        match Self::provide(this, &mut state) {
             // The others will come to it, but for those that are ready for what is urgent.
-            Err(_) if state.busy + state.ready > state.urgent.len() => Ok(()),
-            called => called.or_else(|why| refused(state.queue.pop_back(), why)),
+            Err(_) if state.threads() > state.urgent.len() => Ok(()),
+            provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }
     }
 
@@ -169,48 +240,120 @@ impl<J: Job> Pool<J> {
     ///
     /// # Errors
     /// When no thread is idle and none can be started. The job comes back.
-    pub fn submit_now(this: &Arc<Self>, job: J, name: &str) -> Result<(), Refused<J>> {
+    pub fn submit_now(this: impl SharedPool<J>, job: J, name: &str) -> Result<(), Refused<J>> {
+        let this = this.keep();
         let mut state = this.state.lock();
         state.urgent.push_back(job);
-        let called = Self::call(this, &mut state, name);
-        called.or_else(|why| refused(state.urgent.pop_back(), why))
+        if this.notify(&state) {
+            return Ok(());
+        }
+        let added = Self::add(this, &mut state, name);
+        added.or_else(|why| refused(state.urgent.pop_back(), why))
     }
 
     /// Starts a thread of that name, which begins with this job: beyond the cap, and for what runs as long as the pool lives.
     ///
     /// # Errors
     /// When the pool is closed, or no thread can be started. The job comes back.
-    pub fn start(this: &Arc<Self>, job: J, name: &str) -> Result<(), Refused<J>> {
+    pub fn start(this: impl SharedPool<J>, job: J, name: &str) -> Result<(), Refused<J>> {
+        let this = this.keep();
         let mut state = this.state.lock();
         if state.closed {
             return Err(Refused { job, why: None });
         }
         let number = state.number;
         state.own.insert(number, job);
-        let begun = Self::begin(this, &mut state, name);
+        let begun = Self::begin(this, &mut state, name, Role::Job);
         begun.or_else(|why| refused(state.own.remove(&number), why))
     }
 
-    /// Rule 1, after a job was queued.
-    fn call(this: &Arc<Self>, state: &mut State<J>, name: &str) -> io::Result<()> {
-        let wanted = state.wanted(this.settings.cap);
-        if state.ready >= wanted {
-            if wanted > state.lingering {
-                this.work.notify_one();
+    /// The most jobs at a time, of those that came by [`submit`](Self::submit).
+    pub fn cap(&self) -> usize {
+        self.state.lock().cap
+    }
+
+    /// Changes the [cap](Settings::cap).
+    ///
+    /// After it was raised, jobs that waited for room get threads as if they were submitted now.
+    /// After it was lowered, threads above it end as they are done with their jobs; nobody
+    /// interrupts those. With 0, submissions are refused, and the jobs that were submitted before
+    /// run one at a time. No error: a thread that can't be started is tried again when jobs have
+    /// waited, or come.
+    ///
+    /// ```
+    /// use blocking_threads::{Pool, Settings};
+    /// use std::sync::{Arc, Barrier};
+    ///
+    /// let mut settings = Settings::new();
+    /// settings.cap = 1;
+    /// let pool = Arc::new(Pool::new(settings));
+    /// let both = Arc::new(Barrier::new(2));
+    /// for _ in 0..2 {
+    ///     let both = both.clone();
+    ///     Pool::submit(&pool, move || drop(both.wait())).expect("it is open");
+    /// }
+    /// Pool::set_cap(&pool, 2); // Else the first would wait for ever.
+    /// pool.finish();
+    /// pool.join();
+    /// ```
+    pub fn set_cap(this: impl SharedPool<J>, cap: usize) {
+        let this = this.keep();
+        let mut state = this.state.lock();
+        state.cap = cap;
+        state.surplus = state.threads().saturating_sub(cap);
+        while state.wanted() > state.ready && !state.watched {
+            if Self::provide(this, &mut state).is_err() {
+                break;
             }
+        }
+        drop(state); // As in `end`.
+        this.work.notify_all();
+    }
+
+    /// Rule 2, after a job was queued or got room.
+    fn provide(this: &impl Keep<J>, state: &mut State<J>) -> io::Result<()> {
+        if this.notify(state) {
             return Ok(());
         }
-        Self::begin(this, state, name)?;
+        let settings = &this.settings;
+        let is_few = state.busy + state.ready < settings.eager.max(1);
+        if is_few || settings.grow_after.is_zero() {
+            return Self::add(this, state, &settings.name);
+        }
+        if !state.watched {
+            Self::begin(this, state, &settings.name, Role::Watch)?;
+            state.watched = true;
+        }
+        Ok(())
+    }
+
+    /// Notifies a ready thread, unless one finds the job anyway. False if the pool is short.
+    fn notify(&self, state: &State<J>) -> bool {
+        let wanted = state.wanted();
+        if state.ready < wanted {
+            return false;
+        }
+        if wanted > state.lingering {
+            self.work.notify_one();
+        }
+        true
+    }
+
+    /// Starts a ready thread.
+    pub(crate) fn add(this: &impl Keep<J>, state: &mut State<J>, name: &str) -> io::Result<()> {
+        Self::begin(this, state, name, Role::Job)?;
         state.ready += 1;
         Ok(())
     }
 
     /// Starts a thread.
-    fn begin(this: &Arc<Self>, state: &mut State<J>, name: &str) -> io::Result<()> {
+    fn begin(this: &impl Keep<J>, state: &mut State<J>, name: &str, role: Role) -> io::Result<()> {
         let (pool, number) = (this.clone(), state.number);
         let handle = this.thread(name, move || {
-            contain(|| (pool.settings.on_start)());
-            pool.work(number);
+            if let Some(start) = &pool.settings.on_start {
+                contain(|| start());
+            }
+            Self::work(&pool, number, role);
         })?;
         state.handles.insert(number, handle);
         state.number += 1;
@@ -243,58 +386,75 @@ impl<J: Job> Pool<J> {
         if let Some(bytes) = self.settings.stack_size {
             builder = builder.stack_size(bytes);
         }
-        (self.settings.spawn)(builder, Box::new(run))
+        match &self.settings.spawn {
+            Some(spawn) => spawn(builder, Box::new(run)),
+            None => builder.spawn(run),
+        }
     }
 
-    /// What a thread does: its own job, after which it is ready, and those that are queued.
-    fn work(&self, number: u64) {
-        let cap = self.settings.cap;
-        let mut linger: Box<Linger> = Box::new(|_| ());
-        contain(|| linger = (self.settings.linger)());
-        let mut state = self.state.lock();
-        if let Some(job) = state.own.remove(&number) {
+    /// What a thread does: its own job or the watch, after which it is ready, and those that are
+    /// queued.
+    fn work(this: &impl Keep<J>, number: u64, role: Role) {
+        let mut linger: Option<Box<Linger>> = None;
+        if let Some(make) = &this.settings.linger {
+            contain(|| linger = Some(make()));
+        }
+        let mut state = this.state.lock();
+        if role == Role::Watch {
+            state = Self::watch(this, state);
+        } else if let Some(job) = state.own.remove(&number) {
             drop(state);
             contain(|| job.run());
-            state = self.state.lock();
+            state = this.state.lock();
             state.ready += 1;
         }
+        let mut had_job = false;
         loop {
-            if let Some((job, counted)) = state.next(cap) {
+            if let Some((job, counted)) = state.next() {
                 state.ready -= 1;
                 state.busy += usize::from(counted);
+                state.taken += usize::from(counted && had_job);
                 drop(state);
                 contain(|| job.run());
-                state = self.state.lock();
+                had_job = true;
+                state = this.state.lock();
                 state.busy -= usize::from(counted);
                 state.ready += 1;
                 continue;
             }
-            if state.closed {
+            if state.closed || state.surplus > 0 {
                 break;
             }
-            if state.lingering == 0 {
+            had_job = false;
+            if let Some(linger) = linger.as_mut().filter(|_| state.lingering == 0) {
                 state.lingering = 1;
                 drop(state);
-                contain(|| linger(&mut || self.state.lock().has_news(cap)));
-                state = self.state.lock();
+                contain(|| linger(&mut || this.state.lock().has_news()));
+                state = this.state.lock();
                 state.lingering = 0;
-                if state.has_news(cap) {
+                if state.has_news() {
                     continue;
                 }
             }
-            let (now, timed_out) = self.work.wait_timeout(state, self.settings.keep_alive);
+            let (now, timed_out) = this.work.wait_timeout(state, this.settings.keep_alive);
             state = now;
-            if timed_out && state.wanted(cap) == 0 {
+            if timed_out && state.wanted() == 0 {
                 break;
             }
         }
         state.ready -= 1;
+        state.surplus = state.surplus.saturating_sub(1);
+        if state.closed && state.watched {
+            this.looks.notify_one(); // Perhaps nothing is left to be watched.
+        }
         drop(state);
-        contain(|| (self.settings.on_stop)());
-        let mut state = self.state.lock();
+        if let Some(stop) = &this.settings.on_stop {
+            contain(|| stop());
+        }
+        let mut state = this.state.lock();
         let own = state.handles.remove(&number);
         let before = own.and_then(|own| state.last.replace(own));
-        self.end(state);
+        this.end(state);
         join(before);
     }
 
@@ -336,10 +496,13 @@ impl<J: Job> Pool<J> {
 
     fn refuse(&self, mut state: MutexGuard<'_, State<J>>) {
         state.closed = true;
-        let any_waits = state.ready > 0;
+        let (any_waits, is_watched) = (state.ready > 0, state.watched);
         drop(state); // As in `end`.
         if any_waits {
             self.work.notify_all();
+        }
+        if is_watched {
+            self.looks.notify_one();
         }
     }
 
@@ -381,8 +544,8 @@ impl<J: Job> Pool<J> {
     pub fn counts(&self) -> Counts {
         let state = self.state.lock();
         Counts {
-            threads: state.busy + state.ready,
-            idle: state.ready,
+            threads: state.threads(),
+            idle: state.ready + usize::from(state.watched),
             queue: state.queue.len(),
         }
     }
@@ -402,12 +565,17 @@ fn join(thread: Option<thread::JoinHandle<()>>) {
 
 /// Runs what may panic, which is printed; a payload's drop is such code, too.
 fn contain(f: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
-        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
-    {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        return;
+    };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
     }
 }
+
+// A panic of a job or a hook is contained, and none of them is called while the counts are changed.
+impl<J> UnwindSafe for Pool<J> {}
+impl<J> RefUnwindSafe for Pool<J> {}
 
 impl<J> fmt::Debug for Pool<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

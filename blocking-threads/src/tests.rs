@@ -78,8 +78,8 @@ fn a_panic_of_a_job_or_a_hook_leaves_the_thread_to_the_next() {
     }
     let pool = pool(|settings| {
         settings.cap = 1;
-        settings.on_start = Arc::new(|| panic!("a hook"));
-        settings.on_stop = Arc::new(|| panic!("a hook"));
+        settings.on_start = Some(Arc::new(|| panic!("a hook")));
+        settings.on_stop = Some(Arc::new(|| panic!("a hook")));
     });
     Pool::submit(&pool, Box::new(|| panic!("a job"))).unwrap();
     Pool::submit(&pool, Box::new(|| std::panic::panic_any(Loud))).unwrap();
@@ -95,11 +95,11 @@ fn without_a_thread_the_job_comes_back_and_with_one_it_waits_for_it() {
     let may = Arc::new(AtomicUsize::new(0));
     let left = may.clone();
     let pool = pool(|settings| {
-        settings.spawn = Arc::new(move |builder, run| {
+        settings.spawn = Some(Arc::new(move |builder, run| {
             left.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1))
                 .map_err(|_| io::Error::other("no thread"))?;
             builder.spawn(run)
-        });
+        }));
     });
     let (ran, done) = mpsc::channel();
     let job = |n| -> Boxed {
@@ -142,7 +142,7 @@ fn a_name_that_no_thread_can_have_and_a_spawn_that_panics_leave_nothing_behind()
         ..Settings::default()
     };
     let panics = Settings {
-        spawn: Arc::new(|_, _| panic!("no thread")),
+        spawn: Some(Arc::new(|_, _| panic!("no thread"))),
         ..Settings::default()
     };
     for (settings, name, kind) in [
@@ -340,7 +340,7 @@ fn a_job_that_only_a_thread_for_an_urgent_one_could_take_comes_back() {
     let held = Mutex::new(held);
     let pool = pool(|settings| {
         settings.name = "a\0b".into(); // No thread has that.
-        settings.on_start = Arc::new(move || held.lock().unwrap().recv().unwrap());
+        settings.on_start = Some(Arc::new(move || held.lock().unwrap().recv().unwrap()));
     });
     let (done, wait) = mpsc::channel();
     let urgent: Boxed = Box::new(move || done.send(()).unwrap());

@@ -2,6 +2,7 @@
 //! `src/variance.rs` has the invariant types.
 use blocking_threads::{Lent, Offered, Pool, Refused};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -26,7 +27,7 @@ assert_impl_all!(Offered<u8>: Send, Sync);
 assert_not_impl_any!(Offered<NotSend>: Send);
 assert_not_impl_any!(Offered<NotSync>: Sync);
 assert_impl_all!(Refused<u8>: Send, Sync);
-assert_impl_all!(Pool<NotSync>: Send, Sync);
+assert_impl_all!(Pool<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Pool<NotSend>: Send, Sync);
 
 #[cfg(feature = "task-header")]

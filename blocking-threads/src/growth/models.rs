@@ -1,0 +1,112 @@
+//! The watcher, against submissions, threads that become idle, and the end. A look may come at any
+//! time.
+use crate::{Pool, Settings};
+use sync_shim::{
+    Model,
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+type Shared = Arc<Pool<Job>>;
+
+/// A pool that starts one thread at once.
+fn pool(cap: usize) -> Shared {
+    let mut settings = Settings::new();
+    settings.cap = cap;
+    settings.eager = 1;
+    Arc::new(Pool::new(settings))
+}
+
+struct Meeting(Mutex<usize>, Condvar);
+
+impl Meeting {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(0), Condvar::new()))
+    }
+
+    fn wait_for(&self, all: usize) {
+        let mut here = self.0.lock();
+        while *here < all {
+            here = self.1.wait(here);
+        }
+    }
+
+    fn arrive(&self) {
+        *self.0.lock() += 1;
+        self.1.notify_all();
+    }
+}
+
+/// Submits jobs that need each other to end.
+fn submit_that_meet(pool: &Shared, met: &Arc<Meeting>, jobs: usize) {
+    for _ in 0..jobs {
+        let met = met.clone();
+        let job: Job = Box::new(move || {
+            met.arrive();
+            met.wait_for(jobs);
+        });
+        Pool::submit(pool, job).unwrap();
+    }
+}
+
+fn end(pool: &Shared) {
+    assert!(pool.close().is_empty());
+    pool.join();
+    let counts = pool.counts();
+    assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
+}
+
+/// Bites: no watcher in `provide`.
+#[test]
+fn last_job_that_others_need_is_the_watchers() {
+    Model::new().bound(2).check(|| {
+        let (pool, met) = (pool(2), Meeting::new());
+        submit_that_meet(&pool, &met, 2);
+        met.wait_for(2);
+        end(&pool);
+    });
+}
+
+/// Bites: no start in `grow`.
+#[test]
+fn jobs_that_need_each_other_have_threads_by_the_watcher() {
+    Model::new().bound(1).check(|| {
+        let (pool, met) = (pool(3), Meeting::new());
+        submit_that_meet(&pool, &met, 3);
+        met.wait_for(3);
+        end(&pool);
+    });
+}
+
+/// A job comes while the watcher may be about to end its watch, and another job waits for it.
+///
+/// Bites: leave `watched` set after the watch.
+#[test]
+fn job_against_the_end_of_a_watch_is_run() {
+    Model::new().bound(1).check(|| {
+        let (pool, met) = (pool(3), Meeting::new());
+        let (all, first) = (met.clone(), met.clone());
+        Pool::submit(&pool, Box::new(move || all.wait_for(2))).unwrap();
+        Pool::submit(&pool, Box::new(move || first.arrive())).unwrap();
+        met.wait_for(1);
+        let second = met.clone();
+        Pool::submit(&pool, Box::new(move || second.arrive())).unwrap();
+        met.wait_for(2);
+        end(&pool);
+    });
+}
+
+/// Bites: no thread in `set_cap` for what has got room.
+#[test]
+fn raised_cap_against_a_thread_that_takes_a_job_runs_both() {
+    Model::new().bound(2).check(|| {
+        let (pool, met) = (pool(1), Meeting::new());
+        submit_that_meet(&pool, &met, 2);
+        let raised = pool.clone();
+        let raiser = thread::spawn(move || Pool::set_cap(&raised, 2));
+        met.wait_for(2);
+        raiser.join().unwrap();
+        end(&pool);
+    });
+}

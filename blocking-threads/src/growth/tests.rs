@@ -1,0 +1,345 @@
+//! Bursts, jobs that wait for others, and caps that change. `LONG` stands for never: a pool that
+//! grows after that grows no further.
+use crate::{Pool, Settings};
+use std::{
+    io,
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+type Boxed = Box<dyn FnOnce() + Send>;
+type Shared = sync_shim::sync::Arc<Pool<Boxed>>;
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn until(mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < LONG, "in vain");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A pool, and the number of threads that it has started.
+fn pool(change: impl FnOnce(&mut Settings)) -> (Shared, Arc<AtomicUsize>) {
+    let started = Arc::new(AtomicUsize::new(0));
+    let count = started.clone();
+    let mut settings = Settings::new();
+    settings.keep_alive = LONG;
+    settings.spawn = Some(Arc::new(move |builder, run| {
+        count.fetch_add(1, SeqCst);
+        builder.spawn(run)
+    }));
+    change(&mut settings);
+    (sync_shim::sync::Arc::new(Pool::new(settings)), started)
+}
+
+/// Submits a job that holds up a thread until what is given is dropped, and waits for it to begin.
+fn block(pool: &Shared) -> mpsc::Sender<()> {
+    let (gate, held) = mpsc::channel();
+    let (begun, begins) = mpsc::channel();
+    let job = move || {
+        begun.send(()).unwrap();
+        let _ = held.recv();
+    };
+    Pool::submit(pool, Box::new(job)).unwrap();
+    begins.recv().unwrap();
+    gate
+}
+
+/// Submits jobs that end only when so many of them run at one time.
+fn meet(pool: &Shared, jobs: usize) -> mpsc::Receiver<()> {
+    let all = Arc::new(Barrier::new(jobs));
+    let (met, done) = mpsc::channel();
+    for _ in 0..jobs {
+        let (all, met) = (all.clone(), met.clone());
+        let job = move || {
+            all.wait();
+            met.send(()).unwrap();
+        };
+        Pool::submit(pool, Box::new(job)).unwrap();
+    }
+    done
+}
+
+fn end(pool: &Shared) {
+    pool.finish();
+    pool.join();
+}
+
+/// Bites: a thread for each job that finds no idle one.
+#[test]
+fn burst_of_trivial_jobs_starts_eager_threads_and_the_watcher() {
+    let (pool, started) = pool(|settings| settings.grow_after = LONG);
+    let (ran, done) = mpsc::channel();
+    for n in 0..500 {
+        let ran = ran.clone();
+        Pool::submit(&pool, Box::new(move || ran.send(n).unwrap())).unwrap();
+    }
+    drop(ran);
+    assert_eq!(done.iter().count(), 500);
+    assert!(started.load(SeqCst) <= 5, "{started:?}");
+    end(&pool);
+}
+
+#[test]
+fn burst_of_blocking_jobs_starts_all_threads_of_the_cap() {
+    let (pool, started) = pool(|settings| {
+        settings.cap = 500;
+        settings.stack_size = Some(0x1_0000);
+    });
+    let done = meet(&pool, 500);
+    assert_eq!(done.iter().count(), 500);
+    assert_eq!(started.load(SeqCst), 500);
+    end(&pool);
+}
+
+#[test]
+fn without_a_time_to_grow_after_each_job_has_a_thread_at_once() {
+    let (pool, started) = pool(|settings| settings.grow_after = Duration::ZERO);
+    let gates: Vec<_> = (0..20).map(|_| block(&pool)).collect();
+    assert_eq!(started.load(SeqCst), 20);
+    drop(gates);
+    end(&pool);
+}
+
+#[test]
+fn eager_threads_are_started_without_a_wait() {
+    let (pool, started) = pool(|settings| settings.grow_after = LONG);
+    let gates: Vec<_> = (0..4).map(|_| block(&pool)).collect();
+    assert_eq!(started.load(SeqCst), 4);
+    drop(gates);
+    until(|| pool.counts().idle == 4);
+    // And so is an idle one notified.
+    let gates: Vec<_> = (0..4).map(|_| block(&pool)).collect();
+    assert_eq!(started.load(SeqCst), 4);
+    drop(gates);
+    end(&pool);
+}
+
+/// Each job submits the next and waits for it, when nobody else submits any more.
+#[test]
+fn chain_of_jobs_that_wait_for_the_next_is_run() {
+    fn link(pool: Shared, left: usize, done: mpsc::Sender<()>) {
+        if left > 0 {
+            let (sender, wait) = mpsc::channel();
+            let next = pool.clone();
+            let job: Boxed = Box::new(move || link(next, left - 1, sender));
+            Pool::submit(&pool, job).unwrap();
+            drop(pool);
+            wait.recv().unwrap();
+        }
+        done.send(()).unwrap();
+    }
+    let (pool, _) = pool(|settings| settings.eager = 0);
+    let (sender, wait) = mpsc::channel();
+    link(pool.clone(), 30, sender);
+    wait.recv().unwrap();
+    end(&pool);
+}
+
+/// Bites: no notification of the watcher by a thread that finds the pool closed.
+#[test]
+fn finish_ends_a_watcher_that_would_look_late() {
+    // The watcher may come too late to wait: not each time.
+    for _ in 0..50 {
+        let (pool, left) = refusing(2, LONG);
+        let gate = block(&pool);
+        let (ran, done) = mpsc::channel();
+        for _ in 0..3 {
+            let ran = ran.clone();
+            Pool::submit(&pool, Box::new(move || ran.send(()).unwrap())).unwrap();
+        }
+        assert_eq!(left.load(SeqCst), 0);
+        pool.finish();
+        drop((gate, ran));
+        assert_eq!(done.iter().count(), 3);
+        assert!(pool.wait(Some(LONG / 2)));
+        pool.join();
+    }
+}
+
+/// Bites: no notification of the watcher in `refuse`.
+#[test]
+fn close_ends_a_watcher_that_would_look_late() {
+    for round in 0..50 {
+        let (pool, left) = refusing(2, LONG);
+        let gate = block(&pool);
+        Pool::submit(&pool, Box::new(|| ())).unwrap();
+        assert_eq!(left.load(SeqCst), 0);
+        // Before or after the watcher waits.
+        (0..10 * round).for_each(|_| thread::yield_now());
+        assert_eq!(pool.close().len(), 1);
+        let begun = Instant::now();
+        until(|| pool.counts().idle == 0);
+        assert!(begun.elapsed() < LONG / 2);
+        drop(gate);
+        pool.join();
+    }
+}
+
+#[test]
+fn finished_pool_still_grows_for_jobs_that_wait_for_others() {
+    let (pool, _) = pool(|settings| settings.eager = 1);
+    let gate = block(&pool);
+    let done = meet(&pool, 3);
+    pool.finish();
+    assert_eq!(done.iter().count(), 3);
+    drop(gate);
+    pool.join();
+}
+
+/// A pool that starts one thread at once and can have so many threads, or what is set later.
+fn refusing(threads: usize, grow_after: Duration) -> (Shared, Arc<AtomicUsize>) {
+    let left = Arc::new(AtomicUsize::new(threads));
+    let may = left.clone();
+    let (pool, _) = pool(|settings| {
+        settings.eager = 1;
+        settings.grow_after = grow_after;
+        settings.spawn = Some(Arc::new(move |builder, run| {
+            may.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1))
+                .map_err(|_| io::Error::other("no thread"))?;
+            builder.spawn(run)
+        }));
+    });
+    (pool, left)
+}
+
+#[test]
+fn job_without_a_watcher_to_be_had_waits_for_a_busy_thread() {
+    let (pool, _) = refusing(1, Duration::from_millis(1));
+    let gate = block(&pool);
+    let (ran, done) = mpsc::channel();
+    Pool::submit(&pool, Box::new(move || ran.send(()).unwrap())).unwrap();
+    assert_eq!(pool.counts().threads, 1);
+    drop(gate);
+    done.recv().unwrap();
+    end(&pool);
+}
+
+#[test]
+fn watcher_that_was_refused_threads_starts_them_later() {
+    let (pool, left) = refusing(2, Duration::from_millis(1));
+    let done = meet(&pool, 5);
+    // One has begun, and the watcher keeps on looking.
+    until(|| pool.counts().queue == 4 && pool.counts().idle == 1);
+    left.store(100, SeqCst);
+    assert_eq!(done.iter().count(), 5);
+    end(&pool);
+}
+
+/// Bites: no thread for what has got room, in `set_cap`.
+#[test]
+fn raised_cap_lets_jobs_run_that_waited_for_room() {
+    for (eager, grow_after) in [
+        (4, LONG),
+        (1, Duration::from_millis(1)),
+        (1, Duration::ZERO),
+    ] {
+        let (pool, _) = pool(|settings| {
+            settings.cap = 1;
+            settings.eager = eager;
+            settings.grow_after = grow_after;
+        });
+        let done = meet(&pool, 4);
+        Pool::set_cap(&pool, 4);
+        assert_eq!(pool.cap(), 4);
+        assert_eq!(done.iter().count(), 4);
+        end(&pool);
+    }
+}
+
+/// Bites: no notification in `set_cap`.
+#[test]
+fn raised_cap_wakes_an_idle_thread() {
+    let (pool, started) = pool(|settings| settings.cap = 1);
+    let (gate, held) = mpsc::channel::<()>();
+    let urgent = move || held.recv().unwrap_or(());
+    Pool::submit_now(&pool, Box::new(urgent), "now").unwrap();
+    let held = block(&pool);
+    drop(gate);
+    until(|| pool.counts().idle == 1);
+    let done = meet(&pool, 1);
+    assert_eq!(pool.counts().queue, 1, "there is no room");
+    Pool::set_cap(&pool, 2);
+    done.recv().unwrap();
+    assert_eq!(started.load(SeqCst), 2);
+    drop(held);
+    end(&pool);
+}
+
+/// Bites: no surplus in `set_cap`; no notification there.
+#[test]
+fn lowered_cap_ends_threads_as_they_become_idle() {
+    let (pool, _) = pool(|settings| settings.eager = 8);
+    let mut gates: Vec<_> = (0..8).map(|_| block(&pool)).collect();
+    gates.truncate(5);
+    until(|| pool.counts().idle == 3);
+    Pool::set_cap(&pool, 2);
+    until(|| pool.counts().threads == 5);
+    assert_eq!(pool.counts().idle, 0);
+    let (ran, done) = mpsc::channel();
+    Pool::submit(&pool, Box::new(move || ran.send(()).unwrap())).unwrap();
+    gates.truncate(2);
+    until(|| pool.counts().threads == 2);
+    assert!(done.try_recv().is_err(), "two are busy");
+    gates.clear();
+    done.recv().unwrap();
+    until(|| pool.counts().idle == 2);
+    end(&pool);
+}
+
+#[test]
+fn cap_of_zero_refuses_jobs_and_runs_those_from_before() {
+    let (pool, _) = pool(|_| ());
+    let gate = block(&pool);
+    let (ran, done) = mpsc::channel();
+    Pool::set_cap(&pool, 1);
+    for n in 0..3 {
+        let ran = ran.clone();
+        Pool::submit(&pool, Box::new(move || ran.send(n).unwrap())).unwrap();
+    }
+    drop(ran);
+    Pool::set_cap(&pool, 0);
+    let refused = Pool::submit(&pool, Box::new(|| ())).unwrap_err();
+    assert!(refused.why.is_none());
+    drop(gate);
+    assert_eq!(done.iter().collect::<Vec<_>>(), [0, 1, 2]);
+    until(|| pool.counts().threads == 0);
+    Pool::set_cap(&pool, 1);
+    drop(block(&pool));
+    end(&pool);
+}
+
+#[cfg(not(selvedge_count))]
+#[test]
+fn static_pool_runs_jobs_and_ends() {
+    static POOL: Pool<Boxed> = Pool::new({
+        let mut settings = Settings::named("static");
+        settings.cap = 2;
+        settings
+    });
+    let (sender, name) = mpsc::channel();
+    let job = || -> Boxed {
+        let sender = sender.clone();
+        Box::new(move || {
+            let name = thread::current().name().map(String::from);
+            sender.send(name).unwrap();
+        })
+    };
+    Pool::submit(&POOL, job()).unwrap();
+    assert_eq!(name.recv().unwrap().as_deref(), Some("static"));
+    Pool::start(&POOL, job(), "own").unwrap();
+    assert_eq!(name.recv().unwrap().as_deref(), Some("own"));
+    Pool::set_cap(&POOL, 3);
+    Pool::submit_now(&POOL, job(), "now").unwrap();
+    name.recv().unwrap();
+    POOL.finish();
+    POOL.join();
+    assert_eq!(POOL.counts().threads, 0);
+}
