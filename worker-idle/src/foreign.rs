@@ -152,7 +152,9 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if self.0.get().is_some() {
+        // In an announcement, which has exited the process, the record stays: its frame names it for
+        // good, and a wait of this thread is to find it.
+        if self.0.get().is_some() && !is_announcing() {
             self.keep(None);
         }
     }

@@ -1,5 +1,5 @@
 //! The counts, the masks and the watch. The rules are those of the [front page](crate).
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 use sync_shim::{
     CachePadded,
@@ -42,8 +42,8 @@ fn wakes_nobody(counts: u64) -> bool {
 pub struct Idle {
     line: CachePadded<Line>,
     watch: CachePadded<Watchers>,
-    /// The masks of the workers from the 65th on.
-    more: Box<[AtomicU64]>,
+    /// The masks of the workers from the 65th on. A `Vec`, as an empty one is a constant.
+    more: Vec<AtomicU64>,
     workers: u64,
 }
 
@@ -71,7 +71,7 @@ pub enum Woken {
 }
 
 impl Idle {
-    /// For so many workers, none of whom searches or sleeps.
+    /// For so many workers, none of whom searches or sleeps. [`inline`](Self::inline) is for a static.
     ///
     /// # Panics
     /// When `workers` is 0, or more than 2³¹ − 1.
@@ -81,19 +81,53 @@ impl Idle {
             workers > 0 && i32::try_from(workers).is_ok(),
             "{workers} workers"
         );
-        Self {
-            line: CachePadded::new(Line {
-                counts: shared(AtomicU64::new(0)),
-                first: shared(AtomicU64::new(0)),
-            }),
-            watch: CachePadded::new(Watchers {
-                watcher: AtomicUsize::new(0),
-                wanted: AtomicBool::new(false),
-            }),
-            more: (1..workers.div_ceil(64))
-                .map(|_| shared(AtomicU64::new(0)))
-                .collect(),
-            workers: workers as u64,
+        let more = 1..workers.div_ceil(64);
+        Self::with(workers, more.map(|_| shared(AtomicU64::new(0))).collect())
+    }
+
+    sync_shim::const_fn! {
+        /// For so many workers, up to 64, none of whom searches or sleeps. It allocates nothing.
+        ///
+        /// A `const fn`, but under a model: for a static.
+        ///
+        /// ```
+        /// use worker_idle::Idle;
+        ///
+        /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
+        /// static IDLE: Idle = Idle::inline(4);
+        ///
+        /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))] {
+        /// IDLE.sleep(3, false);
+        /// assert_eq!(IDLE.notify(), Some(3));
+        /// # }
+        /// ```
+        ///
+        /// # Panics
+        /// When `workers` is 0, or more than 64; in a constant, the build fails.
+        #[track_caller]
+        pub const fn inline(workers: usize) -> Self {
+            assert!(
+                workers > 0 && workers <= 64,
+                "an inline Idle is for 1 to 64 workers"
+            );
+            Self::with(workers, Vec::new())
+        }
+    }
+
+    sync_shim::const_fn! {
+        const fn with(workers: usize, more: Vec<AtomicU64>) -> Self {
+            Self {
+                line: CachePadded::new(Line {
+                    counts: shared(AtomicU64::new(0)),
+                    first: shared(AtomicU64::new(0)),
+                }),
+                watch: CachePadded::new(Watchers {
+                    watcher: AtomicUsize::new(0),
+                    wanted: AtomicBool::new(false),
+                }),
+                more,
+                workers: workers as u64,
+            }
         }
     }
 

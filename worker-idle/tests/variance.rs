@@ -12,7 +12,7 @@ covariant! {
     Watch<'static> => Watch<'a>,
 }
 
-assert_impl_all!(Idle: Send, Sync, Unpin);
+assert_impl_all!(Idle: Send, Sync, Unpin, std::panic::UnwindSafe, std::panic::RefUnwindSafe);
 assert_impl_all!(Calm: Send, Sync, Unpin);
 assert_not_impl_any!(Watch<'static>: Send, Sync);
 

@@ -186,3 +186,23 @@ fn a_push_wakes_only_where_nobody_searches_and_somebody_sleeps() {
     let most = SLEEPING * i32::MAX as u64;
     assert!(!wakes_nobody(most) && wakes_nobody(most + SEARCHING));
 }
+
+#[test]
+fn inline_idle_of_64_workers_wakes_each_of_them() {
+    let idle = Idle::inline(64);
+    (0..64).for_each(|worker| idle.sleep(worker, false));
+    for _ in 0..64 {
+        let worker = idle.notify().unwrap();
+        assert!(idle.was_notified(worker));
+        idle.stop_searching();
+    }
+    assert_eq!(idle.counts(), (0, 0));
+}
+
+#[test]
+fn inline_idle_of_no_or_too_many_workers_panics() {
+    for workers in [0, 65, usize::MAX] {
+        let made = std::panic::catch_unwind(|| Idle::inline(workers));
+        assert!(made.is_err(), "{workers}");
+    }
+}
