@@ -216,6 +216,10 @@ impl Builder {
 
     /// The most blocking closures at a time, each in a thread. 512 by default.
     ///
+    /// Up to four threads are started at once for closures that find no idle one. The others are
+    /// started once closures have waited for a millisecond, so that a burst of short ones starts
+    /// few.
+    ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).blocking_threads(1).build()?;
     /// let here = || runtime.spawn_blocking(|| std::thread::current().id());
@@ -507,13 +511,13 @@ impl Builder {
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_thread(&mut self, thread: usize) {
         let started = sync_shim::atomic::AtomicUsize::new(0);
-        self.threads.spawn = std::sync::Arc::new(move |builder, run| {
+        self.threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
             // Ordering: Relaxed, a count.
             if started.fetch_add(1, sync_shim::atomic::Ordering::Relaxed) == thread {
                 return Err(io::Error::other("no thread, as the test asked"));
             }
             builder.spawn(run)
-        });
+        }));
     }
 
     /// Starts the runtime.
@@ -609,17 +613,17 @@ impl Builder {
         let remotes = remotes.collect();
         let hooks = Arc::new(self.hooks);
         let mut threads = self.threads;
-        threads.name = format!("{}-blocking", settings.thread_name);
+        threads.name = format!("{}-blocking", settings.thread_name).into();
         let (start, stop) = (hooks.clone(), hooks.clone());
         let attributes = Attributes::of_this_thread();
-        threads.on_start = std::sync::Arc::new(move || {
+        threads.on_start = Some(std::sync::Arc::new(move || {
             attributes.apply();
             scope::belong_to(&start);
             start.call(&start.on_start);
-        });
-        threads.on_stop = std::sync::Arc::new(move || stop.call(&stop.on_stop));
+        }));
+        threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
         let first = settings.linger;
-        threads.linger = std::sync::Arc::new(move || blocking::linger(first));
+        threads.linger = Some(std::sync::Arc::new(move || blocking::linger(first)));
         let pool = Arc::new(Pool::new(threads));
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
         let cores = queues.into_iter().zip(parks).enumerate();

@@ -157,8 +157,8 @@ impl Handle {
     /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
     /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
     ///
-    /// A future that is ready at its first poll costs no allocation and no read-modify-write. Another one
-    /// costs an allocation, for the parker, which its waker keeps.
+    /// A future that is ready at its first poll costs no allocation, and two read-modify-writes on the runtime's
+    /// count. Another one costs an allocation, for the parker, which its waker keeps.
     ///
     /// # Panics
     /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
@@ -169,7 +169,7 @@ impl Handle {
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         let budget = self.shared.settings.budget;
-        scope::within(In::BlockOn(&self.shared), || {
+        scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
             // Its own: a budget around this is not renewed before this returns.
             let polls =
@@ -239,6 +239,9 @@ impl std::error::Error for TryCurrentError {}
 /// assert!(Handle::try_current().is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
+///
+/// It is dropped by the thread that entered. A reference to it may go to other threads, where it
+/// has no effect: they don't enter the runtime by it.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
     _guard: scope::Guard,
@@ -246,6 +249,10 @@ pub struct EnterGuard<'a> {
     /// It is to be dropped by its thread.
     stays: PhantomData<*mut ()>,
 }
+
+// SAFETY: a shared guard has no operation but `Debug`, which reads nothing of it. Its scope, which
+// is of the thread that entered, is touched by the drop alone, and a guard is not `Send`.
+unsafe impl Sync for EnterGuard<'_> {}
 
 impl fmt::Debug for EnterGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

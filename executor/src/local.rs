@@ -94,7 +94,7 @@ impl LocalSet {
     }
 
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
-        scope::within(In::LocalSet(&self.tasks), f)
+        scope::within(In::LocalSet(Rc::clone(&self.tasks)), f)
     }
 }
 
@@ -108,7 +108,10 @@ impl Future for LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
-        self.polling(|| self.tasks.cancel_all());
+        // In its own poll, which has exited the process, the scope keeps the tasks for good.
+        if !scope::polls(&self.tasks) {
+            self.polling(|| self.tasks.cancel_all());
+        }
     }
 }
 

@@ -20,6 +20,9 @@
 //! 4. A scope that runs a closure lies in the frame of who runs it. A guard may be moved, dropped in any order, or leaked: its scope lies in a box, and is taken
 //!    out of the list wherever it is there; a leaked one stays, with its box.
 //! 5. The list is its thread's. No thread-local here has a destructor: all this goes on in those of others.
+//! 6. `process::exit` may run the thread's thread-local destructors while the frames of scopes lie on the stack, for good.
+//!    So a scope keeps what the caller may have put into a thread-local: its runtime or local set. A driven
+//!    [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, which the scope names.
 use crate::{Handle, context, hooks::Hooks, shared::Shared};
 use coop_budget::Budget;
 use std::{
@@ -39,8 +42,8 @@ sync_shim::thread_local! {
 /// What a scope is.
 pub(crate) enum In<'a> {
     Worker(&'a Arc<Shared>),
-    BlockOn(&'a Arc<Shared>),
-    LocalSet(&'a Rc<task_header::LocalSet>),
+    BlockOn(Arc<Shared>),
+    LocalSet(Rc<task_header::LocalSet>),
     Closure(&'a Arc<Shared>),
     BlockInPlace,
     Guard(Handle),
@@ -64,7 +67,8 @@ struct Scope<'a> {
 impl In<'_> {
     fn runtime(&self) -> Option<&Arc<Shared>> {
         match self {
-            In::Worker(shared) | In::BlockOn(shared) | In::Closure(shared) => Some(shared),
+            In::Worker(shared) | In::Closure(shared) => Some(shared),
+            In::BlockOn(shared) => Some(shared),
             In::Guard(handle) => Some(handle.shared()),
             In::LocalSet(_) | In::BlockInPlace | In::Ending(_) => None,
         }
@@ -191,6 +195,24 @@ pub(crate) fn local_set() -> Option<Rc<task_header::LocalSet>> {
         In::LocalSet(set) => Some(Rc::clone(set)),
         _ => None,
     })
+}
+
+/// Whether this thread is in a poll of this set.
+pub(crate) fn polls(set: &Rc<task_header::LocalSet>) -> bool {
+    let polled = |is: &In<'_>| match is {
+        In::LocalSet(other) => Rc::ptr_eq(other, set).then_some(()),
+        _ => None,
+    };
+    innermost(polled).is_some()
+}
+
+/// Whether this thread is a worker by this very field of a core, in whatever scope.
+pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
+    let by = |is: &In<'_>| match is {
+        In::Worker(other) => ptr::eq(*other, shared).then_some(()),
+        _ => None,
+    };
+    innermost(by).is_some()
 }
 
 /// Whether this thread is in the middle of dropping the futures of this runtime's queued tasks.

@@ -10,12 +10,14 @@ use crate::{
     context::{self, OnWorker, with_core},
     core::Core,
     park::Park,
+    scope,
     shared::{Shared, Task},
     sleep::Patience,
 };
 use coop_budget::{Budget, Turns};
 use std::{
     fmt,
+    mem::ManuallyDrop,
     time::{Duration, Instant},
 };
 use sync_shim::atomic::Ordering::Relaxed;
@@ -276,7 +278,7 @@ pub enum Tick {
 /// worker.run(); // Until the end, which is near.
 /// ```
 pub struct Worker<P: Park> {
-    core: Box<Core>,
+    core: ManuallyDrop<Box<Core>>,
     park: P,
     /// What the last sleep has found.
     found: Option<Task>,
@@ -320,7 +322,7 @@ impl Core {
 impl<P: Park> Worker<P> {
     pub(crate) fn new(core: Box<Core>, park: P) -> Self {
         Self {
-            core,
+            core: ManuallyDrop::new(core),
             park,
             found: None,
             stage: Stage::New,
@@ -436,30 +438,40 @@ impl<P: Park> Worker<P> {
 
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
-        let shared = self.core.shared.clone();
-        if self.stage == Stage::Ended {
+        if scope::is_worker_by(&self.core.shared) {
+            // In its own poll, which has exited the process: the core is in use for good.
             return;
         }
-        shared.abandon();
-        if let Some(task) = self.found.take() {
-            self.core.queue.push_back(task, &*self.core);
+        // SAFETY: it is used no more after this.
+        let core = unsafe { ManuallyDrop::take(&mut self.core) };
+        if self.stage != Stage::Ended {
+            abandon(&core, self.found.take());
         }
-        let has_ended = self.core.seated(|| {
-            loop {
-                let has_ended = self.core.end();
-                // Else something came in after the look at its queue: a wake by a thread that may not have seen that the worker
-                // goes, a wake by what this end has dropped, or a task that ended elsewhere.
-                if has_ended || !self.core.has_leftovers() {
-                    return has_ended;
-                }
+    }
+}
+
+/// Ends the runtime with a worker that has not ended.
+fn abandon(core: &Core, found: Option<Task>) {
+    let shared = core.shared.clone();
+    shared.abandon();
+    if let Some(task) = found {
+        core.queue.push_back(task, core);
+    }
+    let has_ended = core.seated(|| {
+        loop {
+            let has_ended = core.end();
+            // Else something came in after the look at its queue: a wake by a thread that may not have seen that the worker
+            // goes, a wake by what this end has dropped, or a task that ended elsewhere.
+            if has_ended || !core.has_leftovers() {
+                return has_ended;
             }
-        });
-        if has_ended {
-            Registry::wait_keeping(&shared.foreign, || shared.clone());
-        } else {
-            // Tasks in others' hands name it.
-            std::mem::forget(shared);
         }
+    });
+    if has_ended {
+        Registry::wait_keeping(&shared.foreign, || shared.clone());
+    } else {
+        // Tasks in others' hands name it.
+        std::mem::forget(shared);
     }
 }
 

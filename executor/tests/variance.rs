@@ -45,7 +45,8 @@ covariant! {
 
 assert_impl_all!(JoinSet<NotSync>: Send, Sync, Unpin);
 assert_not_impl_any!(JoinSet<NotSend>: Send, Sync);
-assert_not_impl_any!(EnterGuard<'static>: Send, Sync);
+assert_impl_all!(EnterGuard<'static>: Sync);
+assert_not_impl_any!(EnterGuard<'static>: Send);
 assert_impl_all!(Worker<ThreadPark>: Send);
 assert_not_impl_any!(Worker<ThreadPark>: Sync);
 assert_impl_all!(Runtime: Send, Sync, Unpin);

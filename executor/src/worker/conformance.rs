@@ -77,7 +77,7 @@ struct Inside<const LIFO: bool> {
 impl<const LIFO: bool> Inside<LIFO> {
     fn check(check: fn()) {
         let (runtime, mut worker) = driven(LIFO);
-        SEAT.set(Some((runtime, NonNull::from(&*worker.core))));
+        SEAT.set(Some((runtime, NonNull::from(&**worker.core))));
         worker.core.seated(check);
         assert_eq!(worker.tick(), Tick::Ended);
     }

@@ -26,7 +26,7 @@ fn cost<R>(f: impl FnOnce() -> R) -> (R, Cost) {
 
 /// Turns of a worker's loop, each with its cost. Fewer in all than those after which it looks at the injector.
 fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
-    let core = &worker.core;
+    let core = &**worker.core;
     let turn = |turns: &Turns<'_>| {
         let task = core.next().expect("there is work");
         run::<false>(&core.shared, turns, core.begin_run(), task);

@@ -66,7 +66,7 @@ fn a_task_that_goes_behind_none_is_next_without_a_queue() {
     let mut pair = Pair::new();
     let [task] = pair.tasks();
     let id = task.id();
-    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &*first.core));
+    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &**first.core));
     assert!(!told);
     assert!(!pair.first.core.shared.has_work(), "it is in a queue");
     let (next, told) = pair.tells(|first| first.core.next());
@@ -80,7 +80,7 @@ fn a_task_that_goes_behind_others_goes_into_the_ring_and_tells_nobody() {
     let [in_ring, task] = pair.tasks();
     pair.put(|core| core.queue.push_back(in_ring, core));
     let id = task.id();
-    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &*first.core));
+    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &**first.core));
     assert!(!told);
     let order = [(); 2].map(|()| pair.first.core.queue.take_any().expect("two are queued"));
     assert_eq!(order[1].id(), id);
@@ -91,7 +91,7 @@ fn a_task_that_goes_behind_the_slots_is_told_of() {
     let mut pair = Pair::new();
     let [in_slot, task] = pair.tasks();
     pair.put(|core| core.queue.push_next(in_slot, core));
-    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &*first.core));
+    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &**first.core));
     assert!(told, "the slot's task may take its time");
 }
 
@@ -204,7 +204,7 @@ fn a_searcher_that_leaves_wakes_a_watcher_for_a_slot_that_was_filled_meanwhile()
 
     runtime.spawn_detached(pending::<()>());
     let task = shared.injector.pop().expect("it was spawned from outside");
-    fills.queue.push_next(task, &**fills);
+    fills.queue.push_next(task, &***fills);
     assert!(!shared.idle.was_notified(2), "a searcher is there");
     searches.leave_search();
     assert!(shared.idle.was_notified(2));
@@ -228,7 +228,7 @@ fn a_searcher_that_leaves_wakes_nobody_for_a_slot_that_is_watched_or_empty() {
             assert!(shared.idle.try_watch(2));
             runtime.spawn_detached(pending::<()>());
             let task = shared.injector.pop().expect("it was spawned from outside");
-            workers[0].core.queue.push_next(task, &*workers[0].core);
+            workers[0].core.queue.push_next(task, &**workers[0].core);
         }
         workers[1].core.leave_search();
         assert!(!shared.idle.was_notified(2));

@@ -1,0 +1,246 @@
+//! `process::exit` runs the thread-local destructors of its thread, and the frames of the poll that
+//! called it stay. What the caller keeps in a thread-local is then dropped in its own poll, and a
+//! later destructor may ask the thread which runtime it is in.
+//!
+//! Each test runs itself once more, in a process that exits so. There nothing is freed, but filled
+//! with a pattern: a last destructor looks whether somebody has written to it since.
+#![cfg(target_os = "linux")]
+#![cfg(not(any(selvedge_plain_alloc, selvedge_tsan, selvedge_loom, selvedge_shuttle)))]
+use selvedge::{
+    Builder, Handle, LocalRuntime, Runtime, Tick, Worker,
+    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::RefCell,
+    env, fs,
+    future::{Future, pending, poll_fn},
+    pin::pin,
+    process::{Command, exit},
+    ptr::{self, null_mut},
+    slice,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+const CHILD: &str = "SELVEDGE_EXITS";
+const FREED: u8 = 0xdd;
+const BLOCKS: usize = 1 << 16;
+
+static KEEPS: AtomicBool = AtomicBool::new(false);
+static FREED_BLOCKS: [(AtomicPtr<u8>, AtomicUsize); BLOCKS] =
+    [const { (AtomicPtr::new(null_mut()), AtomicUsize::new(0)) }; BLOCKS];
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Frees nothing once it is told so.
+struct Keeper;
+
+#[global_allocator]
+static KEEPER: Keeper = Keeper;
+
+// SAFETY: the system's, whose blocks are freed or kept for good.
+unsafe impl GlobalAlloc for Keeper {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if !KEEPS.load(SeqCst) {
+            // SAFETY: the caller's.
+            return unsafe { System.dealloc(block, layout) };
+        }
+        // SAFETY: the caller's block, which is used no more.
+        unsafe { ptr::write_bytes(block, FREED, layout.size()) };
+        if let Some((at, len)) = FREED_BLOCKS.get(NEXT.fetch_add(1, SeqCst)) {
+            len.store(layout.size(), SeqCst);
+            at.store(block, SeqCst);
+        }
+    }
+}
+
+/// Exits with a status of its own if a freed block is no longer as it was when it was freed.
+fn check_freed_blocks() {
+    for (at, len) in &FREED_BLOCKS {
+        let at = at.load(SeqCst);
+        if at.is_null() {
+            continue;
+        }
+        // SAFETY: kept for good; what writes there is the fault that this looks for.
+        let block = unsafe { slice::from_raw_parts(at, len.load(SeqCst)) };
+        if block.iter().any(|byte| *byte != FREED) {
+            eprintln!(
+                "a block of {} bytes was used after it was freed",
+                block.len()
+            );
+            // SAFETY: it has no premises.
+            unsafe { libc::_exit(9) };
+        }
+    }
+}
+
+/// Runs `case` in a process of its own, which is to end as it says, and not by a hang.
+fn exits_with(test: &str, status: i32, case: impl FnOnce()) {
+    if env::var_os(CHILD).is_some() {
+        LAST.with(|_| ());
+        KEEPS.store(true, SeqCst);
+        return case();
+    }
+    let program = env::current_exe().unwrap();
+    let mut child = Command::new("timeout");
+    child.args(["600"]).arg(program).args(["--exact", test]);
+    let output = child.args(["--nocapture"]).env(CHILD, "1").output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    assert!(said.contains("the last destructor"), "{said}");
+}
+
+/// Whether all threads but the harness's and the test's are to end.
+static ENDS_THREADS: AtomicBool = AtomicBool::new(false);
+
+struct Last;
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if env::var_os(CHILD).is_none() {
+            return;
+        }
+        // The runtime's threads end without a wait for them.
+        while ENDS_THREADS.load(SeqCst) && fs::read_dir("/proc/self/task").unwrap().count() > 2 {
+            thread::yield_now();
+        }
+        let here = Handle::try_current();
+        if here.is_ok() {
+            selvedge::spawn_detached(async {});
+        }
+        check_freed_blocks();
+        drop(here);
+        eprintln!("the last destructor");
+    }
+}
+
+thread_local! {
+    // Used first, so that its destructor runs last.
+    static LAST: Last = const { Last };
+    static RUNTIME: Runtime = Runtime::new().unwrap();
+    static LOCAL: LocalRuntime = LocalRuntime::new();
+    static SET: task_header::LocalSet = task_header::LocalSet::new();
+    static DRIVEN: RefCell<Option<(Runtime, Worker<ThreadPark>)>> = const { RefCell::new(None) };
+    static EXITING: RefCell<Option<Worker<Exiting>>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn runtime_dropped_in_its_block_on_is_kept() {
+    exits_with("runtime_dropped_in_its_block_on_is_kept", 7, || {
+        ENDS_THREADS.store(true, SeqCst);
+        RUNTIME.with(|runtime| runtime.block_on(async { exit(7) }));
+    });
+}
+
+#[test]
+fn local_runtime_dropped_in_its_block_on_is_kept() {
+    exits_with("local_runtime_dropped_in_its_block_on_is_kept", 7, || {
+        LOCAL.with(|runtime| runtime.block_on(async { exit(7) }));
+    });
+}
+
+#[test]
+fn local_set_dropped_in_its_task_waits_for_nobody() {
+    exits_with("local_set_dropped_in_its_task_waits_for_nobody", 7, || {
+        SET.with(|set| {
+            set.spawn_detached(async { exit(7) });
+            let mut cx = Context::from_waker(Waker::noop());
+            let _ = pin!(set.run_until(pending::<()>())).poll(&mut cx);
+        });
+    });
+}
+
+#[test]
+fn worker_dropped_in_its_tick_is_kept() {
+    exits_with("worker_dropped_in_its_tick_is_kept", 7, || {
+        let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+        runtime.spawn_detached(async { exit(7) });
+        DRIVEN.with(|at| *at.borrow_mut() = Some((runtime, workers.remove(0))));
+        DRIVEN.with(|at| {
+            let mut at = at.borrow_mut();
+            let _ = at.as_mut().unwrap().1.tick();
+        });
+    });
+}
+
+#[test]
+fn worker_dropped_while_its_task_blocks_is_kept() {
+    exits_with("worker_dropped_while_its_task_blocks_is_kept", 7, || {
+        let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+        runtime.spawn_detached(async { selvedge::block_in_place(|| exit(7)) });
+        DRIVEN.with(|at| *at.borrow_mut() = Some((runtime, workers.remove(0))));
+        DRIVEN.with(|at| {
+            let mut at = at.borrow_mut();
+            let _ = at.as_mut().unwrap().1.tick();
+        });
+    });
+}
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+/// Its unparker exits the process, if told so.
+struct Exiting(ThreadPark);
+
+#[derive(Clone)]
+struct ExitingUnpark(ThreadUnpark);
+
+impl Park for Exiting {
+    type Unpark = ExitingUnpark;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn unparker(&self) -> ExitingUnpark {
+        ExitingUnpark(self.0.unparker())
+    }
+}
+
+impl Unpark for ExitingUnpark {
+    fn unpark(&self) {
+        if ARMED.swap(false, SeqCst) {
+            exit(7);
+        }
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn worker_dropped_in_a_wake_waits_for_nobody() {
+    exits_with("worker_dropped_in_a_wake_waits_for_nobody", 7, || {
+        let parks = [ThreadPark::new(), ThreadPark::new()].map(Exiting);
+        let (runtime, mut workers) = Builder::new().build_driven(parks);
+        let (other, mut mine) = (workers.remove(1), workers.remove(0));
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let to = slot.clone();
+        runtime.spawn_detached(poll_fn(move |cx| {
+            *to.lock().unwrap() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        while mine.tick() == Tick::Ran {}
+        thread::spawn(move || other.run());
+        EXITING.with(|at| *at.borrow_mut() = Some(mine));
+        let waker = slot.lock().unwrap().take().unwrap();
+        // A wake from outside unparks the other worker, once that has parked.
+        loop {
+            ARMED.store(true, SeqCst);
+            waker.wake_by_ref();
+            thread::yield_now();
+        }
+    });
+}
