@@ -1,0 +1,453 @@
+//! A wheel of values, without `unsafe` for its user.
+//!
+//! 1. Timers live in blocks, which neither move nor are freed before the whole. A block is reached
+//!    by its pointer alone, never by a `Box`, which would claim its content for itself.
+//! 2. A timer is *armed*, with a value, and in the wheel; or *free*, and in the list that starts at
+//!    `free`; or *retired*: free, in no list.
+//! 3. A key is a timer's index and its generation, which changes when the timer is freed. A timer
+//!    that has had all generations is retired, with the last one. So a key whose generation is the
+//!    timer's is of an armed timer or of a retired one, never of one that came later.
+use crate::{Entry, Node, Step, Wheel};
+use alloc::{boxed::Box, vec::Vec};
+use core::{
+    fmt,
+    mem::{self, ManuallyDrop},
+    num::NonZeroU32,
+    ptr::NonNull,
+};
+
+/// Timers of a block.
+const BLOCK: usize = 64;
+/// No timer.
+const NIL: u32 = u32::MAX;
+
+/// Keeps values in the order of their deadlines: a [`Wheel`] with entries of its own.
+///
+/// Timers are kept in blocks of 64, which are used again and are freed with the whole: an insert
+/// allocates only where there are more timers at a time than ever before. A timer with a value of 8
+/// bytes takes 48, on a 64-bit target.
+///
+/// The order, the cost and the meaning of ticks are those of [`Wheel`].
+///
+/// ```
+/// use timer_wheel::Timers;
+///
+/// let mut timers = Timers::new();
+/// let tea = timers.insert(180_000, "tea");
+/// timers.insert(240_000, "egg");
+/// assert_eq!(timers.next_expiration(), Some(180_000));
+///
+/// assert_eq!(timers.remove(tea), Some("tea"));
+/// assert_eq!(timers.remove(tea), None);
+/// assert!(timers.pop_expired(239_999).is_none());
+/// assert_eq!(timers.pop_expired(240_007).unwrap().value, "egg");
+/// ```
+pub struct Timers<V> {
+    /// Not dropped: it would unlink each timer, and all of them go with their blocks.
+    wheel: ManuallyDrop<Wheel<Timer<V>>>,
+    blocks: Vec<Block<V>>,
+    /// The first free timer, or `NIL`.
+    free: u32,
+}
+
+// SAFETY: what it points to is its own: nodes and values.
+unsafe impl<V: Send> Send for Timers<V> {}
+
+// SAFETY: shared ones give out shared values and numbers.
+unsafe impl<V: Sync> Sync for Timers<V> {}
+
+/// Names a timer of a [`Timers`], until it expires or is removed. Later it names none.
+///
+/// Its use with another `Timers` is a mistake: it may name a timer there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    index: u32,
+    generation: NonZeroU32,
+}
+
+/// Describes a timer that has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Expired<V> {
+    /// The key that named it, and names nothing now.
+    pub key: Key,
+    /// Its deadline, or the [`now`](Timers::now) at which it was inserted, if that was later.
+    pub deadline: u64,
+    /// Its value.
+    pub value: V,
+}
+
+/// The first of `BLOCK` timers.
+struct Block<V>(NonNull<Timer<V>>);
+
+struct Timer<V> {
+    node: Node<Self>,
+    index: u32,
+    generation: NonZeroU32,
+    content: Content<V>,
+}
+
+enum Content<V> {
+    Armed(V),
+    /// The next free timer, or `NIL`.
+    Free(u32),
+}
+
+/// The wheel's handle of a timer: the timer is armed.
+struct Armed<V>(NonNull<Timer<V>>);
+
+// SAFETY: `Timers` makes one handle of a timer that it arms, and takes it back before it frees the
+// timer. A block is not moved, and references are made to other fields of a timer alone.
+unsafe impl<V> Entry for Timer<V> {
+    type Handle = Armed<V>;
+
+    fn into_ptr(handle: Armed<V>) -> NonNull<Self> {
+        handle.0
+    }
+
+    unsafe fn from_ptr(entry: NonNull<Self>) -> Armed<V> {
+        Armed(entry)
+    }
+
+    unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>> {
+        // SAFETY: the entry is live.
+        let node = unsafe { &raw mut (*entry.as_ptr()).node };
+        // SAFETY: a field of what is not null is not null.
+        unsafe { NonNull::new_unchecked(node) }
+    }
+}
+
+impl<V> Timers<V> {
+    /// Makes timers at tick 0, of which there are none yet. Allocates nothing.
+    pub const fn new() -> Self {
+        Self::at(0)
+    }
+
+    /// Makes timers at a tick, of which there are none yet. Allocates nothing.
+    pub const fn at(now: u64) -> Self {
+        Self {
+            wheel: ManuallyDrop::new(Wheel::at(now)),
+            blocks: Vec::new(),
+            free: NIL,
+        }
+    }
+
+    /// Counts the timers. O(1).
+    pub fn len(&self) -> usize {
+        self.wheel.len()
+    }
+
+    /// Says whether there are no timers.
+    pub fn is_empty(&self) -> bool {
+        self.wheel.is_empty()
+    }
+
+    /// Gives the last tick that was advanced to: [`Wheel::now`].
+    pub fn now(&self) -> u64 {
+        self.wheel.now()
+    }
+
+    /// Inserts a value, which expires when the timers advance to `deadline` or beyond; where that
+    /// has passed, when they next advance. O(1).
+    ///
+    /// # Panics
+    /// When there are 2³² − 64 timers already.
+    pub fn insert(&mut self, deadline: u64, value: V) -> Key {
+        if self.free == NIL {
+            self.grow();
+        }
+        let timer = self.timer(self.free);
+        // SAFETY: rule 1: it is live.
+        let content = unsafe { &mut (*timer.as_ptr()).content };
+        if let Content::Free(next) = mem::replace(content, Content::Armed(value)) {
+            self.free = next;
+        }
+        self.wheel.insert(Armed(timer), deadline);
+        key(timer)
+    }
+
+    /// Takes a timer out. `None` if it has expired or was removed. O(1).
+    pub fn remove(&mut self, key: Key) -> Option<V> {
+        let timer = self.find(key)?;
+        // SAFETY: rule 2: it is in this wheel or in none.
+        let armed = unsafe { self.wheel.remove(timer) }?;
+        Some(self.release(armed))
+    }
+
+    /// Gives a timer another deadline, as if it were inserted anew: behind the others of that tick.
+    /// False if it has expired or was removed. O(1).
+    pub fn reset(&mut self, key: Key, deadline: u64) -> bool {
+        let Some(timer) = self.find(key) else {
+            return false;
+        };
+        // SAFETY: rule 2: it is in this wheel or in none.
+        let Some(armed) = (unsafe { self.wheel.remove(timer) }) else {
+            return false;
+        };
+        self.wheel.insert(armed, deadline);
+        true
+    }
+
+    /// Borrows the value of a timer. `None` if it has expired or was removed.
+    pub fn get(&self, key: Key) -> Option<&V> {
+        let timer = self.find(key)?;
+        // SAFETY: rule 1. The whole is borrowed.
+        match unsafe { &(*timer.as_ptr()).content } {
+            Content::Armed(value) => Some(value),
+            Content::Free(_) => None,
+        }
+    }
+
+    /// Borrows the value of a timer mutably. `None` if it has expired or was removed.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut V> {
+        let timer = self.find(key)?;
+        // SAFETY: rule 1. The whole is borrowed.
+        match unsafe { &mut (*timer.as_ptr()).content } {
+            Content::Armed(value) => Some(value),
+            Content::Free(_) => None,
+        }
+    }
+
+    /// Gives the deadline of a timer, or the [`now`](Self::now) at which it was inserted, if that
+    /// was later. `None` if it has expired or was removed.
+    pub fn deadline(&self, key: Key) -> Option<u64> {
+        let timer = self.find(key)?;
+        // SAFETY: rule 2: it is in this wheel or in none.
+        unsafe { self.wheel.deadline(timer) }
+    }
+
+    /// Gives each timer that expires at `now` or before to `expired`, in order. `now` is the
+    /// present tick; one before [that of the timers](Self::now) counts as that.
+    ///
+    /// The callback has the timers, and may do anything with them. What it inserts with a deadline
+    /// of at most `now` expires in the same call: see [`Wheel::advance`].
+    ///
+    /// ```
+    /// use timer_wheel::Timers;
+    ///
+    /// let mut timers = Timers::new();
+    /// timers.insert(5, "every five ticks");
+    /// let mut ticks = Vec::new();
+    /// timers.advance(12, |timers, expired| {
+    ///     ticks.push(expired.deadline);
+    ///     timers.insert(expired.deadline + 5, expired.value);
+    /// });
+    /// assert_eq!(ticks, [5, 10]);
+    /// assert_eq!(timers.next_expiration(), Some(15));
+    /// ```
+    pub fn advance(&mut self, now: u64, mut expired: impl FnMut(&mut Self, Expired<V>)) {
+        while let Some(timer) = self.pop_expired(now) {
+            expired(self, timer);
+        }
+    }
+
+    /// Takes the next timer that expires at `now` or before: one turn of
+    /// [`advance`](Self::advance). One call may move many timers, as that of the
+    /// [wheel](Wheel::pop_expired).
+    pub fn pop_expired(&mut self, now: u64) -> Option<Expired<V>> {
+        let armed = self.wheel.pop_expired(now)?;
+        Some(self.expired(armed))
+    }
+
+    /// Takes the next timer that expires at `now` or before, or moves up to 32 timers, which may be
+    /// necessary before one expires: [`Wheel::step`]. O(1).
+    ///
+    /// A loop of steps until [`Step::Done`] is [`pop_expired`](Self::pop_expired). A lock may be
+    /// released after any of them.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use timer_wheel::{Step, Timers};
+    ///
+    /// /// Holds the lock for a bounded time, however many timers there are.
+    /// fn fire<V>(timers: &Mutex<Timers<V>>, now: u64, mut fire: impl FnMut(V)) {
+    ///     loop {
+    ///         let step = timers.lock().unwrap().step(now);
+    ///         match step {
+    ///             Step::Expired(expired) => fire(expired.value),
+    ///             Step::Moved => {}
+    ///             Step::Done => return,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let timers = Mutex::new(Timers::new());
+    /// timers.lock().unwrap().insert(100, "soon");
+    /// let mut fired = Vec::new();
+    /// fire(&timers, 100, |value| fired.push(value));
+    /// assert_eq!(fired, ["soon"]);
+    /// ```
+    pub fn step(&mut self, now: u64) -> Step<Expired<V>> {
+        match self.wheel.step(now) {
+            Step::Expired(armed) => Step::Expired(self.expired(armed)),
+            Step::Moved => Step::Moved,
+            Step::Done => Step::Done,
+        }
+    }
+
+    /// Gives the tick at which the first timer expires; [`now`](Self::now) if one is due. `None` if
+    /// there are none. Exact; for its cost see [`Wheel::next_expiration`].
+    pub fn next_expiration(&mut self) -> Option<u64> {
+        self.wheel.next_expiration()
+    }
+
+    /// Gives a tick before which no timer expires: [`Wheel::next_bound`]. Never late. O(1).
+    pub fn next_bound(&self) -> Option<u64> {
+        self.wheel.next_bound()
+    }
+
+    /// Removes and drops all timers. Keeps their memory.
+    ///
+    /// A panic in a value's drop leaves those that come after it where they are.
+    pub fn clear(&mut self) {
+        while let Some(armed) = self.wheel.pop_any() {
+            drop(self.release(armed));
+        }
+    }
+
+    /// Finds the timer of a key, which is armed or retired: rule 3.
+    #[inline]
+    fn find(&self, key: Key) -> Option<NonNull<Timer<V>>> {
+        if key.index as usize >= self.blocks.len() * BLOCK {
+            return None;
+        }
+        let timer = self.timer(key.index);
+        // SAFETY: rule 1.
+        let generation = unsafe { (*timer.as_ptr()).generation };
+        (generation == key.generation).then_some(timer)
+    }
+
+    /// Gives the timer of an index that some block has.
+    #[inline]
+    fn timer(&self, index: u32) -> NonNull<Timer<V>> {
+        let index = index as usize;
+        let first = self.blocks[index / BLOCK].0;
+        // SAFETY: a block has that many.
+        unsafe { first.add(index % BLOCK) }
+    }
+
+    /// Adds a block of free timers.
+    #[cold]
+    fn grow(&mut self) {
+        let first = self.blocks.len() * BLOCK;
+        // So that no index is `NIL`.
+        assert!(
+            first + BLOCK <= NIL as usize,
+            "there are 2^32 - 64 timers already"
+        );
+        // Before the block, so that nothing is lost if there is no room.
+        self.blocks.reserve(1);
+        let last = first + BLOCK - 1;
+        let timers = (first..=last).map(|index| Timer {
+            node: Node::new(),
+            index: index as u32,
+            generation: NonZeroU32::MIN,
+            content: Content::Free(match index == last {
+                true => self.free,
+                false => index as u32 + 1,
+            }),
+        });
+        self.blocks.push(Block::new(timers.collect()));
+        self.free = first as u32;
+    }
+
+    /// Frees a timer that has expired just now.
+    #[inline]
+    fn expired(&mut self, armed: Armed<V>) -> Expired<V> {
+        Expired {
+            key: key(armed.0),
+            // An entry expires at its own tick, to which the wheel has come by that.
+            deadline: self.wheel.now(),
+            value: self.release(armed),
+        }
+    }
+
+    /// Frees a timer, and gives its value.
+    #[inline]
+    fn release(&mut self, armed: Armed<V>) -> V {
+        let timer = armed.0.as_ptr();
+        // SAFETY: rule 1.
+        let index = unsafe { (*timer).index };
+        // SAFETY: rule 1.
+        let generation = unsafe { &mut (*timer).generation };
+        let next = match generation.checked_add(1) {
+            Some(next) => {
+                *generation = next;
+                mem::replace(&mut self.free, index)
+            }
+            // Rule 3: it is retired.
+            None => NIL,
+        };
+        // SAFETY: rule 1.
+        let content = unsafe { &mut (*timer).content };
+        match mem::replace(content, Content::Free(next)) {
+            Content::Armed(value) => value,
+            Content::Free(_) => unreachable!("a free timer was in the wheel"),
+        }
+    }
+}
+
+/// Makes the key of an armed timer.
+#[inline]
+fn key<V>(timer: NonNull<Timer<V>>) -> Key {
+    let timer = timer.as_ptr();
+    Key {
+        // SAFETY: armed, so live.
+        index: unsafe { (*timer).index },
+        // SAFETY: as above.
+        generation: unsafe { (*timer).generation },
+    }
+}
+
+impl<V> Block<V> {
+    /// # Panics
+    /// Unless it gets `BLOCK` timers.
+    fn new(timers: Box<[Timer<V>]>) -> Self {
+        assert_eq!(timers.len(), BLOCK);
+        let first = Box::into_raw(timers).cast::<Timer<V>>();
+        // SAFETY: a box is not null.
+        Self(unsafe { NonNull::new_unchecked(first) })
+    }
+}
+
+impl<V> Drop for Block<V> {
+    fn drop(&mut self) {
+        let timers = core::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), BLOCK);
+        // SAFETY: it came from `into_raw`, with that length.
+        drop(unsafe { Box::from_raw(timers) });
+    }
+}
+
+impl<V> Default for Timers<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> fmt::Debug for Timers<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timers")
+            .field("now", &self.now())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+impl<V> Timers<V> {
+    /// Makes the generation of a timer its last.
+    pub(crate) fn age(&mut self, key: Key) -> Key {
+        let timer = self.timer(key.index).as_ptr();
+        // SAFETY: rule 1.
+        unsafe { (*timer).generation = NonZeroU32::MAX };
+        Key {
+            generation: NonZeroU32::MAX,
+            ..key
+        }
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+pub(crate) const fn bytes_each<V>() -> usize {
+    size_of::<Timer<V>>()
+}

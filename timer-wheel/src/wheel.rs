@@ -1,0 +1,720 @@
+//! The wheel.
+//!
+//! A tick is a number of eleven digits of six bits. A *level* is a digit's place, a *slot* a
+//! digit's value there. `now` is the last tick that was looked at. A *cascade* moves the entries of
+//! one slot to lower levels.
+//!
+//! 1. No entry of the wheel expires before `now`: `when` of each is `now` at least.
+//! 2. An entry is filed by the highest digit in which its `when` differs from `now`: there, in the
+//!    slot of its own digit. One that differs in none is at level 0, too.
+//! 3. So all entries of a level expire before those of higher levels, all of a slot before those of
+//!    higher slots, and those of a slot at level 0 at the same tick. The first entry to expire is
+//!    in the lowest slot of the lowest level that is not empty.
+//! 4. `now` moves to a tick that no entry expires before, and only as far as the first slot's
+//!    start: that leaves the highest differing digit of each other entry as it was, so rule 2 holds
+//!    on. At the start of a slot above level 0 the entries of that slot differ in a lower digit
+//!    now. They become the *moving* ones, a ring of its own, and are filed anew, some at a time.
+//! 5. While `moving` is not 0, an entry that rule 2 files below that level is in the moving ring,
+//!    or was filed from it. A new one with such a `when` goes behind the moving ones. Nothing
+//!    expires, and `now` stays, until the ring is empty.
+//! 6. Entries enter a ring at its end, leave it from anywhere, and are moved from its front. So
+//!    those with the same `when` are always in one ring, or in two by rule 5 with the older ones
+//!    filed already, in the order in which they were inserted.
+//!
+//! Each cascade files an entry lower. After the first one it is filed by its distance from the
+//! start of a slot, so it is moved no more often than that has digits.
+use crate::{
+    Entry,
+    list::{self, Head},
+};
+use core::{fmt, marker::PhantomData, ptr::NonNull};
+
+/// Bits of a digit.
+const DIGIT: u32 = 6;
+/// Slots of a level.
+const SLOTS: usize = 1 << DIGIT;
+/// Digits of a tick.
+const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
+/// Slots of all levels. The highest digit has no more than `u64::BITS % DIGIT` bits.
+const ALL: usize = (LEVELS - 1) * SLOTS + (1 << (u64::BITS % DIGIT));
+/// Where the head of the moving ring is.
+const MOVING: usize = ALL;
+/// The most entries that a step moves.
+const MOVES: usize = 32;
+
+/// The state of a level's slots.
+#[derive(Clone, Copy)]
+struct Level {
+    /// A bit for each slot with entries.
+    occupied: u64,
+    /// A bit for each slot whose entries expire in the order of their ring. The bit of an empty
+    /// slot has no meaning.
+    sorted: u64,
+    /// The first tick at which an entry expires, or 0 if that isn't known. Not used at level 0.
+    earliest: u64,
+}
+
+/// Keeps timers in the order of their deadlines, in the slots of a hierarchical wheel. It has no
+/// clock: its user says which tick it is, and how long a tick is.
+///
+/// Entries are linked in place, and nothing is allocated. All operations are O(1), but for these:
+/// [`advance`](Self::advance), [`pop_expired`](Self::pop_expired) and a drop, in the entries that
+/// they move or give back, and [`next_expiration`](Self::next_expiration). A wheel is 5.5 kB on a
+/// 64-bit target.
+///
+/// Entries expire in the order of their deadlines. Those of one tick expire in the order in which
+/// they were inserted, however often they were moved. A deadline that has passed when its entry is
+/// inserted counts as the [tick of that time](Self::now): it stands behind what was inserted for
+/// that tick.
+///
+/// A wheel has no lock. To fire another thread's timers, share a `Mutex<Wheel<T>>`; take the
+/// handles out under the lock and use them after it. [`step`](Self::step) bounds what is done under
+/// one.
+///
+/// [`Timers`](crate::Timers) is the same without `unsafe`.
+///
+/// The sleeps of a driver, which are shared by the wheel and their tasks. A reset to a later tick
+/// takes no lock:
+///
+/// ```
+/// mod sleep {
+///     use core::ptr::NonNull;
+///     use std::sync::{
+///         Arc,
+///         atomic::{AtomicU64, Ordering::*},
+///     };
+///     use timer_wheel::{Entry, Node};
+///
+///     /// No deadline: the sleep has fired.
+///     const FIRED: u64 = u64::MAX;
+///
+///     pub struct Sleep {
+///         node: Node<Sleep>,
+///         /// The deadline, which may be later than the wheel's, or `FIRED`: one word, so that
+///         /// either the reset or the firing comes first.
+///         state: AtomicU64,
+///     }
+///
+///     /// The right to insert a sleep. There is one at a time: not `Clone`, and made here alone.
+///     pub struct Armed(Arc<Sleep>);
+///
+///     impl Sleep {
+///         pub fn new(deadline: u64) -> (Arc<Sleep>, Armed) {
+///             assert_ne!(deadline, FIRED);
+///             let state = AtomicU64::new(deadline);
+///             let sleep = Arc::new(Sleep { node: Node::new(), state });
+///             (sleep.clone(), Armed(sleep))
+///         }
+///
+///         /// Sets a deadline that is not before the last one. If the sleep has fired already, it
+///         /// returns the right to insert it again, which the caller must do.
+///         #[must_use = "a sleep that has fired must be inserted again"]
+///         pub fn reset(self: &Arc<Self>, deadline: u64) -> Option<Armed> {
+///             assert_ne!(deadline, FIRED);
+///             // Ordering: Acquire pairs with `fire`, so that the wheel's use of the node comes
+///             // before the next one, under whatever lock.
+///             let fired = self.state.swap(deadline, Acquire) == FIRED;
+///             fired.then(|| Armed(self.clone()))
+///         }
+///     }
+///
+///     impl Armed {
+///         /// Fires the sleep. If it was reset to a deadline after `now`, it has not fired: insert
+///         /// it again, under the lock under which it expired.
+///         pub fn fire(self, now: u64) -> Result<Arc<Sleep>, (Armed, u64)> {
+///             let Armed(sleep) = self;
+///             // Ordering: Release pairs with `reset`. Relaxed: a failure reads a number.
+///             let fired = sleep.state.fetch_update(Release, Relaxed, |deadline| {
+///                 (deadline <= now).then_some(FIRED)
+///             });
+///             match fired {
+///                 Ok(_) => Ok(sleep),
+///                 Err(later) => Err((Armed(sleep), later)),
+///             }
+///         }
+///     }
+///
+///     // SAFETY: an `Arc` keeps its content in place, and nobody makes a `&mut Sleep`. An `Armed`
+///     // is unique: a sleep is made with one, and only the reset that takes `FIRED` away, which
+///     // the last one left behind, makes another.
+///     unsafe impl Entry for Sleep {
+///         type Handle = Armed;
+///
+///         fn into_ptr(armed: Armed) -> NonNull<Sleep> {
+///             unsafe { NonNull::new_unchecked(Arc::into_raw(armed.0).cast_mut()) }
+///         }
+///         unsafe fn from_ptr(sleep: NonNull<Sleep>) -> Armed {
+///             Armed(unsafe { Arc::from_raw(sleep.as_ptr()) })
+///         }
+///         unsafe fn node(sleep: NonNull<Sleep>) -> NonNull<Node<Sleep>> {
+///             unsafe { NonNull::new_unchecked(&raw mut (*sleep.as_ptr()).node) }
+///         }
+///     }
+/// }
+///
+/// use core::ptr::NonNull;
+/// use sleep::Sleep;
+/// use std::sync::Mutex;
+/// use timer_wheel::{Step, Wheel};
+///
+/// /// Fires what is due, and returns how many that were. Any thread may do it.
+/// fn fire(wheel: &Mutex<Wheel<Sleep>>, now: u64) -> u32 {
+///     let mut fired = 0;
+///     loop {
+///         let mut locked = wheel.lock().unwrap();
+///         match locked.step(now) {
+///             Step::Done => return fired,
+///             Step::Moved => {}
+///             // Not `now`: another thread may have advanced the wheel further.
+///             Step::Expired(armed) => match armed.fire(locked.now()) {
+///                 Err((armed, later)) => locked.insert(armed, later),
+///                 Ok(_sleep) => {
+///                     drop(locked);
+///                     fired += 1; // Wake its task.
+///                 }
+///             },
+///         }
+///     }
+/// }
+///
+/// let wheel = Mutex::new(Wheel::new());
+/// let ((one, armed_one), (other, armed_other)) = (Sleep::new(30), Sleep::new(10));
+/// wheel.lock().unwrap().insert(armed_one, 30);
+/// wheel.lock().unwrap().insert(armed_other, 10);
+///
+/// // In time: the wheel finds the new deadline when the entry expires.
+/// assert!(other.reset(50).is_none());
+/// assert_eq!(fire(&wheel, 10), 0);
+/// assert_eq!(wheel.lock().unwrap().next_expiration(), Some(30));
+/// assert_eq!(fire(&wheel, 50), 2);
+///
+/// // Too late: `one` has fired, so it is in no wheel.
+/// let armed = one.reset(70).unwrap();
+/// wheel.lock().unwrap().insert(armed, 70);
+/// // SAFETY: it is in this wheel.
+/// let armed = unsafe { wheel.lock().unwrap().remove(NonNull::from(&*one)) };
+/// assert!(armed.is_some());
+/// ```
+pub struct Wheel<T: Entry> {
+    now: u64,
+    len: usize,
+    /// A bit for each level with entries.
+    occupied: u16,
+    /// The level that the moving entries come from, or 0 if there are none.
+    moving: u8,
+    levels: [Level; LEVELS],
+    heads: [Head<T>; ALL + 1],
+    owns: PhantomData<T::Handle>,
+}
+
+// SAFETY: the wheel owns handles. Whoever has a handle may use its entry's node.
+unsafe impl<T: Entry> Send for Wheel<T> where T::Handle: Send {}
+
+// SAFETY: a shared wheel gives out numbers.
+unsafe impl<T: Entry + Sync> Sync for Wheel<T> {}
+
+/// Says what one [step](Wheel::step) did: of a [`Wheel`], or of [`Timers`](crate::Timers).
+#[derive(Debug)]
+#[must_use = "it holds the entry that has expired"]
+pub enum Step<H> {
+    /// Holds the entry that has expired, the next in order.
+    Expired(H),
+    /// Has moved some entries. There may be more to do.
+    Moved,
+    /// Found nothing that is due.
+    Done,
+}
+
+impl<T: Entry> Wheel<T> {
+    /// Makes an empty wheel at tick 0.
+    pub const fn new() -> Self {
+        Self::at(0)
+    }
+
+    /// Makes an empty wheel at a tick.
+    pub const fn at(now: u64) -> Self {
+        let level = Level {
+            occupied: 0,
+            sorted: 0,
+            earliest: 0,
+        };
+        Self {
+            now,
+            len: 0,
+            occupied: 0,
+            moving: 0,
+            levels: [level; LEVELS],
+            heads: [None; ALL + 1],
+            owns: PhantomData,
+        }
+    }
+
+    /// Counts the entries in the wheel. O(1).
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Says whether the wheel is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Gives the last tick up to which the wheel has advanced, at most the last that it was given.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Inserts an entry, which expires when the wheel advances to `deadline` or beyond; where that
+    /// has passed, when it next advances. O(1).
+    ///
+    /// `u64::MAX` is a deadline like any other: only an advance to that tick gets there.
+    ///
+    /// # Panics
+    /// When the entry is in a wheel already, which the contract of [`Entry`] forbids. The entry
+    /// stays there, and the handle is leaked: the wheel has the one that owns the entry. This does
+    /// not replace the contract: another thread may use the other wheel.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn insert(&mut self, handle: T::Handle, deadline: u64) {
+        let entry = T::into_ptr(handle);
+        // In release builds, too: the links are written below anyway.
+        // SAFETY: the handle was the node's owner.
+        if unsafe { list::next(entry) }.is_some() {
+            inserted_twice();
+        }
+        // Rule 1.
+        let when = deadline.max(self.now);
+        // SAFETY: the handle was the node's owner.
+        unsafe { list::set_when(entry, when) };
+        self.len += 1;
+        if self.level(when) < usize::from(self.moving) {
+            // SAFETY: the entry came from `into_ptr`, and is in no ring.
+            unsafe { list::push(&mut self.heads[MOVING], entry) };
+        } else {
+            // SAFETY: as above, with a `when` that is not before `now`.
+            unsafe { self.file(entry, when) };
+        }
+    }
+
+    /// Takes an entry out, whether it is due or not. `None` if it is in no wheel: it was taken out
+    /// or has expired. O(1).
+    ///
+    /// # Safety
+    /// `entry` points to a live entry, and may be used to reach its node: `into_ptr` gave it, or it
+    /// was made of a reference to the entry. The entry is in this wheel or in none, and nobody
+    /// else inserts it meanwhile.
+    ///
+    /// # Panics
+    /// In some of the cases where the entry is in another wheel, and in debug builds only.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub unsafe fn remove(&mut self, entry: NonNull<T>) -> Option<T::Handle> {
+        // SAFETY: the caller's promise.
+        let when = unsafe { list::when(entry) };
+        // SAFETY: as above.
+        unsafe { self.debug_check(entry) };
+        // SAFETY: as above.
+        let entry = unsafe { self.unlink(entry, when) }?;
+        // SAFETY: it was taken out of the ring, which had the pointer of `into_ptr`.
+        Some(unsafe { T::from_ptr(entry) })
+    }
+
+    /// Gives the tick at which an entry expires: its deadline, or the wheel's [`now`](Self::now)
+    /// when it was inserted, if that was later. `None` if it is in no wheel.
+    ///
+    /// # Safety
+    /// As for [`remove`](Self::remove).
+    ///
+    /// # Panics
+    /// As [`remove`](Self::remove) does.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub unsafe fn deadline(&self, entry: NonNull<T>) -> Option<u64> {
+        // SAFETY: the caller's promise.
+        unsafe { list::next(entry) }?;
+        // SAFETY: as above.
+        unsafe { self.debug_check(entry) };
+        // SAFETY: as above.
+        Some(unsafe { list::when(entry) })
+    }
+
+    /// Gives each entry that expires at `now` or before to `expired`, in order. `now` is the
+    /// present tick; one before [that of the wheel](Self::now) counts as that.
+    ///
+    /// The callback has the wheel, and may do anything with it: insert, remove, and advance it.
+    /// What it inserts with a deadline of at most `now` expires in the same call, so an entry
+    /// that is always inserted so again never lets it return. Compare a deadline with
+    /// [`now`](Self::now), which is the tick of the entry that has just expired, not with the
+    /// argument: another thread may have advanced the wheel further. A panic in the callback
+    /// leaves the wheel whole: what has not been given out expires at the next advance.
+    ///
+    /// It skips ticks without entries, so a jump over any number of ticks costs as much as a short
+    /// one. An entry is moved at most 10 times in its life, and no more often than the ticks to its
+    /// deadline have digits of six bits.
+    pub fn advance(&mut self, now: u64, mut expired: impl FnMut(&mut Self, T::Handle)) {
+        while let Some(handle) = self.pop_expired(now) {
+            expired(self, handle);
+        }
+    }
+
+    /// Takes the next entry that expires at `now` or before: one turn of
+    /// [`advance`](Self::advance).
+    ///
+    /// At the start of a slot above the lowest level it moves the entries of that slot: one call
+    /// may move many.
+    #[inline]
+    pub fn pop_expired(&mut self, now: u64) -> Option<T::Handle> {
+        loop {
+            match self.step(now) {
+                Step::Expired(handle) => return Some(handle),
+                Step::Moved => {}
+                Step::Done => return None,
+            }
+        }
+    }
+
+    /// Takes the next entry that expires at `now` or before, or moves up to 32 entries, which may
+    /// be necessary before one expires. O(1).
+    ///
+    /// A loop of steps until [`Step::Done`] is [`pop_expired`](Self::pop_expired); a lock may be
+    /// released after any of them, and everything may be done to the wheel meanwhile.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use timer_wheel::{Entry, Step, Wheel};
+    ///
+    /// /// The lock is held for a bounded time, however many timers there are.
+    /// fn fire<T: Entry>(wheel: &Mutex<Wheel<T>>, now: u64, mut fire: impl FnMut(T::Handle)) {
+    ///     loop {
+    ///         let step = wheel.lock().unwrap().step(now);
+    ///         match step {
+    ///             Step::Expired(handle) => fire(handle),
+    ///             Step::Moved => {}
+    ///             Step::Done => return,
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn step(&mut self, now: u64) -> Step<T::Handle> {
+        let now = now.max(self.now);
+        if self.moving != 0 {
+            self.move_some();
+            return Step::Moved;
+        }
+        let Some((level, slot)) = self.first() else {
+            self.now = now;
+            return Step::Done;
+        };
+        let start = self.start(level, slot);
+        if start > now {
+            self.now = now;
+            return Step::Done;
+        }
+        // Rule 4.
+        self.now = start;
+        let index = level * SLOTS + slot;
+        let Some(head) = self.heads[index] else {
+            unreachable!("an occupied slot is empty");
+        };
+        if level != 0 {
+            self.heads[MOVING] = self.heads[index].take();
+            self.moving = level as u8;
+            self.vacate(level, slot);
+            self.levels[level].earliest = 0;
+            self.move_some();
+            return Step::Moved;
+        }
+        // SAFETY: the head is in the wheel, and expires now by rule 3.
+        match unsafe { self.unlink(head, start) } {
+            // SAFETY: the wheel owned it, by the pointer of `into_ptr`.
+            Some(entry) => Step::Expired(unsafe { T::from_ptr(entry) }),
+            None => unreachable!("the head of a slot is in no ring"),
+        }
+    }
+
+    /// Gives the tick at which the first entry expires; [`now`](Self::now) if one is due. `None` if
+    /// the wheel is empty. It is exact, so a sleep until then ends once.
+    ///
+    /// O(1) if that entry expires within the present 64 ticks, or if the entries of the first slot
+    /// that has some were inserted in the order of their deadlines, as timeouts of one length are.
+    /// Otherwise it looks at all entries of that slot, once, and keeps the result until the first
+    /// entry is removed or the wheel advances to that slot. [`next_bound`](Self::next_bound) looks
+    /// at one entry at most.
+    ///
+    /// Between two [steps](Self::step) that move entries it is `now`: there are more to move.
+    pub fn next_expiration(&mut self) -> Option<u64> {
+        let (level, slot) = match self.known() {
+            Next::Known(next) => return next,
+            Next::Unknown { level, slot } => (level, slot),
+        };
+        let head = self.heads[level * SLOTS + slot]?;
+        let (mut at, mut earliest) = (head, u64::MAX);
+        loop {
+            // SAFETY: it is in the slot's ring.
+            earliest = earliest.min(unsafe { list::when(at) });
+            // SAFETY: as above.
+            match unsafe { list::next(at) } {
+                Some(next) if next != head => at = next,
+                _ => break,
+            }
+        }
+        self.levels[level].earliest = earliest;
+        Some(earliest)
+    }
+
+    /// Gives a tick before which no entry expires: [`next_expiration`](Self::next_expiration) where
+    /// that is O(1), else the start of the first slot that has entries. Never late. O(1).
+    ///
+    /// A sleep until this tick ends too early at most once a level: the wheel advances then, and
+    /// moves that slot's entries to lower levels.
+    pub fn next_bound(&self) -> Option<u64> {
+        match self.known() {
+            Next::Known(next) => next,
+            Next::Unknown { level, slot } => Some(self.start(level, slot)),
+        }
+    }
+
+    /// Takes any entry, due or not, in no order, for as long as there are some. O(1).
+    pub fn pop_any(&mut self) -> Option<T::Handle> {
+        let index = match self.moving {
+            0 => {
+                let (level, slot) = self.first()?;
+                level * SLOTS + slot
+            }
+            _ => MOVING,
+        };
+        let head = self.heads[index]?;
+        // SAFETY: it is in the wheel.
+        unsafe { self.remove(head) }
+    }
+
+    /// Gives the level of an entry that expires then: rule 2.
+    #[inline(always)]
+    fn level(&self, when: u64) -> usize {
+        // With a bit of the lowest digit, so that there is a highest bit.
+        let differs = (when ^ self.now) | 1;
+        (differs.ilog2() / DIGIT) as usize
+    }
+
+    /// Gives the first slot with entries. Not while entries are moving.
+    #[inline(always)]
+    fn first(&self) -> Option<(usize, usize)> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let level = self.occupied.trailing_zeros() as usize;
+        let slot = self.levels[level].occupied.trailing_zeros() as usize;
+        Some((level, slot))
+    }
+
+    /// Gives the first tick of a slot with entries.
+    #[inline(always)]
+    fn start(&self, level: usize, slot: usize) -> u64 {
+        let shift = level as u32 * DIGIT;
+        let above = u64::MAX.checked_shl(shift + DIGIT).unwrap_or(0);
+        (self.now & above) | ((slot as u64) << shift)
+    }
+
+    /// Gives the first tick at which an entry expires, or the slot to look for it.
+    #[inline]
+    fn known(&self) -> Next {
+        if self.moving != 0 {
+            return Next::Known(Some(self.now));
+        }
+        let Some((level, slot)) = self.first() else {
+            return Next::Known(None);
+        };
+        if level == 0 {
+            return Next::Known(Some(self.start(level, slot)));
+        }
+        let Level {
+            sorted, earliest, ..
+        } = self.levels[level];
+        if earliest != 0 {
+            return Next::Known(Some(earliest));
+        }
+        match self.heads[level * SLOTS + slot] {
+            Some(head) if sorted & (1 << slot) != 0 => {
+                // SAFETY: it is in the wheel.
+                Next::Known(Some(unsafe { list::when(head) }))
+            }
+            _ => Next::Unknown { level, slot },
+        }
+    }
+
+    /// Panics if the entry is linked, but not in this wheel, as far as the wheel's own state
+    /// shows. Debug builds alone do it.
+    ///
+    /// # Safety
+    /// As for [`remove`](Self::remove).
+    #[inline(always)]
+    #[cfg_attr(debug_assertions, track_caller)]
+    unsafe fn debug_check(&self, entry: NonNull<T>) {
+        if cfg!(debug_assertions) {
+            // SAFETY: the caller's promise.
+            let linked = unsafe { list::next(entry) }.is_some();
+            // SAFETY: as above.
+            let when = unsafe { list::when(entry) };
+            let level = self.level(when);
+            let slot = (when >> (level as u32 * DIGIT)) as usize % SLOTS;
+            // Rules 1, 2 and 5.
+            let here = when >= self.now
+                && (self.moving != 0 || self.heads[level * SLOTS + slot].is_some());
+            assert!(here || !linked, "the entry is in another wheel");
+        }
+    }
+
+    /// Puts an entry into its slot.
+    ///
+    /// # Safety
+    /// The entry is the wheel's, came from `into_ptr`, is in no ring and expires at `when`, not
+    /// before `now`.
+    #[inline(always)]
+    unsafe fn file(&mut self, entry: NonNull<T>, when: u64) {
+        let level = self.level(when);
+        let slot = (when >> (level as u32 * DIGIT)) as usize % SLOTS;
+        let (head, bit) = (&mut self.heads[level * SLOTS + slot], 1 << slot);
+        let at = &mut self.levels[level];
+        let last = match *head {
+            Some(head) => {
+                // SAFETY: it is a head of this wheel.
+                let newest = unsafe { list::newest(head) };
+                // SAFETY: it is in the ring.
+                unsafe { list::when(newest) }
+            }
+            None => {
+                at.sorted |= bit;
+                0
+            }
+        };
+        if when < last {
+            at.sorted &= !bit;
+        }
+        // Where it isn't known it is 0, so it stays so.
+        if at.occupied == 0 || when < at.earliest {
+            at.earliest = when;
+        }
+        at.occupied |= bit;
+        self.occupied |= 1 << level;
+        // SAFETY: the caller's promise.
+        unsafe { list::push(head, entry) };
+    }
+
+    /// Takes an entry out of its ring, `None` if it is in none.
+    ///
+    /// # Safety
+    /// As for [`remove`](Self::remove). It expires at `when`.
+    #[inline(always)]
+    unsafe fn unlink(&mut self, entry: NonNull<T>, when: u64) -> Option<NonNull<T>> {
+        // SAFETY: the caller's promise.
+        let unlinked = unsafe { list::unlink(entry) }?;
+        self.len -= 1;
+        if self.heads[MOVING] == Some(entry) {
+            self.set_moving(unlinked.next);
+            return Some(unlinked.entry);
+        }
+        // One that moves and is not the first of them has no slot yet. What is done to a level for
+        // it is harmless: it is no head, and to forget `earliest` is always right.
+        let level = self.level(when);
+        let slot = (when >> (level as u32 * DIGIT)) as usize % SLOTS;
+        let head = &mut self.heads[level * SLOTS + slot];
+        if *head == Some(entry) {
+            *head = unlinked.next;
+            if unlinked.next.is_none() {
+                self.vacate(level, slot);
+            }
+        }
+        if self.levels[level].earliest == when {
+            self.levels[level].earliest = 0;
+        }
+        Some(unlinked.entry)
+    }
+
+    /// Marks a slot as empty.
+    #[inline(always)]
+    fn vacate(&mut self, level: usize, slot: usize) {
+        let at = &mut self.levels[level];
+        at.occupied &= !(1 << slot);
+        if at.occupied == 0 {
+            self.occupied &= !(1 << level);
+        }
+    }
+
+    /// Sets the first of the moving entries.
+    #[inline(always)]
+    fn set_moving(&mut self, head: Head<T>) {
+        self.heads[MOVING] = head;
+        if head.is_none() {
+            self.moving = 0;
+        }
+    }
+
+    /// Files some of the moving entries.
+    fn move_some(&mut self) {
+        for _ in 0..MOVES {
+            let Some(entry) = self.heads[MOVING] else {
+                return;
+            };
+            // SAFETY: it is in the wheel.
+            let when = unsafe { list::when(entry) };
+            // SAFETY: as above.
+            let Some(unlinked) = (unsafe { list::unlink(entry) }) else {
+                unreachable!("the head of the moving entries is in no ring");
+            };
+            self.set_moving(unlinked.next);
+            // SAFETY: it is in no ring any more. Rule 1.
+            unsafe { self.file(unlinked.entry, when) };
+        }
+    }
+}
+
+/// Panics: an entry was inserted that is in a wheel.
+#[cold]
+#[inline(never)]
+#[cfg_attr(debug_assertions, track_caller)]
+fn inserted_twice() -> ! {
+    panic!("the entry is in a wheel already")
+}
+
+/// The next expiration, where it takes no search.
+enum Next {
+    Known(Option<u64>),
+    /// It is in this slot.
+    Unknown {
+        level: usize,
+        slot: usize,
+    },
+}
+
+impl<T: Entry> Default for Wheel<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Entry> Drop for Wheel<T> {
+    /// Drops the handles of all entries, in no order.
+    fn drop(&mut self) {
+        /// Drops the other handles when the drop of one panics.
+        struct DropGuard<'a, T: Entry>(&'a mut Wheel<T>);
+        impl<T: Entry> Drop for DropGuard<'_, T> {
+            fn drop(&mut self) {
+                while let Some(handle) = self.0.pop_any() {
+                    drop(handle);
+                }
+            }
+        }
+        let rest = DropGuard(self);
+        while let Some(handle) = rest.0.pop_any() {
+            drop(handle);
+        }
+    }
+}
+
+impl<T: Entry> fmt::Debug for Wheel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wheel")
+            .field("now", &self.now)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
