@@ -1,0 +1,110 @@
+//! The groups that compete with each other: the children of one group, or of none.
+use crate::tournament::{MAX_RANK, Tournament};
+
+/// Siblings, ranked by virtual runtime.
+///
+/// 1. The *floor* is the least virtual runtime of those that have work. It never goes down: a
+///    sibling that gets work starts at the floor at least, so it has no credit from its sleep.
+/// 2. While no sibling has work, the floor is the most that any has had: all of them start as
+///    equals, in whatever order they get work. A sibling that ran while nobody waited owes nobody,
+///    and a debt lasts until those that it is owed to have no more work.
+/// 3. A sibling is at most one turn ahead of the floor, since it was the least when its last turn
+///    began. Together with 1 this is the bound on fairness that the README states.
+pub(crate) struct Level {
+    siblings: Tournament,
+    /// The floor while no sibling has work: the most that a sibling had when its work ended.
+    idle_floor: u128,
+    /// The parent, or `NONE`.
+    pub(crate) owner: u32,
+}
+
+impl Level {
+    pub(crate) const fn new(owner: u32) -> Self {
+        Self {
+            siblings: Tournament::new(),
+            idle_floor: 0,
+            owner,
+        }
+    }
+
+    pub(crate) fn add(&mut self, member: u32) -> u32 {
+        self.siblings.add(member)
+    }
+
+    /// Removes a sibling without work.
+    pub(crate) fn remove(&mut self, leaf: u32) {
+        self.siblings.remove(leaf);
+    }
+
+    /// Whether no sibling has work.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.siblings.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn is_present(&self, leaf: u32) -> bool {
+        self.siblings.is_present(leaf)
+    }
+
+    #[inline]
+    pub(crate) fn rank(&self, leaf: u32) -> u128 {
+        self.siblings.rank(leaf)
+    }
+
+    /// Returns the sibling with the least virtual runtime.
+    #[inline]
+    pub(crate) fn pick(&self) -> Option<u32> {
+        let (_, _, member) = self.siblings.least()?;
+        Some(member)
+    }
+
+    fn floor(&self) -> u128 {
+        let least = self.siblings.least();
+        least.map_or(self.idle_floor, |(rank, ..)| rank)
+    }
+
+    /// Adds to the virtual runtime of a sibling that has run, which has more work or has not.
+    #[inline]
+    pub(crate) fn charge(&mut self, leaf: u32, charge: u128, present: bool) {
+        // Less than 2^126 each: the sum doesn't overflow.
+        let rank = (self.siblings.rank(leaf) + charge).min(MAX_RANK);
+        self.set(leaf, rank, present);
+    }
+
+    /// Says that a sibling has work, or has no more. Returns whether the level was empty, or is.
+    pub(crate) fn set_present(&mut self, leaf: u32, present: bool) -> bool {
+        if self.is_present(leaf) == present {
+            return false;
+        }
+        let was_empty = self.is_empty();
+        let rank = self.siblings.rank(leaf);
+        let rank = if present {
+            rank.max(self.floor())
+        } else {
+            rank
+        };
+        self.set(leaf, rank, present);
+        was_empty || self.is_empty()
+    }
+
+    /// Rescales how far a sibling is ahead of the floor, from its old shares to its new ones:
+    /// nobody waits at the old rate for what ran before.
+    pub(crate) fn reshare(&mut self, leaf: u32, old: u32, new: u32) {
+        let (rank, floor) = (self.siblings.rank(leaf), self.floor());
+        let Some(ahead) = rank.checked_sub(floor).filter(|&ahead| ahead > 0) else {
+            return;
+        };
+        let ahead = ahead.saturating_mul(old.into()) / u128::from(new);
+        let rank = floor.saturating_add(ahead).min(MAX_RANK);
+        self.set(leaf, rank, self.is_present(leaf));
+    }
+
+    #[inline]
+    fn set(&mut self, leaf: u32, rank: u128, present: bool) {
+        self.siblings.set(leaf, rank, present);
+        if !present {
+            self.idle_floor = self.idle_floor.max(rank);
+        }
+    }
+}
