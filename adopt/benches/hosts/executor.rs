@@ -1,0 +1,113 @@
+//! The executor beside async-executor: one thread that runs it, and spawns.
+//!
+//! `async-executor` is its `Executor`, which keeps a list of its tasks to cancel them, as the kit
+//! does; `static` its `StaticExecutor`, which keeps none and lives for ever.
+use crate::Row;
+use adopt::async_executor::Executor;
+use async_executor::StaticExecutor;
+use futures_lite::future::{block_on, yield_now};
+use std::sync::Arc;
+
+const TASKS: usize = 100_000;
+const SPAWNERS: usize = 4;
+const YIELDERS: usize = 100;
+const YIELDS: usize = 1_000;
+const ROUND_TRIPS: usize = 50_000;
+
+/// The same work, whatever a handle gives.
+macro_rules! work {
+    (spawn_await, $executor:ident, $done:expr) => {{
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|n| $executor.spawn(async move { n }))
+            .collect();
+        let mut sum = 0;
+        for task in tasks {
+            sum += $done(task.await);
+        }
+        assert_eq!(sum, TASKS * (TASKS - 1) / 2);
+    }};
+    (spawn_4x25000, $executor:ident, $done:expr) => {{
+        let spawner = || {
+            let executor = $executor.clone();
+            $executor.spawn(async move {
+                let each = TASKS / SPAWNERS;
+                let tasks: Vec<_> = (0..each).map(|_| executor.spawn(async {})).collect();
+                for task in tasks {
+                    $done(task.await);
+                }
+            })
+        };
+        let spawners: Vec<_> = (0..SPAWNERS).map(|_| spawner()).collect();
+        for spawner in spawners {
+            $done(spawner.await);
+        }
+    }};
+    (yields, $executor:ident, $done:expr) => {{
+        let yielder = |_| {
+            $executor.spawn(async {
+                for _ in 0..YIELDS {
+                    yield_now().await;
+                }
+            })
+        };
+        let yielders: Vec<_> = (0..YIELDERS).map(yielder).collect();
+        for yielder in yielders {
+            $done(yielder.await);
+        }
+    }};
+    (ping_pong, $executor:ident, $done:expr) => {{
+        let (ping, pings) = async_channel::bounded(1);
+        let (pong, pongs) = async_channel::bounded(1);
+        let first = $executor.spawn(async move {
+            for n in 0..ROUND_TRIPS {
+                ping.send(n).await.unwrap();
+                assert_eq!(pongs.recv().await, Ok(n));
+            }
+        });
+        let second = $executor.spawn(async move {
+            while let Ok(n) = pings.recv().await {
+                if pong.send(n).await.is_err() {
+                    break;
+                }
+            }
+        });
+        $done(first.await);
+        $done(second.await);
+    }};
+}
+
+macro_rules! rows {
+    ($($work:ident),*) => {$(
+        pub mod $work {
+            use super::*;
+
+            fn ours() -> Box<dyn FnMut()> {
+                let executor = Arc::new(Executor::new(1));
+                Box::new(move || {
+                    block_on(executor.run(async { work!($work, executor, Result::unwrap) }))
+                })
+            }
+
+            pub fn beside_executor() -> Row {
+                let executor = Arc::new(async_executor::Executor::<'static>::new());
+                let theirs = move || {
+                    block_on(executor.run(async { work!($work, executor, |output| output) }))
+                };
+                let (ours, theirs) = (ours(), Box::new(theirs));
+                Row { name: stringify!($work), host: "async-executor", ours, theirs }
+            }
+
+            pub fn beside_static() -> Row {
+                let executor: &StaticExecutor = Box::leak(Box::new(StaticExecutor::new()));
+                let executor = Arc::new(executor);
+                let theirs = move || {
+                    block_on(executor.run(async { work!($work, executor, |output| output) }))
+                };
+                let (ours, theirs) = (ours(), Box::new(theirs));
+                Row { name: stringify!($work), host: "async-executor static", ours, theirs }
+            }
+        }
+    )*};
+}
+
+rows!(spawn_await, spawn_4x25000, yields, ping_pong);

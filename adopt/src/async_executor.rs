@@ -1,0 +1,228 @@
+//! An executor in the shape of async-executor: `spawn`, and `run` by up to a fixed number of
+//! threads.
+//!
+//! Tasks are one allocation each, and nodes of the [`Injector`] that all runners share; each runner
+//! has a [`ring`], into which its own tasks spawn and wake. After a push [`Idle`] chooses a runner
+//! that sleeps, and the [`WakerCell`] of its slot wakes it. There is no `unsafe` code.
+//!
+//! 1. A runner has a slot from the first poll of [`Executor::run`] until that future is dropped. It
+//!    leaves an empty ring, and its list of tasks, to the slot's next runner.
+//! 2. While a runner is polled its ring is in the thread's `CURRENT`, where wakes find it. A task
+//!    that is spawned or woken anywhere else goes to the injector.
+//! 3. A task that waits is in the list of the runner that polled it first. If it ends on another
+//!    runner its cell stays in that list until the first is about to sleep, or has run 200 tasks;
+//!    if the first sleeps already, until it is polled again. A drop of the executor closes the
+//!    injector, cancels all tasks that are in a list or queued, and waits for those that other
+//!    threads are about to queue.
+//! 4. No wake drops a task, though that would cancel it as well: its future would be dropped inside
+//!    of the wake, under whatever lock the caller holds (event-listener's is one that this would
+//!    take again).
+use queue_global::{Closed, Injector};
+use queue_spmc::ring;
+use std::{
+    cell::RefCell,
+    fmt,
+    future::{Future, poll_fn},
+    iter,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use task_header::{JoinHandle, Node, Notified, Owned, Schedule, WakeKind};
+use waker_vtable::WakerCell;
+use worker_idle::{
+    Idle,
+    park::{self, Park, ThreadPark, ThreadUnpark, Unpark},
+};
+
+mod runner;
+#[cfg(test)]
+mod tests;
+
+use runner::Runner;
+
+type Task = Notified<Scheduler>;
+
+/// Items that a runner's ring holds.
+const RING: usize = 256;
+
+/// Runs tasks on the threads that call [`run`](Self::run). Dropped, it cancels those that are left.
+///
+/// ```
+/// use adopt::async_executor::Executor;
+/// use futures_lite::future::block_on;
+///
+/// let executor = Executor::new(1);
+/// let task = executor.spawn(async { 1 + 2 });
+/// assert_eq!(block_on(executor.run(async { task.await.unwrap() * 2 })), 6);
+/// ```
+pub struct Executor {
+    state: Arc<State>,
+    /// For its drop.
+    park: ThreadPark,
+}
+
+/// What the executor and its tasks share.
+struct State {
+    injector: Injector<Node<Scheduler>>,
+    idle: Idle,
+    slots: Box<[Slot]>,
+    /// Ends the wait of rule 3.
+    dropper: ThreadUnpark,
+}
+
+/// A runner's parts, and how others reach it.
+struct Slot {
+    /// `None` while a runner has them.
+    parts: Mutex<Option<Parts>>,
+    stealer: ring::Stealer<Task>,
+    waker: WakerCell,
+}
+
+struct Parts {
+    ring: ring::Worker<Task>,
+    owned: Owned<Scheduler>,
+}
+
+/// The scheduler in each task's cell.
+struct Scheduler(Arc<State>);
+
+/// The ring of the runner that this thread polls, and the runner's executor.
+struct Current {
+    state: Arc<State>,
+    ring: ring::Worker<Task>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+impl Executor {
+    /// Makes an executor for up to `runners` calls of [`run`](Self::run) at a time.
+    ///
+    /// # Panics
+    /// When `runners` is 0.
+    pub fn new(runners: usize) -> Self {
+        let park = ThreadPark::new();
+        let waker = park::waker(park.unparker());
+        let slot = |_| {
+            let ring = ring::Worker::new(RING);
+            let stealer = ring.stealer();
+            let owned = Owned::new(waker.clone());
+            Slot {
+                parts: Mutex::new(Some(Parts { ring, owned })),
+                stealer,
+                waker: WakerCell::new(),
+            }
+        };
+        let state = Arc::new(State {
+            injector: Injector::new(),
+            idle: Idle::new(runners),
+            slots: (0..runners).map(slot).collect(),
+            dropper: park.unparker(),
+        });
+        Self { state, park }
+    }
+
+    /// Runs a future as a task. The handle may be dropped: the task goes on.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (task, join) = task_header::new(future, Scheduler(self.state.clone()));
+        Scheduler::schedule(task, WakeKind::Wake);
+        join
+    }
+
+    /// Runs tasks until `future` is done.
+    ///
+    /// # Panics
+    /// When as many are running already as the executor was made for. When `future` does.
+    pub async fn run<F: Future>(&self, future: F) -> F::Output {
+        let mut runner = Runner::new(&self.state);
+        let mut future = pin!(future);
+        poll_fn(|cx| runner.poll(cx, future.as_mut())).await
+    }
+}
+
+impl Schedule for Scheduler {
+    fn schedule(task: Task, _: WakeKind) {
+        let Some(task) = push_here(task) else { return };
+        // Once it is queued another thread may free the task, and its scheduler with it.
+        let state = task.scheduler().0.clone();
+        match state.injector.push(task) {
+            Ok(()) => state.notify(),
+            Err(Closed(task)) => {
+                state.injector.requeue(task);
+                state.dropper.unpark();
+            }
+        }
+    }
+}
+
+/// Pushes to the ring of the runner that this thread polls, or gives the task back.
+fn push_here(task: Task) -> Option<Task> {
+    let mut task = Some(task);
+    let push = |current: &RefCell<Option<Current>>| {
+        let mut current = current.borrow_mut();
+        let Current { state, ring } = current.as_mut()?;
+        let task = task.take_if(|task| Arc::ptr_eq(state, &task.scheduler().0))?;
+        ring.push_or_overflow(task, &state.injector);
+        // The ring is not borrowed while a waker runs, which may push.
+        state.idle.notify().map(|slot| (state.clone(), slot))
+    };
+    // No runner is polled where the thread's locals are gone.
+    if let Ok(Some((state, slot))) = CURRENT.try_with(push) {
+        state.slots[slot].waker.wake();
+    }
+    task
+}
+
+impl State {
+    fn notify(&self) {
+        if let Some(slot) = self.idle.notify() {
+            self.slots[slot].waker.wake();
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        !self.injector.is_empty() || self.slots.iter().any(|slot| !slot.stealer.is_empty())
+    }
+}
+
+impl Slot {
+    fn parts(&self) -> MutexGuard<'_, Option<Parts>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.state.injector.close();
+        for slot in &self.state.slots {
+            // Without its parts, a run was forgotten: the others borrow the executor.
+            let Some(Parts { mut owned, .. }) = slot.parts().take() else {
+                continue;
+            };
+            owned.close();
+            owned.cancel_all();
+            loop {
+                while let Some(task) = self.state.injector.pop() {
+                    owned.cancel(task);
+                }
+                owned.drain();
+                if owned.is_empty() {
+                    break;
+                }
+                self.park.park(); // Another thread is in a wake.
+            }
+        }
+        // Also where each slot's `run` was forgotten. Tasks that are dropped are cancelled.
+        iter::from_fn(|| self.state.injector.pop()).for_each(drop);
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,81 @@
+//! Closures that block, in the shape of `blocking`: `unblock(closure).await`.
+//!
+//! A job is a task cell whose one poll calls the closure, so that the handle, the result and a
+//! panic on its way back are the same as of any task. The threads are a [`Pool`]'s: they start with
+//! the jobs, up to a cap, and end when there has been nothing to do for a while.
+use crate::tasks::Task;
+use blocking_threads::{Closure, Once, Pool, Settings, SharedPool};
+use std::sync::Arc;
+
+static POOL: Pool<Closure> = Pool::new(settings(500));
+
+/// Runs `f` on a thread where it may block.
+///
+/// ```
+/// use adopt::blocking::unblock;
+///
+/// let read = unblock(|| std::fs::read("/dev/null"));
+/// assert!(futures_lite::future::block_on(read)?.is_empty());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+/// When no thread is there and none can be started.
+pub fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+    submit(&POOL, f)
+}
+
+/// Sets how many threads [`unblock`] may have, at least one. 500 by default.
+///
+/// ```
+/// adopt::blocking::set_max_threads(4);
+/// ```
+pub fn set_max_threads(most: usize) {
+    Pool::set_cap(&POOL, most.max(1));
+}
+
+/// A pool of your own, beside that of [`unblock`]. Dropped, it cancels the jobs that have not
+/// begun; the others end.
+pub struct Blocking {
+    pool: Arc<Pool<Closure>>,
+}
+
+impl Blocking {
+    /// Makes a pool of up to `most` threads, at least one.
+    pub fn new(most: usize) -> Self {
+        let pool = Arc::new(Pool::new(settings(most.max(1))));
+        Self { pool }
+    }
+
+    /// Runs `f` on one of the threads.
+    ///
+    /// # Panics
+    /// When no thread is there and none can be started.
+    pub fn unblock<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+        submit(&self.pool, f)
+    }
+}
+
+const fn settings(cap: usize) -> Settings {
+    let mut settings = Settings::new();
+    settings.cap = cap;
+    settings
+}
+
+fn submit<F, T>(pool: impl SharedPool<Closure>, f: F) -> Task<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let (job, join) = Closure::new(Once::new(f));
+    if let Err(refused) = Pool::submit(pool, job) {
+        panic!("{refused}");
+    }
+    Task::new(join)
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        drop(self.pool.close());
+    }
+}

@@ -1,0 +1,191 @@
+//! A frame loop: jobs in parallel, then tasks for as long as the frame's budget lasts.
+//!
+//! What must be done in a frame is forked on a [`Pool`], and waited for. What may take many frames
+//! (a path, a level that loads, a script) is a task of the game's thread, which need not be `Send`;
+//! the tasks that a frame has no time for go on with the next.
+//!
+//! 1. A wake, on whatever thread, sends the task to the game's list ([`LocalNotified::send`]),
+//!    which is one read-modify-write. The frame takes all that were sent, in order.
+//! 2. A frame runs a task at least, also with no time left: each is reached in the end.
+//! 3. A task that awaits [`Frames::next`] is woken once, at the start of the next frame.
+use crate::join_pool::{Pool, Scope};
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    fmt,
+    future::{Future, poll_fn},
+    io, mem,
+    rc::Rc,
+    task::{Poll, Waker},
+    time::{Duration, Instant},
+};
+use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
+
+/// A game's jobs and tasks. Dropped, it cancels the tasks.
+pub struct Game {
+    pool: Pool,
+    frames: Frames,
+    /// Before the list, which must outlive what is queued.
+    queue: VecDeque<LocalNotified<InGame>>,
+    tasks: LocalOwned<InGame>,
+}
+
+/// What a frame did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Polls of tasks.
+    pub polls: usize,
+    /// Tasks that wait for the next frame because there was no time.
+    pub left: usize,
+}
+
+/// Counts the frames. Tasks await the next.
+#[derive(Clone, Default)]
+pub struct Frames(Rc<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    number: Cell<u64>,
+    /// Emptied when the number changes.
+    waiting: RefCell<Vec<Waker>>,
+}
+
+/// The scheduler of the game's tasks: their list knows the way.
+struct InGame;
+
+impl ScheduleLocal for InGame {
+    fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+        task.send();
+    }
+}
+
+impl Frames {
+    /// The number of the frame that runs, or ran last.
+    pub fn number(&self) -> u64 {
+        self.0.number.get()
+    }
+
+    /// Waits for the next frame. Keeps one waker until then, however often it is polled.
+    pub async fn next(&self) {
+        let number = self.number();
+        let mut place = None;
+        poll_fn(|cx| {
+            if self.number() != number {
+                return Poll::Ready(());
+            }
+            let waker = cx.waker().clone();
+            let mut waiting = self.0.waiting.borrow_mut();
+            let before = match place {
+                Some(place) => Some(mem::replace(&mut waiting[place], waker)),
+                None => {
+                    place = Some(waiting.len());
+                    waiting.push(waker);
+                    None
+                }
+            };
+            drop(waiting); // A waker's drop may come back here.
+            drop(before);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn begin(&self) {
+        self.0.number.set(self.number() + 1);
+        let waiting = self.0.waiting.take();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Game {
+    /// A game whose jobs run on so many threads.
+    ///
+    /// # Errors
+    /// When one can't be started.
+    ///
+    /// # Panics
+    /// When `workers` is 0.
+    pub fn new(workers: usize) -> io::Result<Self> {
+        Ok(Self {
+            pool: Pool::new(workers)?,
+            frames: Frames::default(),
+            queue: VecDeque::new(),
+            // Frames look at the list by themselves.
+            tasks: LocalOwned::new(Waker::noop().clone()),
+        })
+    }
+
+    /// The game's frames.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// Spawns a future that this thread polls, in frames from the next on.
+    pub fn spawn<F>(&mut self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: 'static> + 'static,
+    {
+        let (task, join) = self.tasks.spawn(future, InGame);
+        self.queue.push_back(task);
+        join
+    }
+
+    /// A frame: forks the jobs that `update` spawns, waits for them, and polls tasks until
+    /// `budget`, which includes the jobs, is used up.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut game = adopt::game::Game::new(2)?;
+    /// let frames = game.frames().clone();
+    /// let script = game.spawn(async move {
+    ///     frames.next().await;
+    ///     frames.number()
+    /// });
+    /// let mut positions = [0.0, 1.0];
+    /// while !script.is_finished() {
+    ///     game.frame(Duration::from_millis(16), |jobs| {
+    ///         positions.iter_mut().for_each(|x| jobs.spawn(move |_| *x += 0.5));
+    ///     });
+    /// }
+    /// assert_eq!(positions, [1.0, 2.0]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When `update` or a job does. The tasks go on with the next frame.
+    pub fn frame<'scope>(
+        &mut self,
+        budget: Duration,
+        update: impl FnOnce(&Scope<'scope>) + Send,
+    ) -> Frame {
+        let begun = Instant::now();
+        self.frames.begin();
+        self.pool.scope(update);
+        let mut polls = 0;
+        loop {
+            self.queue
+                .extend(std::iter::from_fn(|| self.tasks.receive()));
+            if polls > 0 && begun.elapsed() >= budget {
+                break;
+            }
+            let Some(task) = self.queue.pop_front() else {
+                break;
+            };
+            match self.tasks.run(task) {
+                LocalRan::Notified(task) => self.queue.push_back(task),
+                LocalRan::Complete | LocalRan::Pending => {}
+                LocalRan::NotOwned(_) => unreachable!("the queue has the tasks of this list alone"),
+            }
+            polls += 1;
+        }
+        let left = self.queue.len();
+        Frame { polls, left }
+    }
+}
+
+impl fmt::Debug for Game {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Game").finish_non_exhaustive()
+    }
+}

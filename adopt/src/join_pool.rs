@@ -1,0 +1,273 @@
+//! A fork-join pool in the shape of rayon-core: `join`, `scope`, `spawn`.
+//!
+//! Each worker has a [`deque`] for what is forked, newest first, and a [`fifo`] for what is to run
+//! in the order of its spawns; threads that are no workers push to one [`Injector`], whose nodes
+//! are the jobs. After a push [`Idle`] chooses the worker that is woken.
+//!
+//! 1. A worker runs its deque, its FIFO, what was injected, and then steals the others' oldest.
+//! 2. A worker runs the jobs that it pushes, if no thief takes them. So its push needs no fence to
+//!    see which workers sleep: to miss a sleeper costs parallelism until the next push, never a
+//!    job. A job that blocks, other than by this pool, on a job that it has pushed may hang.
+//! 3. A push from outside, and a batch that a worker takes from the injector, notify with a fence.
+//! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs others meanwhile. If there
+//!    are none it sleeps as any idle worker does, and the thread that sets the latch unparks it. It
+//!    waits for a job of another pool in the same way, so that pools may wait for each other.
+//! 5. No frame is left while a job that is in it, or borrows from it, is queued or runs: a worker
+//!    that unwinds out of its wait ends the process.
+use queue_global::{Injector, List};
+use queue_spmc::{Steal, StealLimit, deque, fifo};
+use std::{
+    cell::{Cell, RefCell, UnsafeCell},
+    io, mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    process, ptr,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    thread,
+};
+use worker_idle::{
+    Idle,
+    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+};
+
+mod job;
+mod scope;
+mod worker;
+
+use job::{Header, Job, OutsideLatch, StackJob, WorkerLatch};
+pub use scope::Scope;
+use worker::AbortOnUnwind;
+
+/// What a worker takes from the injector at once, at most.
+const BATCH: usize = 32;
+
+/// Threads that run jobs. Dropped, it leaves them to run what is queued, and then to end.
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    injector: Injector<Header>,
+    idle: Idle,
+    workers: Box<[Remote]>,
+    closing: AtomicBool,
+    stolen: AtomicUsize,
+}
+
+/// How others reach a worker.
+struct Remote {
+    deque: deque::Stealer<Job>,
+    fifo: fifo::Stealer<Job>,
+    unpark: ThreadUnpark,
+}
+
+/// A worker, in the frame of its thread. The cells are that thread's, and nothing that they are
+/// borrowed for calls back.
+struct Worker {
+    index: usize,
+    shared: Arc<Shared>,
+    deque: UnsafeCell<deque::Worker<Job>>,
+    fifo: UnsafeCell<fifo::Worker<Job>>,
+    park: RefCell<ThreadPark>,
+}
+
+thread_local! {
+    static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
+}
+
+/// What a worker waits for.
+trait Awaited {
+    fn is_done(&self) -> bool;
+    /// From here on whoever completes it unparks the worker.
+    fn will_sleep(&self) {}
+}
+
+impl Awaited for WorkerLatch {
+    fn is_done(&self) -> bool {
+        self.is_set()
+    }
+}
+
+impl Awaited for OutsideLatch {
+    fn is_done(&self) -> bool {
+        self.is_set()
+    }
+}
+
+impl Awaited for AtomicBool {
+    fn is_done(&self) -> bool {
+        // Ordering: Acquire pairs with the pool's drop.
+        self.load(Acquire)
+    }
+}
+
+/// Runs both closures, `b` on another worker if one is free, and returns both results. Outside of
+/// a pool, runs one after the other.
+///
+/// The panic of `a` is resumed once `b` has ended or will not begin; else that of `b`.
+///
+/// ```
+/// let pool = adopt::join_pool::Pool::new(2)?;
+/// let both = pool.install(|| adopt::join_pool::join(|| 1 + 1, || 2 + 2));
+/// assert_eq!(both, (2, 4));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[inline]
+pub fn join<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
+where
+    A: FnOnce() -> RA + Send,
+    B: FnOnce() -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    Worker::with_any(|worker| match worker {
+        Some(worker) => worker.join(a, b),
+        None => (a(), b()),
+    })
+}
+
+impl Pool {
+    /// Starts so many threads.
+    ///
+    /// # Errors
+    /// When one can't be started. Those that were end.
+    ///
+    /// # Panics
+    /// When `workers` is 0.
+    pub fn new(workers: usize) -> io::Result<Self> {
+        let new = |_| (deque::Worker::new(), fifo::Worker::new(), ThreadPark::new());
+        let parts: Vec<_> = (0..workers).map(new).collect();
+        let remote =
+            |(deque, fifo, park): &(deque::Worker<_>, fifo::Worker<_>, ThreadPark)| Remote {
+                deque: deque.stealer(),
+                fifo: fifo.stealer(),
+                unpark: park.unparker(),
+            };
+        let shared = Arc::new(Shared {
+            injector: Injector::new(),
+            idle: Idle::new(workers),
+            workers: parts.iter().map(remote).collect(),
+            closing: AtomicBool::new(false),
+            stolen: AtomicUsize::new(0),
+        });
+        let pool = Self { shared };
+        for (index, (deque, fifo, park)) in parts.into_iter().enumerate() {
+            let worker = Worker {
+                index,
+                shared: pool.shared.clone(),
+                deque: UnsafeCell::new(deque),
+                fifo: UnsafeCell::new(fifo),
+                park: RefCell::new(park),
+            };
+            let builder = thread::Builder::new().name(format!("join-{index}"));
+            builder.spawn(move || worker.main())?;
+        }
+        Ok(pool)
+    }
+
+    /// Runs `f` on a worker, waits for it, and returns its result, or resumes its panic. A worker of
+    /// another pool runs that pool's jobs while it waits.
+    pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.on_worker(|_| f())
+    }
+
+    /// Runs `f` on a worker, and waits for it and for all jobs that it spawns in the scope.
+    ///
+    /// ```
+    /// let pool = adopt::join_pool::Pool::new(2)?;
+    /// let mut squares = [1, 2, 3];
+    /// pool.scope(|scope| squares.iter_mut().for_each(|n| scope.spawn(move |_| *n *= *n)));
+    /// assert_eq!(squares, [1, 4, 9]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn scope<'scope, R: Send>(&self, f: impl FnOnce(&Scope<'scope>) -> R + Send) -> R {
+        self.on_worker(|worker| Scope::run(worker, f))
+    }
+
+    /// Queues `f`, and returns at once. Its panic is printed, and goes no further.
+    pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
+        // SAFETY: it borrows nothing.
+        let job = unsafe { job::boxed(f) };
+        Worker::with_any(|worker| match worker {
+            Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => worker.push(job),
+            _ => self.shared.inject(job),
+        });
+    }
+
+    /// Jobs that a worker has taken from another's queues so far.
+    pub fn stolen(&self) -> usize {
+        // Ordering: Relaxed, a count.
+        self.shared.stolen.load(Relaxed)
+    }
+
+    /// On this thread if it is a worker of the pool. A worker of another pool runs that one's jobs
+    /// meanwhile, and any other thread sleeps.
+    fn on_worker<R: Send>(&self, f: impl FnOnce(&Worker) -> R + Send) -> R {
+        Worker::with_any(|worker| match worker {
+            Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => f(worker),
+            Some(worker) => {
+                let unpark = worker.shared.workers[worker.index].unpark.clone();
+                self.wait_for(f, unpark, |latch| worker.run_until(latch))
+            }
+            None => {
+                let mut park = ThreadPark::new();
+                self.wait_for(f, park.unparker(), |latch| {
+                    while !latch.is_set() {
+                        park.park();
+                    }
+                })
+            }
+        })
+    }
+
+    /// Runs `f` on a worker. `wait` returns once the latch is set, which unparks the caller.
+    fn wait_for<R: Send>(
+        &self,
+        f: impl FnOnce(&Worker) -> R + Send,
+        unpark: ThreadUnpark,
+        wait: impl FnOnce(&OutsideLatch),
+    ) -> R {
+        let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(unpark));
+        let abort = AbortOnUnwind;
+        // SAFETY: called once, and the job stays here until its latch is set.
+        self.shared.inject(unsafe { job.as_job() });
+        wait(&job.latch);
+        mem::forget(abort);
+        job.into_result()
+            .unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with `is_done`.
+        self.shared.closing.store(true, Release);
+        self.shared
+            .workers
+            .iter()
+            .for_each(|worker| worker.unpark.unpark());
+    }
+}
+
+impl Shared {
+    fn inject(&self, job: Job) {
+        self.injector.requeue(job);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        if let Some(worker) = self.idle.notify() {
+            self.workers[worker].unpark.unpark();
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        let of = |worker: &Remote| !worker.deque.is_empty() || !worker.fifo.is_empty();
+        !self.injector.is_empty() || self.workers.iter().any(of)
+    }
+}

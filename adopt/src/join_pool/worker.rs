@@ -1,0 +1,198 @@
+//! What a worker does: how it finds jobs, and how it waits.
+use super::*;
+
+impl Worker {
+    /// Calls `f` with the worker that this thread is, if it is one.
+    #[inline]
+    pub(super) fn with_any<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
+        let current = CURRENT.get();
+        // SAFETY: `main` sets it for as long as the worker lives, on this very thread.
+        f(unsafe { current.as_ref() })
+    }
+
+    /// Calls `f` with the worker that this thread is: jobs run on workers.
+    pub(super) fn with<R>(f: impl FnOnce(&Worker) -> R) -> R {
+        Self::with_any(|worker| f(worker.expect("a job runs on a worker")))
+    }
+
+    pub(super) fn main(self) {
+        CURRENT.set(&self);
+        self.run_until(&self.shared.closing);
+        let mut searching = false;
+        while let Some(job) = self.find(&mut searching) {
+            job.run();
+        }
+        if searching {
+            self.stop_searching();
+        }
+        CURRENT.set(ptr::null());
+    }
+
+    #[inline]
+    pub(super) fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA + Send,
+        B: FnOnce() -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        let job = StackJob::new(b, WorkerLatch::new(self.index));
+        // SAFETY: called once, and the job stays here until its handle is back or its latch set.
+        let handle = unsafe { job.as_job() };
+        let address = handle.address();
+        let abort = AbortOnUnwind;
+        self.push(handle);
+        let a = catch_unwind(AssertUnwindSafe(a));
+        while let Some(other) = self.pop() {
+            if other.address() == address {
+                // Nobody has stolen it, and this was its handle.
+                mem::forget(abort);
+                return match a {
+                    Ok(a) => (a, job.into_closure()()),
+                    Err(panic) => resume_unwind(panic),
+                };
+            }
+            other.run();
+        }
+        self.run_until(&job.latch);
+        mem::forget(abort);
+        match (a, job.into_result()) {
+            (Ok(a), Ok(b)) => (a, b),
+            (Err(panic), _) | (Ok(_), Err(panic)) => resume_unwind(panic),
+        }
+    }
+
+    /// Rule 2.
+    #[inline]
+    pub(super) fn push(&self, job: Job) {
+        // SAFETY: this thread's, and a push calls nothing back.
+        unsafe { &mut *self.deque.get() }.push(job);
+        self.notify_if_all_sleep();
+    }
+
+    pub(super) fn push_fifo(&self, job: Job) {
+        // SAFETY: as in `push`.
+        unsafe { &mut *self.fifo.get() }.push(job);
+        self.notify_if_all_sleep();
+    }
+
+    #[inline]
+    fn notify_if_all_sleep(&self) {
+        if let (0, 1..) = self.shared.idle.counts() {
+            self.shared.notify();
+        }
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<Job> {
+        // SAFETY: as in `push`.
+        unsafe { &mut *self.deque.get() }.pop()
+    }
+
+    /// Runs jobs until this is done (rule 4).
+    pub(super) fn run_until(&self, awaited: &impl Awaited) {
+        let abort = AbortOnUnwind;
+        let mut searching = false;
+        while !awaited.is_done() {
+            match self.find(&mut searching) {
+                Some(job) => job.run(),
+                None => {
+                    awaited.will_sleep();
+                    self.sleep(awaited, searching);
+                    searching = true;
+                }
+            }
+        }
+        if searching {
+            self.stop_searching();
+        }
+        mem::forget(abort);
+    }
+
+    /// Rule 1. Ends a search that finds something.
+    fn find(&self, searching: &mut bool) -> Option<Job> {
+        // SAFETY: as in `push`.
+        let oldest = || unsafe { &mut *self.fifo.get() }.pop();
+        let shared = &*self.shared;
+        let job = self
+            .pop()
+            .or_else(oldest)
+            .or_else(|| self.take_injected())
+            .or_else(|| {
+                *searching = *searching || shared.idle.try_search();
+                searching.then(|| self.steal()).flatten()
+            });
+        if job.is_some() && mem::take(searching) {
+            self.stop_searching();
+        }
+        job
+    }
+
+    fn stop_searching(&self) {
+        if self.shared.idle.stop_searching() && self.shared.has_work() {
+            self.shared.notify();
+        }
+    }
+
+    fn take_injected(&self) -> Option<Job> {
+        let mut batch: List<Header> = self.shared.injector.pop_n(BATCH);
+        let first = batch.pop_front()?;
+        if !batch.is_empty() {
+            // SAFETY: as in `push`.
+            unsafe { &mut *self.fifo.get() }.extend(batch);
+            self.shared.notify(); // Rule 3: a worker may have looked while they were in neither.
+        }
+        Some(first)
+    }
+
+    fn steal(&self) -> Option<Job> {
+        let (before, rest) = self.shared.workers.split_at(self.index);
+        let steal = |other: &Remote| match other.deque.steal() {
+            // SAFETY: as in `push`.
+            Steal::Empty => other
+                .fifo
+                .steal_into_and_pop(unsafe { &mut *self.fifo.get() }, StealLimit::Half),
+            stolen => stolen,
+        };
+        loop {
+            let mut retry = false;
+            for other in rest[1..].iter().chain(before) {
+                match steal(other) {
+                    Steal::Success { first, moved } => {
+                        // Ordering: Relaxed, a count.
+                        self.shared.stolen.fetch_add(moved + 1, Relaxed);
+                        return Some(first);
+                    }
+                    Steal::Retry => retry = true,
+                    Steal::Empty => {}
+                }
+            }
+            if !retry {
+                return None;
+            }
+            thread::yield_now(); // Another thief may wait for a processor in the midst of a steal.
+        }
+    }
+
+    /// Sleeps until somebody notifies it or this is done. It counts as searching after that.
+    fn sleep(&self, awaited: &impl Awaited, searching: bool) {
+        let Shared { idle, .. } = &*self.shared;
+        idle.sleep(self.index, searching);
+        let mut park = self.park.borrow_mut();
+        if !self.shared.has_work() {
+            while !idle.was_notified(self.index) && !awaited.is_done() {
+                park.park();
+            }
+        }
+        idle.wake_self(self.index); // Nothing, if it was notified.
+    }
+}
+
+/// Rule 5.
+pub(super) struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        process::abort();
+    }
+}
