@@ -17,7 +17,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
@@ -47,6 +47,9 @@ pub(crate) struct Options {
         value_delimiter = ','
     )]
     settings: Vec<Setting>,
+    /// Runs at a time, beside busy loops and on one processor. Alone, it is one at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = 4)]
+    at_once: usize,
     /// A run that takes longer is killed, which is a failure.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
@@ -94,6 +97,7 @@ struct Binary {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.runs > 0, "--runs is at least 1");
     ensure!(options.limit > 0, "--limit is at least 1");
+    ensure!(options.at_once > 0, "--at-once is at least 1");
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     let chosen = choose(options, &packages)?;
     let mut settings = SETTINGS.to_vec();
@@ -118,12 +122,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         limit: Duration::from_secs(options.limit),
         processor: processor.unwrap_or_default(),
         output: folder.join(format!("output-{}", std::process::id())),
+        at_once: options.at_once,
+        counts: Mutex::default(),
     };
     interrupt::watch();
-    let (mut counts, begun) = (Counts::default(), Instant::now());
-    let done = runner.run_all(&binaries, &settings, options.runs, &mut counts);
+    let begun = Instant::now();
+    let done = runner.run_all(&binaries, &settings, options.runs);
     progress("");
-    let _ = fs::remove_file(&runner.output);
+    let counts = runner.counts.into_inner()?;
     counts.tell(&settings);
     let all_ran = done?;
     if !all_ran {
@@ -312,13 +318,15 @@ impl Drop for BusyLoops {
     }
 }
 
-/// Runs test binaries, one at a time.
+/// Runs test binaries.
 struct Runner<'a> {
     filter: Option<&'a str>,
     limit: Duration,
     processor: String,
     /// Where a run's output goes. A pipe would stay open as long as what the run has started.
     output: PathBuf,
+    at_once: usize,
+    counts: Mutex<Counts>,
 }
 
 /// How a run ended.
@@ -333,29 +341,37 @@ enum End {
 
 impl Runner<'_> {
     /// Runs all in all settings, so many times; false when that was interrupted.
-    fn run_all(
-        &self,
-        binaries: &[Binary],
-        settings: &[Setting],
-        runs: u32,
-        counts: &mut Counts,
-    ) -> Result<bool> {
+    fn run_all(&self, binaries: &[Binary], settings: &[Setting], runs: u32) -> Result<bool> {
         for run in 1..=runs {
             let begun = Instant::now();
             for &setting in settings {
-                for binary in binaries {
-                    let Binary { package, name, .. } = binary;
-                    let words = setting.words();
-                    progress(&format!("run {run} of {runs}, {words}: {package} {name}"));
-                    let (end, said) = self.run(binary, setting)?;
-                    if matches!(end, End::Interrupt) {
-                        return Ok(false);
+                let words = setting.words();
+                let at_once = match setting {
+                    Setting::Alone => 1,
+                    Setting::Busy | Setting::One => self.at_once,
+                };
+                let rest = Mutex::new(binaries.iter());
+                let take_all = |thread| {
+                    // The lock is free again before the binary runs.
+                    while let Some(binary) = { lock(&rest).next() } {
+                        let Binary { package, name, .. } = binary;
+                        progress(&format!("run {run} of {runs}, {words}: {package} {name}"));
+                        if !self.run_one(binary, setting, thread)? {
+                            return Ok(false);
+                        }
                     }
-                    let failures = failures(&end, &said, self.limit);
-                    for failure in counts.add(binary, setting, failures) {
-                        progress("");
-                        say!("FAILED {words}: {package} {name} {failure}");
-                        say!("{}", excerpt(&said, &failure));
+                    Ok(true)
+                };
+                let _busy = (setting == Setting::Busy).then(|| BusyLoops::start(BUSY_LOOPS));
+                let ends: Vec<Result<bool>> = thread::scope(|scope| {
+                    let start = |thread| scope.spawn(move || take_all(thread));
+                    let threads: Vec<_> = (0..at_once).map(start).collect();
+                    let ends = threads.into_iter().map(|thread| thread.join());
+                    ends.map(|end| end.expect("a run does not panic")).collect()
+                });
+                for end in ends {
+                    if !end? {
+                        return Ok(false);
                     }
                 }
             }
@@ -363,22 +379,39 @@ impl Runner<'_> {
             say!(
                 "run {run} of {runs}: {:.0} s, failed tests so far: {}",
                 begun.elapsed().as_secs_f64(),
-                counts.failures.len()
+                lock(&self.counts).failures.len()
             );
         }
         Ok(true)
     }
 
+    /// Runs one and counts what failed; false when that was interrupted.
+    fn run_one(&self, binary: &Binary, setting: Setting, thread: usize) -> Result<bool> {
+        let (end, said) = self.run(binary, setting, thread)?;
+        if matches!(end, End::Interrupt) {
+            return Ok(false);
+        }
+        let failures = failures(&end, &said, self.limit);
+        let Binary { package, name, .. } = binary;
+        let mut counts = lock(&self.counts);
+        for failure in counts.add(binary, setting, failures) {
+            progress("");
+            say!("FAILED {}: {package} {name} {failure}", setting.words());
+            say!("{}", excerpt(&said, &failure));
+        }
+        Ok(true)
+    }
+
     /// Runs one once; also gives what it said.
-    fn run(&self, binary: &Binary, setting: Setting) -> Result<(End, String)> {
+    fn run(&self, binary: &Binary, setting: Setting, thread: usize) -> Result<(End, String)> {
         let mut command = match setting {
             Setting::One => taskset(&self.processor, &binary.file),
             _ => Command::new(&binary.file),
         };
         // A new one: to cut an old one waits for the disk.
-        let _ = fs::remove_file(&self.output);
-        let output = File::create(&self.output)
-            .with_context(|| format!("writing {}", self.output.display()))?;
+        let file = self.output.with_extension(thread.to_string());
+        let _ = fs::remove_file(&file);
+        let output = File::create(&file).with_context(|| format!("writing {}", file.display()))?;
         command
             .args(self.filter)
             .current_dir(&binary.folder)
@@ -387,13 +420,17 @@ impl Runner<'_> {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
-        let _busy = (setting == Setting::Busy).then(|| BusyLoops::start(BUSY_LOOPS));
         let child = group(&mut command).spawn();
         let mut child = child.with_context(|| format!("starting {}", binary.file.display()))?;
         let end = wait(&mut child, self.limit)?;
-        let said = fs::read(&self.output).context("reading what a test said")?;
+        let said = fs::read(&file).context("reading what a test said")?;
+        let _ = fs::remove_file(&file);
         Ok((end, String::from_utf8_lossy(&said).into_owned()))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("a run does not panic")
 }
 
 /// Makes the program's process the first of a group, so that all that it starts can be killed.

@@ -20,6 +20,8 @@ const MOST: &[(&str, usize)] = &[
     ("worker-queue", 5),
     ("blocking-threads", 3),
     ("thread-counts", 3),
+    ("timer-wheel", 1),
+    ("sched-group", 1),
 ];
 
 pub(crate) fn run() -> Result<bool> {

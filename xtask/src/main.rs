@@ -19,6 +19,8 @@ mod interrupt;
 mod links;
 mod lockfile;
 mod loom;
+mod msrv;
+mod no_std;
 mod orderings;
 mod output;
 mod public;

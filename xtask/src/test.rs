@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
 use crate::{
-    links, lockfile, loom, public, report,
+    links, lockfile, loom, msrv, no_std, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -44,8 +44,8 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "no-std",
-        what: "the parts without std",
-        run: no_std,
+        what: "the parts without std, linked",
+        run: no_std::run,
     },
     Step {
         name: "examples",
@@ -66,6 +66,11 @@ const STEPS: &[Step] = &[
         name: "lockfile",
         what: "how many packages a part brings into a user's lockfile",
         run: lockfile::run,
+    },
+    Step {
+        name: "msrv",
+        what: "the published crates, packed, with the oldest Rust that they promise",
+        run: msrv::run,
     },
     Step {
         name: "test",
@@ -196,35 +201,6 @@ fn deny() -> Result<bool> {
         return Ok(true);
     }
     succeeds(cargo().args(["deny", "check", "licenses", "bans", "sources"]))
-}
-
-/// One by one, so that no feature of one member comes from another. That a crate is `no_std` then is its own
-/// attribute's word: the host has std, but a crate that names it under `no_std` doesn't compile.
-fn no_std() -> Result<bool> {
-    let parts = [
-        "sync-shim",
-        "queue-spmc",
-        "queue-global",
-        "waker-vtable",
-        "task-header",
-        "coop-budget",
-        "worker-idle",
-        "thread-counts",
-        "worker-queue",
-    ];
-    for part in parts {
-        if !succeeds(cargo().args(["build", "--no-default-features", "--package", part]))? {
-            return Ok(false);
-        }
-    }
-    succeeds(cargo().args([
-        "test",
-        "--no-default-features",
-        "--package",
-        "task-header",
-        "--test",
-        "without_std",
-    ]))
 }
 
 fn examples() -> Result<bool> {

@@ -64,6 +64,16 @@ impl Package {
         self.publish.is_none()
     }
 
+    /// The oldest Rust that it promises to build with.
+    pub(crate) fn rust_version(&self) -> Option<&str> {
+        self.rust_version.as_deref()
+    }
+
+    /// What its package is named.
+    pub(crate) fn name_and_version(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+
     /// Whether it has an integration test of that name.
     pub(crate) fn has_test(&self, name: &str) -> bool {
         self.targets
