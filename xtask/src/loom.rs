@@ -206,7 +206,8 @@ static ALL_ARE_BUILT: OnceLock<()> = OnceLock::new();
 /// The models that the options name. To list them takes no optimised build, unless it is there.
 pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
-    let target = workspace::load()?.1.join("target/loom");
+    let ours = workspace::load()?.1.join("target");
+    let theirs = ours.join("loom");
     let all: Vec<_> = packages
         .iter()
         .filter(|p| options.path.is_some() || p.is_modelled())
@@ -228,8 +229,9 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
         let build = Build {
             release,
             root: &root,
-            target: &target,
+            target: options.path.as_ref().map_or(&ours, |_| &theirs),
             flags: FLAGS,
+            of_members: options.path.is_none(),
             features: None,
             targets: LIB,
         };
@@ -287,6 +289,8 @@ pub(crate) struct Build<'a> {
     pub(crate) root: &'a Path,
     pub(crate) target: &'a Path,
     pub(crate) flags: &'a str,
+    /// Whether the flags are for the workspace's members alone.
+    pub(crate) of_members: bool,
     /// All of them when there is no list.
     pub(crate) features: Option<&'a str>,
     /// Which of the tests, as cargo is told: the crate's own, or others.
@@ -311,8 +315,12 @@ impl Build<'_> {
             None => cargo.arg("--all-features"),
             Some(features) => cargo.args(["--features", features]),
         };
+        if self.of_members {
+            workspace::add_flags(&mut cargo, self.root, self.flags)?;
+        } else {
+            cargo.env("RUSTFLAGS", self.flags);
+        }
         let output = cargo
-            .env("RUSTFLAGS", self.flags)
             .stderr(Stdio::inherit())
             .output()
             .context("cargo test")?;

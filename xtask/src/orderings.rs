@@ -403,6 +403,7 @@ fn run_mutants(
         root: &scratch.join("tree"),
         target: &root.join("target/orderings/build"),
         flags: &flags(options),
+        of_members: false,
         features: options.features.as_deref(),
         targets: if ours || !package.has_tests() {
             loom::LIB

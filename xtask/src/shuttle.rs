@@ -222,8 +222,9 @@ fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Mode
         let build = Build {
             release: true,
             root,
-            target: Path::new("target/shuttle"),
+            target: Path::new("target"),
             flags: "--cfg selvedge_shuttle -C debug-assertions=on",
+            of_members: true,
             features: None,
             targets: if package.has_test(HISTORIES) {
                 &["--lib", "--test", "histories"]

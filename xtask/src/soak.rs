@@ -77,6 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             root: &root,
             target: Path::new("target"),
             flags: "",
+            of_members: false,
             features: None,
             targets: &["--test", "threads"],
         };

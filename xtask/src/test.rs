@@ -178,8 +178,6 @@ fn clippy() -> Result<bool> {
         "--lib",
         "--tests",
         "--all-features",
-        "--target-dir",
-        "target/loom-clippy",
     ]);
     for package in workspace::load()?
         .0
@@ -188,9 +186,8 @@ fn clippy() -> Result<bool> {
     {
         modelled.args(["--package", &package.name]);
     }
-    modelled
-        .env("RUSTFLAGS", "--cfg selvedge_loom")
-        .args(["--", "-D", "warnings"]);
+    // For the workspace's crates alone, so that no dependency is checked twice.
+    modelled.args(["--", "--cfg", "selvedge_loom", "-D", "warnings"]);
     succeeds(&mut modelled)
 }
 
@@ -243,7 +240,7 @@ fn large() -> Result<bool> {
 /// The counting backend's tests are the READMEs' tables. Of the others, that all crates build on them and the shim's own tests pass: code and
 /// dependencies of tests that run nowhere would only cost time and room.
 fn backends() -> Result<bool> {
-    let (packages, _) = workspace::load()?;
+    let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
         .iter()
         .filter(|package| package.is_modelled())
@@ -259,10 +256,9 @@ fn backends() -> Result<bool> {
     for (backend, command, packages) in steps {
         let mut cargo = cargo();
         cargo
-            .args([command, "--lib", "--all-features", "--target-dir"])
-            .arg(format!("target/{backend}"))
-            .args(packages)
-            .env("RUSTFLAGS", format!("--cfg selvedge_{backend}"));
+            .args([command, "--lib", "--all-features"])
+            .args(packages);
+        workspace::add_flags(&mut cargo, &root, &format!("--cfg selvedge_{backend}"))?;
         if !succeeds(&mut cargo)? {
             return Ok(false);
         }

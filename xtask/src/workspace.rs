@@ -237,6 +237,35 @@ pub(crate) fn commit(root: &Path) -> String {
     }
 }
 
+/// Has `cargo` compile the workspace's own crates with these flags of rustc.
+///
+/// `RUSTFLAGS` would build each dependency once more for each set of flags. A wrapper for the
+/// workspace's crates shares the dependencies. It is a script of the shell: elsewhere than on Unix,
+/// and for somebody else's workspace, where our crates are dependencies, the flags are `RUSTFLAGS`.
+pub(crate) fn add_flags(cargo: &mut Command, root: &Path, flags: &str) -> Result<()> {
+    if cfg!(not(unix)) {
+        cargo.env("RUSTFLAGS", flags);
+        return Ok(());
+    }
+    // Cargo tells builds apart by the wrapper's path, so the path says the flags.
+    let folder = root.join("target/rustc-with");
+    let wrapper = folder.join(flags.replace(' ', "_"));
+    let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec \"$rustc\" \"$@\" {flags}\n");
+    let write = || -> io::Result<()> {
+        if fs::read_to_string(&wrapper).is_ok_and(|there| there == text) {
+            return Ok(()); // Cargo looks at its time.
+        }
+        fs::create_dir_all(&folder)?;
+        fs::write(&wrapper, &text)?;
+        #[cfg(unix)]
+        fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        Ok(())
+    };
+    write().with_context(|| format!("writing {}", wrapper.display()))?;
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+    Ok(())
+}
+
 /// The cargo that runs this, free of what it set for this process.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
