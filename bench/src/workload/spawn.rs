@@ -101,7 +101,7 @@ pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {
 /// Tasks below the root of the tree.
 pub(super) const TREE: usize = (1 << (LEVELS + 1)) - 2;
 
-const LEVELS: usize = 16;
+const LEVELS: usize = if cfg!(test) { 10 } else { 16 };
 
 /// A task that spawns two, which spawn two each, and awaits both.
 pub(super) fn fork_join<R: Rt>(runtime: &R, done: Done) {

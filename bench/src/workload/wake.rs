@@ -19,7 +19,7 @@ use std::{
 pub(super) const YIELDERS: usize = 200;
 
 /// Yields of each.
-pub(super) const YIELDS: usize = 1_000;
+pub(super) const YIELDS: usize = if cfg!(test) { 50 } else { 1_000 };
 
 /// Tasks that yield side by side.
 pub(super) fn yield_many<R: Rt>(runtime: &R, done: Done) {

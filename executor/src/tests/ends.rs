@@ -497,7 +497,7 @@ fn waits_and_time(prefix: &str) -> Vec<(String, String)> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
+fn an_idle_runtime_does_not_wake_up() {
     for (count, name) in [(2, "idle-of-two"), (4, "idle-of-four")] {
         let runtime = Builder::new().workers(count).prestart().thread_name(name);
         let runtime = runtime.build().unwrap();
@@ -508,7 +508,7 @@ fn an_idle_runtime_wakes_up_not_once_in_two_seconds() {
         // A thread that is new has no name yet, and the watcher gives up after a while.
         until(|| {
             let before = waits_and_time(name);
-            std::thread::sleep(Duration::from_secs(2));
+            std::thread::sleep(Duration::from_secs(1));
             before.len() == count && waits_and_time(name) == before
         });
         drop(runtime);
