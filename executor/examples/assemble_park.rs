@@ -7,6 +7,7 @@ use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     future::{Future, poll_fn},
+    iter,
     sync::{Arc, Mutex},
     task::{Poll, Waker},
     time::{Duration, Instant},
@@ -61,19 +62,10 @@ impl Timers {
             .map(|next| next.0.at.saturating_duration_since(Instant::now()))
     }
 
-    fn fire(&self) {
-        let now = Instant::now();
-        loop {
-            let mut timers = self.0.lock().unwrap();
-            if timers.peek().is_none_or(|next| next.0.at > now) {
-                return;
-            }
-            let due = timers.pop();
-            drop(timers); // A waker is somebody's code.
-            if let Some(Reverse(timer)) = due {
-                timer.waker.wake();
-            }
-        }
+    fn pop_due(&self, now: Instant) -> Option<Waker> {
+        let mut timers = self.0.lock().unwrap();
+        let is_due = timers.peek().is_some_and(|next| next.0.at <= now);
+        is_due.then(|| timers.pop())?.map(|timer| timer.0.waker)
     }
 }
 
@@ -81,6 +73,8 @@ impl Timers {
 struct TimerPark {
     thread: ThreadPark,
     timers: Timers,
+    /// The wakers of timers that were due.
+    collected: Vec<Waker>,
     parks: usize,
 }
 
@@ -89,6 +83,7 @@ impl TimerPark {
         Self {
             thread: ThreadPark::new(),
             timers,
+            collected: Vec::new(),
             parks: 0,
         }
     }
@@ -108,7 +103,21 @@ impl Park for TimerPark {
             None if limit == Duration::MAX => self.thread.park(),
             None => self.thread.park_timeout(limit),
         }
-        self.timers.fire();
+        self.poll(usize::MAX);
+    }
+
+    fn poll(&mut self, max: usize) {
+        let now = Instant::now();
+        let due = iter::from_fn(|| self.timers.pop_due(now));
+        self.collected.extend(due.take(max));
+    }
+
+    fn has_events(&self) -> bool {
+        !self.collected.is_empty()
+    }
+
+    fn deliver(&mut self) {
+        self.collected.drain(..).for_each(Waker::wake);
     }
 
     fn unparker(&self) -> ThreadUnpark {

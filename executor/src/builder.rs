@@ -6,15 +6,17 @@ use crate::{
     attributes::Attributes,
     blocking::{self, Pool},
     core::Core,
+    driver::{MakeDriver, Parker},
+    extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
-    park::{self, Park, ThreadPark},
+    park::{self, Park},
     scope,
     shared::{Remote, Settings, Shared},
 };
 use blocking_threads::Lent;
 use coop_budget::Budget;
-use std::{any::Any, io, time::Duration};
+use std::{any::Any, fmt, io, task::Waker, time::Duration};
 use sync_shim::{CachePadded, sync::Arc};
 use task_header::Id;
 use worker_idle::Linger;
@@ -28,7 +30,7 @@ use worker_queue::WorkerQueue;
 /// assert!(runtime.block_on(name).unwrap().starts_with("crunch-"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
     workers: Option<usize>,
@@ -37,6 +39,21 @@ pub struct Builder {
     settings: Settings,
     threads: blocking_threads::Settings,
     hooks: Hooks,
+    driver: Option<MakeDriver>,
+    extensions: Extensions,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("workers", &self.workers)
+            .field("prestart", &self.prestart)
+            .field("ring_capacity", &self.ring_capacity)
+            .field("settings", &self.settings)
+            .field("threads", &self.threads)
+            .field("extensions", &self.extensions)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Builder {
@@ -60,12 +77,15 @@ impl Builder {
                 special_spawns: false,
                 observed: false,
                 poll_times: false,
+                has_drivers: false,
                 busy_time: false,
                 linger: Linger::new(),
                 thread_name: "selvedge".into(),
             },
             threads: blocking_threads::Settings::default(),
             hooks: Hooks::default(),
+            driver: None,
+            extensions: Extensions::default(),
         }
     }
 
@@ -323,6 +343,90 @@ impl Builder {
         self
     }
 
+    /// Workers wait in a driver of your own: a [`Park`] with timers, or a poller of sockets. `make` is
+    /// called by `build` for each worker, from 0 on. Without this a worker's thread just sleeps.
+    ///
+    /// A worker parks in its driver when it has nothing to run, and polls it every so many ticks
+    /// ([`global_interval`](Self::global_interval)) while it is busy. It then
+    /// [delivers](Park::deliver) what was collected: the tasks that this wakes go to the worker's own
+    /// queue, behind the tasks there. A task that [blocks in place](crate::block_in_place()) gives the
+    /// driver away with the worker. A panic of a driver goes to [`on_panic`](Self::on_panic), and the
+    /// worker goes on.
+    ///
+    /// [`build_driven`](Self::build_driven), which is given its parkers, ignores this.
+    ///
+    /// ```
+    /// use selvedge::park::{Park, ThreadPark, ThreadUnpark};
+    /// use std::{sync::{Arc, Mutex}, task::{Poll, Waker}, time::{Duration, Instant}};
+    ///
+    /// /// Timers of all workers, which whoever parks looks at.
+    /// type Timers = Arc<Mutex<Vec<(Instant, Waker)>>>;
+    ///
+    /// struct TimerPark(ThreadPark, Timers, Vec<Waker>);
+    ///
+    /// impl Park for TimerPark {
+    ///     type Unpark = ThreadUnpark;
+    ///     fn park(&mut self) {
+    ///         self.park_timeout(Duration::from_millis(1));
+    ///     }
+    ///     fn park_timeout(&mut self, limit: Duration) {
+    ///         self.0.park_timeout(limit.min(Duration::from_millis(1)));
+    ///         self.poll(usize::MAX);
+    ///     }
+    ///     fn poll(&mut self, max: usize) {
+    ///         let due = |timer: &mut (Instant, Waker)| timer.0 <= Instant::now();
+    ///         let mut timers = self.1.lock().unwrap();
+    ///         self.2.extend(timers.extract_if(.., due).take(max).map(|timer| timer.1));
+    ///     }
+    ///     fn has_events(&self) -> bool {
+    ///         !self.2.is_empty()
+    ///     }
+    ///     fn deliver(&mut self) {
+    ///         self.2.drain(..).for_each(Waker::wake);
+    ///     }
+    ///     fn unparker(&self) -> ThreadUnpark {
+    ///         self.0.unparker()
+    ///     }
+    /// }
+    ///
+    /// let timers = Timers::default();
+    /// let driver = { let timers = timers.clone(); move |_worker| TimerPark(ThreadPark::new(), timers.clone(), Vec::new()) };
+    /// let runtime = selvedge::Builder::new().workers(2).driver(driver).build()?;
+    /// let at = Instant::now() + Duration::from_millis(5);
+    /// let sleep = runtime.spawn(std::future::poll_fn(move |cx| {
+    ///     if Instant::now() >= at {
+    ///         return Poll::Ready(());
+    ///     }
+    ///     timers.lock().unwrap().push((at, cx.waker().clone()));
+    ///     Poll::Pending
+    /// }));
+    /// runtime.block_on(sleep).unwrap();
+    /// assert!(Instant::now() >= at);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn driver<P: Park + Send + 'static>(
+        mut self,
+        make: impl Fn(usize) -> P + Send + Sync + 'static,
+    ) -> Self {
+        self.driver = Some(std::sync::Arc::new(move |worker| Box::new(make(worker))));
+        self
+    }
+
+    /// Puts a value into the runtime, which [`Handle::extension`](crate::Handle::extension) finds by
+    /// its type: a driver's handle, say, for sockets to find. It replaces an earlier value of the
+    /// same type, and is dropped with the runtime's memory, by the last thread or handle that has it.
+    /// A value that holds a [`Handle`](crate::Handle) keeps that memory for ever.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().extend(7_u32).build()?;
+    /// assert_eq!(*runtime.handle().extension::<u32>().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn extend<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
     /// Called by each thread of the runtime when it starts, before it is in the runtime: [`Handle::current`](crate::Handle::current) and [`spawn`](crate::spawn())
     /// panic there. With it the build starts the threads of all workers.
     ///
@@ -525,10 +629,13 @@ impl Builder {
     /// # Errors
     /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or the first worker's thread can't be started, or, where all are started at once ([`prestart`](Self::prestart)), any; none is left
     /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
-    pub fn build(self) -> io::Result<Runtime> {
+    pub fn build(mut self) -> io::Result<Runtime> {
         let workers = self.workers.map_or_else(default_workers, Ok)?;
         let at_once = self.prestart || self.hooks.on_start.is_some();
-        let (shared, cores) = self.assemble((0..workers).map(|_| ThreadPark::new()).collect());
+        self.settings.has_drivers = self.driver.is_some();
+        let parker = |worker| Parker::new(self.driver.as_ref(), worker);
+        let parkers = (0..workers).map(parker).collect();
+        let (shared, cores) = self.assemble(parkers, Parker::unparker);
         let runtime = Runtime::new_of(shared.clone());
         // The first worker is the last: whoever notifies another finds its core.
         for (core, park) in cores.into_iter().rev() {
@@ -570,7 +677,7 @@ impl Builder {
             !parks.is_empty(),
             "build_driven needs a Park for each worker, and at least one"
         );
-        let (shared, cores) = self.assemble(parks);
+        let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()));
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));
@@ -579,10 +686,13 @@ impl Builder {
 
     /// A worker that is driven, and searches, beside one that has no thread.
     #[cfg(test)]
-    pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<ThreadPark>) {
-        let (shared, mut cores) = self.assemble(vec![ThreadPark::new(), ThreadPark::new()]);
+    pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<park::ThreadPark>) {
+        use park::ThreadPark;
+
+        let parks = vec![ThreadPark::new(), ThreadPark::new()];
+        let (shared, mut cores) = self.assemble(parks, |park| park::waker(park.unparker()));
         let (unstarted, park) = cores.remove(1);
-        unstarted.park.set(Some(park));
+        unstarted.park.set(Some(Parker::Thread(park)));
         unstarted.searching.set(true);
         drop(shared.remotes[1].unstarted.offer(unstarted));
         shared.idle.sleep(1, false);
@@ -591,7 +701,11 @@ impl Builder {
         (Runtime::new_of(shared), Worker::new(core, park))
     }
 
-    fn assemble<P: Park>(self, parks: Vec<P>) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
+    fn assemble<P>(
+        self,
+        parks: Vec<P>,
+        unparker: impl Fn(&P) -> Waker,
+    ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
         settings.special_spawns = self.hooks.observe_spawns();
         settings.observed = self.hooks.observe_polls() || settings.poll_times;
@@ -604,7 +718,7 @@ impl Builder {
         let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
             Arc::new(Remote {
                 stealer: queue.stealer(),
-                unpark: park::waker(park.unparker()),
+                unpark: unparker(park),
                 unstarted: Lent::new(),
                 lent: Lent::new(),
                 counters: CachePadded::new(Counters::new(settings.poll_times)),
@@ -625,7 +739,7 @@ impl Builder {
         let first = settings.linger;
         threads.linger = Some(std::sync::Arc::new(move || blocking::linger(first)));
         let pool = Arc::new(Pool::new(threads));
-        let shared = Arc::new(Shared::new(remotes, pool, settings, hooks));
+        let shared = Arc::new(Shared::new(remotes, pool, settings, hooks, self.extensions));
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);

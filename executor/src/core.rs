@@ -11,8 +11,8 @@
 //! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
 //! that worker blocked (see [`Lent`](blocking_threads::Lent)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
 use crate::{
+    driver::Parker,
     metrics::Counters,
-    park::ThreadPark,
     shared::{Remote, Scheduler, Shared, Task},
     watch::Seen,
 };
@@ -56,7 +56,9 @@ pub(crate) struct Core {
     interval: Cell<u32>,
     pub(crate) index: usize,
     /// How a thread of the runtime sleeps. One that others drive has its own.
-    pub(crate) park: Cell<Option<ThreadPark>>,
+    pub(crate) park: Cell<Option<Parker>>,
+    /// Whether the interval has come since somebody last polled the driver. A driven worker looks.
+    pub(crate) poll_is_due: Cell<bool>,
     /// Whether it pays to wait a moment before a sleep.
     pub(crate) linger: Cell<Linger>,
     /// How far the last watch has come, if no notification ended it.
@@ -85,6 +87,7 @@ impl Core {
             queue,
             owned: UnsafeCell::new(Owned::new(remote.unpark.clone())),
             park: Cell::new(None),
+            poll_is_due: Cell::new(false),
             interval: Cell::new(settings.global_interval),
             searching: Cell::new(false),
             spin: Spin::new(),
@@ -214,10 +217,20 @@ impl Core {
         self.shared.slices.of(self.index)
     }
 
+    /// Begins a new time slice if the last one was asked to end. A load while it was not.
+    pub(crate) fn begin_slice(&self) {
+        let slice = self.slice();
+        if slice.need_preempt() {
+            self.counters().slices_ended.add(1);
+            slice.open_slice();
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn after_forced_yield(&self) -> Option<Task> {
         self.forced.set(false);
+        self.begin_slice();
         self.take_share()
     }
 
@@ -229,6 +242,10 @@ impl Core {
             self.leave_search();
             self.drain();
         }
+        if self.shared.settings.has_drivers {
+            self.poll_driver();
+        }
+        self.poll_is_due.set(true);
         let task = self.take_share();
         if task.is_none() && !self.searching.get() {
             // What changes with all that happens to tasks, but for one that is polled again since it gave way.

@@ -179,6 +179,56 @@ impl Handle {
         })
     }
 
+    /// The value of a type that [`Builder::extend`](crate::Builder::extend) has put into the
+    /// runtime. One read-modify-write, on the value's count.
+    ///
+    /// ```
+    /// struct Region(&'static str);
+    ///
+    /// let runtime = selvedge::Builder::new().extend(Region("eu")).build()?;
+    /// let region = runtime.spawn(async {
+    ///     let region = selvedge::Handle::current().extension::<Region>();
+    ///     region.unwrap().0
+    /// });
+    /// assert_eq!(runtime.block_on(region).unwrap(), "eu");
+    /// assert!(runtime.handle().extension::<u32>().is_none());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<std::sync::Arc<T>> {
+        self.shared.extensions.get()
+    }
+
+    /// Asks the time slice of a worker to end: the next operation of the task that it polls is
+    /// refused, and the tasks behind that one have their turn. A task that asks for no operation
+    /// goes on to the end of its poll. A monitor calls this for a worker whose slice is long. One
+    /// exchange.
+    ///
+    /// Each time slice is of the tasks that a worker runs until a request; it then begins another.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).budget(selvedge::Budget::UNLIMITED).build()?;
+    /// let handle = runtime.handle().clone();
+    /// let task = runtime.spawn(async move {
+    ///     handle.preempt(0);
+    ///     selvedge::task::consume_budget().await; // It waits behind the others.
+    /// });
+    /// runtime.block_on(task).unwrap();
+    /// assert_eq!(runtime.metrics().slices_ended, 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When there is no worker of that index: they are counted from 0.
+    #[track_caller]
+    pub fn preempt(&self, worker: usize) {
+        let workers = self.shared.remotes.len();
+        assert!(
+            worker < workers,
+            "a runtime of {workers} workers has no worker {worker}"
+        );
+        self.shared.slices.of(worker).request();
+    }
+
     /// What the runtime has done so far.
     ///
     /// ```

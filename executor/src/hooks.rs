@@ -103,7 +103,7 @@ impl Hooks {
 }
 
 /// A payload's drop is user code, too.
-fn discard(payload: Box<dyn Any + Send>) {
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
     }

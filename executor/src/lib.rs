@@ -6,6 +6,8 @@ mod blocking;
 mod builder;
 mod context;
 mod core;
+mod driver;
+mod extensions;
 mod handle;
 mod hooks;
 mod join_set;

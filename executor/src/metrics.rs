@@ -146,6 +146,8 @@ counters! {
     searches,
     /// Operations that were refused: the first in a poll for its exhausted budget, and for a look at what came from outside.
     forced_yields,
+    /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
+    slices_ended,
     /// Short waits before a sleep.
     lingers,
     /// Of these, those that made the sleep needless.

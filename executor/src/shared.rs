@@ -17,6 +17,7 @@ use crate::{
     blocking::{self, Pool},
     context,
     core::Core,
+    extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
     scope::{self, In},
@@ -58,6 +59,8 @@ pub(crate) struct Settings {
     /// Whether anything looks at polls: hooks, or a clock.
     pub(crate) observed: bool,
     pub(crate) poll_times: bool,
+    /// Whether workers wait in drivers of the builder's.
+    pub(crate) has_drivers: bool,
     pub(crate) busy_time: bool,
     /// With which a thread begins.
     pub(crate) linger: Linger,
@@ -76,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) foreign: Arc<Registry>,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
+    pub(crate) extensions: Extensions,
     pub(crate) unhandled: Unhandled,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
@@ -105,6 +109,7 @@ impl Shared {
         blocking: Arc<Pool>,
         settings: Settings,
         hooks: Arc<Hooks>,
+        extensions: Extensions,
     ) -> Self {
         Self {
             injector: Injector::new(),
@@ -115,6 +120,7 @@ impl Shared {
             foreign: Arc::new(Registry::new()),
             settings: CachePadded::new(settings),
             hooks,
+            extensions,
             unhandled: Unhandled::new(),
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
@@ -273,6 +279,9 @@ impl Shared {
 impl Drop for Shared {
     /// Frees what a late notifier would touch: the model sees one that is not ordered before.
     fn drop(&mut self) {
+        for extension in self.extensions.take() {
+            self.hooks.contain(|| drop(extension));
+        }
         self.spawned_outside.retire();
         self.ended_outside.retire();
     }

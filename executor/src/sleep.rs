@@ -115,7 +115,8 @@ impl Core {
                 self.notified_at.set(Some(self.counters().polls.get()));
                 break None;
             }
-            if self.has_releases() || shared.has_work() || shared.is_closing() {
+            if park.has_events() || self.has_releases() || shared.has_work() || shared.is_closing()
+            {
                 break None;
             }
             if let Some(at) = &mut watch {

@@ -9,6 +9,7 @@ use crate::{
     Handle,
     context::{self, OnWorker, with_core},
     core::Core,
+    driver::{Borrowed, Parker},
     park::Park,
     scope,
     shared::{Shared, Task},
@@ -103,16 +104,35 @@ impl Core {
         if self.linger() {
             return None;
         }
-        let mut park = self.park.take()?;
-        let task = self.sleep(&mut park, Patience::Endless);
-        self.park.set(Some(park));
+        let mut parker = self.park.take()?;
+        let task = match &mut parker {
+            Parker::Thread(park) => self.sleep(park, Patience::Endless),
+            Parker::Driver(driver) => self.sleep_in_driver(driver.borrow()),
+        };
+        self.park.set(Some(parker));
+        task
+    }
+
+    #[cold]
+    fn sleep_in_driver(&self, mut park: Borrowed<'_>) -> Option<Task> {
+        let (hooks, mut task) = (&self.shared.hooks, None);
+        hooks.contain(|| task = self.sleep(&mut park, Patience::Endless));
+        hooks.contain(|| self.deliver(&mut park));
         task
     }
 
     fn wait_in_thread(&self) {
-        if let Some(mut park) = self.park.take() {
-            self.sleep_until_release(&mut park, None);
-            self.park.set(Some(park));
+        if let Some(mut parker) = self.park.take() {
+            match &mut parker {
+                Parker::Thread(park) => self.sleep_until_release(park, None),
+                Parker::Driver(driver) => {
+                    let mut park = driver.borrow();
+                    let hooks = &self.shared.hooks;
+                    hooks.contain(|| self.sleep_until_release(&mut park, None));
+                    hooks.contain(|| self.deliver(&mut park));
+                }
+            }
+            self.park.set(Some(parker));
         }
     }
 
@@ -166,7 +186,10 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task:
                 None => return,
             }
         }
-        with_core(|core| core.queue.put_slot_behind(core));
+        with_core(|core| {
+            core.queue.put_slot_behind(core);
+            core.begin_slice();
+        });
     });
 }
 
@@ -330,6 +353,10 @@ impl<P: Park> Worker<P> {
     }
 
     /// Runs what is next.
+    ///
+    /// # Panics
+    /// When the [`Park`] does, which this polls every so many ticks. The worker is as good as
+    /// before.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -341,6 +368,9 @@ impl<P: Park> Worker<P> {
         }
         let (core, found) = (&*self.core, self.found.take());
         let tick = core.seated(|| core.tick(found));
+        if core.poll_is_due.take() {
+            core.poll_park(&mut self.park);
+        }
         if tick == Tick::Ended {
             self.stage = Stage::Ended;
         }
@@ -386,8 +416,39 @@ impl<P: Park> Worker<P> {
             self.core.sleep_until_release(&mut self.park, limit);
         } else {
             self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
+            self.core.deliver(&mut self.park);
             if self.found.is_none() && !self.core.shared.has_work() {
                 self.core.seated(|| self.core.leave_search());
+            }
+        }
+    }
+
+    /// Ticks for as long as `limit`, or until there is nothing to run: what a frame of a game or a
+    /// turn of a user interface's loop has left for tasks. The last tick: [`Tick::Ran`] says that
+    /// there may be more to run. A tick that has begun goes on beyond the limit. A look at the
+    /// clock a tick.
+    ///
+    /// ```
+    /// use selvedge::{Builder, Tick, park::ThreadPark};
+    /// use std::time::Duration;
+    ///
+    /// let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    /// let mut worker = workers.remove(0);
+    /// let tasks: Vec<_> = (0..10).map(|n| runtime.spawn(async move { n })).collect();
+    /// assert_eq!(worker.run_for(Duration::from_secs(60)), Tick::Idle);
+    /// assert!(tasks.iter().all(|task| task.is_finished()));
+    /// runtime.spawn_detached(async { loop { selvedge::yield_now().await } });
+    /// assert_eq!(worker.run_for(Duration::from_millis(1)), Tick::Ran);
+    /// ```
+    ///
+    /// # Panics
+    /// As [`tick`](Self::tick).
+    pub fn run_for(&mut self, limit: Duration) -> Tick {
+        let begun = Instant::now();
+        loop {
+            let tick = self.tick();
+            if tick != Tick::Ran || begun.elapsed() >= limit {
+                return tick;
             }
         }
     }

@@ -23,6 +23,16 @@ pub use thread::{ThreadPark, ThreadUnpark};
 
 /// How a worker waits: an I/O driver is one.
 ///
+/// A driver works in two phases, so that the wakes it makes stay on the worker that waited:
+///
+/// 1. `park`, `park_timeout` and `poll` *collect*: they note which sockets are ready and which
+///    timers are due, and call no [`Waker`](core::task::Waker). A worker that parks counts as
+///    asleep, so a wake in there would go the way of a wake from outside.
+/// 2. `deliver` wakes what was collected. The worker calls it when it counts as awake, so the woken
+///    tasks go to its own queue.
+///
+/// A parker that only sleeps leaves `poll`, `has_events` and `deliver` as they are.
+///
 /// ```
 /// use std::{sync::{Arc, Condvar, Mutex}, time::Duration};
 /// use worker_idle::park::{Park, Unpark};
@@ -71,6 +81,22 @@ pub trait Park {
 
     /// Waits for an unpark, or for `limit`. May return early.
     fn park_timeout(&mut self, limit: Duration);
+
+    /// Collects up to `max` events without a wait. A busy worker calls it between two tasks, every
+    /// so many ticks: a driver whose look is dear asks a clock first. By default it does nothing.
+    fn poll(&mut self, max: usize) {
+        let _ = max;
+    }
+
+    /// Whether events were collected, for which [`deliver`](Self::deliver) has wakers to call. By
+    /// default there are none.
+    fn has_events(&self) -> bool {
+        false
+    }
+
+    /// Wakes what was collected. It may run code of users: wakers are theirs. By default it does
+    /// nothing.
+    fn deliver(&mut self) {}
 
     /// What wakes this.
     fn unparker(&self) -> Self::Unpark;

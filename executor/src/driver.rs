@@ -1,0 +1,181 @@
+//! How a worker of a normal runtime waits: a [`ThreadPark`], or the driver that the builder makes.
+//!
+//! A driver belongs to its worker's core, and goes with the core to another thread
+//! ([`block_in_place`](crate::block_in_place())).
+//!
+//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile.
+//! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
+//!    unless the builder says otherwise).
+//! 3. After either the worker delivers what was collected. It has left the search by then, because
+//!    wakers are code of users. It is in its own scope, so the tasks that it wakes go to its own
+//!    queue: each behind the one before, and the last one out of the LIFO slot too, behind all.
+//! 4. A panic of a driver is contained as one of a hook is. The worker goes on. A panic of its drop
+//!    goes nowhere: any thread may drop the core of a worker that was never started.
+use crate::{
+    core::Core,
+    hooks,
+    park::{self, Park, ThreadPark},
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::Waker,
+    time::Duration,
+};
+
+/// Events that a busy worker collects at once.
+const MAX_EVENTS: usize = 64;
+
+/// Makes the driver of the worker with this index.
+pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> Box<dyn Driver> + Send + Sync>;
+
+/// A [`Park`] of whatever type. It moves with its core.
+pub(crate) trait Driver: Send {
+    fn park(&mut self);
+    fn park_timeout(&mut self, limit: Duration);
+    fn poll(&mut self, max: usize);
+    fn has_events(&self) -> bool;
+    fn deliver(&mut self);
+    fn waker(&self) -> Waker;
+}
+
+impl<P: Park + Send> Driver for P {
+    fn park(&mut self) {
+        Park::park(self);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        Park::park_timeout(self, limit);
+    }
+
+    fn poll(&mut self, max: usize) {
+        Park::poll(self, max);
+    }
+
+    fn has_events(&self) -> bool {
+        Park::has_events(self)
+    }
+
+    fn deliver(&mut self) {
+        Park::deliver(self);
+    }
+
+    fn waker(&self) -> Waker {
+        park::waker(Park::unparker(self))
+    }
+}
+
+/// How a worker's thread waits.
+pub(crate) enum Parker {
+    Thread(ThreadPark),
+    Driver(OwnedDriver),
+}
+
+/// A driver whose drop may panic: whoever drops the core is no concern of its user's (rule 4).
+pub(crate) struct OwnedDriver(Option<Box<dyn Driver>>);
+
+impl OwnedDriver {
+    pub(crate) fn borrow(&mut self) -> Borrowed<'_> {
+        let driver = self.0.as_deref_mut();
+        Borrowed(driver.expect("it is there until the drop"))
+    }
+}
+
+impl Drop for OwnedDriver {
+    fn drop(&mut self) {
+        let driver = self.0.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(driver))) {
+            hooks::discard(payload);
+        }
+    }
+}
+
+impl Parker {
+    pub(crate) fn new(make: Option<&MakeDriver>, worker: usize) -> Self {
+        match make {
+            None => Self::Thread(ThreadPark::new()),
+            Some(make) => Self::Driver(OwnedDriver(Some(make(worker)))),
+        }
+    }
+
+    pub(crate) fn unparker(&self) -> Waker {
+        match self {
+            Self::Thread(park) => park::waker(park.unparker()),
+            Self::Driver(driver) => {
+                let driver = driver.0.as_ref();
+                driver.expect("it is there until the drop").waker()
+            }
+        }
+    }
+}
+
+/// A borrowed driver, which nobody asks for an unparker.
+pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
+
+/// Stands for the unparker, which was taken when the runtime was built.
+#[derive(Clone)]
+pub(crate) struct NoUnpark;
+
+impl park::Unpark for NoUnpark {
+    fn unpark(&self) {}
+}
+
+impl Park for Borrowed<'_> {
+    type Unpark = NoUnpark;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn poll(&mut self, max: usize) {
+        self.0.poll(max);
+    }
+
+    fn has_events(&self) -> bool {
+        self.0.has_events()
+    }
+
+    fn deliver(&mut self) {
+        self.0.deliver();
+    }
+
+    fn unparker(&self) -> NoUnpark {
+        NoUnpark
+    }
+}
+
+impl Core {
+    /// Wakes what was collected, if anything was (rule 3). No task may give the core away meanwhile.
+    pub(crate) fn deliver(&self, park: &mut impl Park) {
+        if !park.has_events() {
+            return;
+        }
+        self.seated(|| {
+            self.leave_search();
+            park.deliver();
+            self.queue.put_slot_behind(self);
+        });
+    }
+
+    /// A busy worker's look at its driver (rule 2).
+    pub(crate) fn poll_park(&self, park: &mut impl Park) {
+        park.poll(MAX_EVENTS);
+        self.deliver(park);
+    }
+
+    /// The same for a worker with a thread of the runtime.
+    #[cold]
+    pub(crate) fn poll_driver(&self) {
+        if let Some(mut parker) = self.park.take() {
+            if let Parker::Driver(driver) = &mut parker {
+                let hooks = &self.shared.hooks;
+                hooks.contain(|| self.poll_park(&mut driver.borrow()));
+            }
+            self.park.set(Some(parker));
+        }
+    }
+}

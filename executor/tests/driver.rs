@@ -1,0 +1,394 @@
+//! A runtime whose workers wait in drivers of its user's: who wakes whom, and where it runs.
+use selvedge::{
+    Builder, Handle, Tick,
+    park::{Park, ThreadPark, ThreadUnpark, Unpark as _},
+    task::consume_budget,
+    yield_now,
+};
+use std::{
+    future::{Future, poll_fn},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    task::{Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Timers of all workers. Whoever parks or polls collects those that are due.
+#[derive(Clone, Default)]
+struct Timers(Arc<Mutex<Vec<(Instant, Waker)>>>);
+
+impl Timers {
+    fn sleep(&self, time: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let (timers, at) = (self.clone(), Instant::now() + time);
+        poll_fn(move |cx| {
+            if Instant::now() >= at {
+                return Poll::Ready(());
+            }
+            timers.0.lock().unwrap().push((at, cx.waker().clone()));
+            Poll::Pending
+        })
+    }
+
+    fn driver(&self) -> impl Fn(usize) -> TimerPark + Send + Sync + use<> {
+        let timers = self.clone();
+        move |_worker| TimerPark {
+            thread: ThreadPark::new(),
+            timers: timers.clone(),
+            due: Vec::new(),
+        }
+    }
+}
+
+struct TimerPark {
+    thread: ThreadPark,
+    timers: Timers,
+    due: Vec<Waker>,
+}
+
+impl Park for TimerPark {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.park_timeout(Duration::MAX);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        // A timer that is set while this sleeps has no other way to be heard of.
+        self.thread
+            .park_timeout(limit.min(Duration::from_micros(500)));
+        self.poll(usize::MAX);
+    }
+
+    fn poll(&mut self, max: usize) {
+        let now = Instant::now();
+        let mut timers = self.timers.0.lock().unwrap();
+        let due = timers.extract_if(.., |(at, _)| *at <= now).take(max);
+        self.due.extend(due.map(|(_, waker)| waker));
+    }
+
+    fn has_events(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    fn deliver(&mut self) {
+        self.due.drain(..).for_each(Waker::wake);
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.thread.unparker()
+    }
+}
+
+#[test]
+fn driver_wakes_go_to_the_delivering_workers_queue() {
+    let timers = Timers::default();
+    let runtime = Builder::new().workers(4).driver(timers.driver());
+    let runtime = runtime.build().unwrap();
+    let tasks: Vec<_> = (0..100)
+        .map(|n| {
+            let timers = timers.clone();
+            runtime.spawn(async move {
+                for _ in 0..3 {
+                    timers.sleep(Duration::from_micros(n * 50)).await;
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    let metrics = runtime.metrics();
+    assert_eq!(metrics.remote_schedules, 0, "{metrics}");
+    // The first timer of all is due at once.
+    assert!(metrics.local_schedules >= 99 * 3, "{metrics}");
+    assert_eq!(metrics.injected, 100, "the spawns alone: {metrics}");
+}
+
+/// Collects what is given to it by whoever has the other end.
+struct Inbox {
+    thread: ThreadPark,
+    arrived: Arc<Mutex<Vec<Waker>>>,
+    collected: Vec<Waker>,
+    panics: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+struct Sender {
+    arrived: Arc<Mutex<Vec<Waker>>>,
+    unpark: Arc<Mutex<Option<ThreadUnpark>>>,
+    panics: Arc<AtomicBool>,
+    made: Arc<AtomicUsize>,
+}
+
+impl Sender {
+    fn new() -> Self {
+        Self {
+            arrived: Arc::default(),
+            unpark: Arc::default(),
+            panics: Arc::default(),
+            made: Arc::default(),
+        }
+    }
+
+    fn inbox(&self) -> Inbox {
+        let thread = ThreadPark::new();
+        *self.unpark.lock().unwrap() = Some(thread.unparker());
+        self.made.fetch_add(1, SeqCst);
+        Inbox {
+            thread,
+            arrived: self.arrived.clone(),
+            collected: Vec::new(),
+            panics: self.panics.clone(),
+        }
+    }
+
+    fn send(&self, waker: Waker) {
+        self.arrived.lock().unwrap().push(waker);
+        self.unpark.lock().unwrap().as_ref().unwrap().unpark();
+    }
+
+    /// Waits for one pass through the inbox.
+    fn pass(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (sender, mut sent) = (self.clone(), false);
+        poll_fn(move |cx| {
+            if sent {
+                return Poll::Ready(());
+            }
+            sent = true;
+            sender.send(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+}
+
+impl Park for Inbox {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.thread.park();
+        self.poll(usize::MAX);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.thread.park_timeout(limit);
+        self.poll(usize::MAX);
+    }
+
+    fn poll(&mut self, max: usize) {
+        let mut arrived = self.arrived.lock().unwrap();
+        let count = max.min(arrived.len());
+        self.collected.extend(arrived.drain(..count));
+    }
+
+    fn has_events(&self) -> bool {
+        !self.collected.is_empty()
+    }
+
+    fn deliver(&mut self) {
+        self.collected.drain(..).for_each(Waker::wake);
+        if self.panics.swap(false, SeqCst) {
+            panic!("a driver that panics, as the test asked");
+        }
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.thread.unparker()
+    }
+}
+
+#[test]
+fn busy_worker_polls_its_driver() {
+    let sender = Sender::new();
+    let inbox = sender.clone();
+    let runtime = Builder::new().workers(1).driver(move |_| inbox.inbox());
+    let runtime = runtime.build().unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let (set, passed) = (done.clone(), sender.pass());
+    let busy = runtime.spawn(async move {
+        // It runs from here to the end without a park.
+        selvedge::spawn_detached(async move {
+            passed.await;
+            set.store(true, SeqCst);
+        });
+        while !done.load(SeqCst) {
+            yield_now().await;
+        }
+    });
+    runtime.block_on(busy).unwrap();
+    assert_eq!(runtime.metrics().remote_schedules, 0);
+}
+
+#[test]
+fn lent_core_takes_its_driver_along() {
+    let sender = Sender::new();
+    let inbox = sender.clone();
+    let runtime = Builder::new().workers(1).driver(move |_| inbox.inbox());
+    let runtime = runtime.build().unwrap();
+    let passed = sender.pass();
+    let task = runtime.spawn(async move {
+        let (done, is_done) = mpsc::channel();
+        selvedge::spawn_detached(async move {
+            passed.await;
+            done.send(thread::current().id()).unwrap();
+        });
+        let there = selvedge::block_in_place(|| is_done.recv().unwrap());
+        (thread::current().id(), there)
+    });
+    let (here, there) = runtime.block_on(task).unwrap();
+    assert_ne!(here, there, "another thread was the worker");
+    assert_eq!(sender.made.load(SeqCst), 1);
+    assert_eq!(runtime.metrics().remote_schedules, 0);
+}
+
+#[test]
+fn panic_of_a_driver_goes_to_the_hook_and_no_further() {
+    let (sender, panics) = (Sender::new(), Arc::new(AtomicUsize::new(0)));
+    let (inbox, count) = (sender.clone(), panics.clone());
+    let runtime = Builder::new()
+        .workers(1)
+        .driver(move |_| inbox.inbox())
+        .on_panic(move |_| {
+            count.fetch_add(1, SeqCst);
+        })
+        .build()
+        .unwrap();
+    sender.panics.store(true, SeqCst);
+    runtime.block_on(runtime.spawn(sender.pass())).unwrap();
+    runtime.block_on(runtime.spawn(sender.pass())).unwrap();
+    assert_eq!(panics.load(SeqCst), 1);
+}
+
+#[test]
+fn driven_worker_runs_delivered_tasks_in_their_order() {
+    let sender = Sender::new();
+    let (runtime, mut workers) = Builder::new().build_driven([sender.inbox()]);
+    let mut worker = workers.remove(0);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    for n in 0..5 {
+        let (order, pass) = (order.clone(), sender.pass());
+        runtime.spawn_detached(async move {
+            pass.await;
+            order.lock().unwrap().push(n);
+        });
+    }
+    while worker.tick() == Tick::Ran {}
+    assert!(order.lock().unwrap().is_empty());
+    worker.park();
+    while worker.tick() == Tick::Ran {}
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+    drop(runtime);
+    worker.run();
+}
+
+#[test]
+fn driven_worker_that_is_busy_polls_its_park() {
+    let sender = Sender::new();
+    let (runtime, mut workers) = Builder::new().build_driven([sender.inbox()]);
+    let mut worker = workers.remove(0);
+    let passed = runtime.spawn(sender.pass());
+    runtime.spawn_detached(async {
+        loop {
+            yield_now().await;
+        }
+    });
+    while !passed.is_finished() {
+        assert_eq!(worker.tick(), Tick::Ran);
+    }
+    drop(runtime);
+    worker.run();
+}
+
+#[test]
+fn extension_is_found_by_type_from_a_task() {
+    struct Region(&'static str);
+    struct Drops(Arc<AtomicUsize>);
+    impl Drop for Drops {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+            panic!("an extension whose drop panics, as the test asked");
+        }
+    }
+
+    let (drops, panics) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let count = panics.clone();
+    let runtime = Builder::new()
+        .workers(1)
+        .extend(Region("us"))
+        .extend(Region("eu"))
+        .extend(Drops(drops.clone()))
+        .on_panic(move |_| {
+            count.fetch_add(1, SeqCst);
+        })
+        .build()
+        .unwrap();
+    let found = runtime.spawn(async {
+        let handle = Handle::current();
+        let region = handle.extension::<Region>().unwrap();
+        (region.0, handle.extension::<u8>().is_none())
+    });
+    assert_eq!(runtime.block_on(found).unwrap(), ("eu", true));
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    assert!(handle.extension::<Region>().is_some(), "a handle keeps it");
+    assert_eq!(drops.load(SeqCst), 0);
+    drop(handle);
+    assert_eq!((drops.load(SeqCst), panics.load(SeqCst)), (1, 1));
+}
+
+#[test]
+fn request_ends_a_slice_and_the_next_one_is_open() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(selvedge::Budget::UNLIMITED);
+    let runtime = runtime.build().unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (first, second) = (order.clone(), order.clone());
+    let task = runtime.spawn(async move {
+        let other = selvedge::spawn(async move { second.lock().unwrap().push("other") });
+        selvedge::spawn_detached(async {}); // It takes the LIFO slot.
+        for _ in 0..1_000 {
+            consume_budget().await;
+        }
+        first.lock().unwrap().push("no request");
+        Handle::current().preempt(0);
+        consume_budget().await;
+        first.lock().unwrap().push("after the request");
+        for _ in 0..1_000 {
+            consume_budget().await;
+        }
+        other.await.unwrap();
+    });
+    runtime.block_on(task).unwrap();
+    let order = order.lock().unwrap();
+    assert_eq!(*order, ["no request", "other", "after the request"]);
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.forced_yields, metrics.slices_ended), (1, 1));
+}
+
+#[test]
+#[should_panic(expected = "has no worker 1")]
+fn request_to_a_worker_that_is_not_there_panics() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    runtime.handle().preempt(1);
+}
+
+#[test]
+fn limit_of_run_for_leaves_the_rest_for_later() {
+    let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    let mut worker = workers.remove(0);
+    runtime.spawn_detached(async {
+        loop {
+            yield_now().await;
+        }
+    });
+    // With no time at all it runs one tick.
+    assert_eq!(worker.run_for(Duration::ZERO), Tick::Ran);
+    drop(runtime);
+    assert_eq!(worker.run_for(Duration::MAX), Tick::Ended);
+}
