@@ -123,7 +123,7 @@ pub(super) fn idle_wake<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
 }
 
 /// Pieces of work that block.
-pub(super) const ROUND_TRIPS: usize = 100;
+pub(super) const ROUND_TRIPS: usize = super::size(100);
 
 /// A task that hands work to a thread for it, and awaits that.
 pub(super) fn blocking<R: Rt>(runtime: &R, done: Done) {

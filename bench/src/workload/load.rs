@@ -29,7 +29,7 @@ pub(super) fn work(units: u64) {
 }
 
 /// Units by which the pace is taken, some 4 ms.
-const PACE: u64 = 100_000;
+const PACE: u64 = super::size(100_000) as u64;
 
 /// Nanoseconds that a unit takes when so many threads work at once, each on its processor, and nothing else does: processors that share a core are slower together.
 /// The least of several, as two threads that have just begun may share a processor where they can't be pinned.
@@ -80,7 +80,7 @@ fn efficiency<R: Rt>(
     }
 }
 
-const SKEWED: usize = 512;
+const SKEWED: usize = super::size(512);
 
 /// Units of a task: 1, 2, 4 to 64 microseconds, in turn.
 fn share(task: usize) -> u64 {

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-const TASKS: usize = if cfg!(test) { 10_000 } else { 1_000_000 };
+const TASKS: usize = super::size(1_000_000);
 
 /// Spawned before the next are, so that no queue grows.
 const BATCH: usize = 1_000;

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Tasks in the `many` rows.
-pub(super) const MANY: usize = 10_000;
+pub(super) const MANY: usize = super::size(10_000);
 
 /// Tasks spawned by a thread that is no worker.
 pub(super) fn many_remote<R: Rt>(runtime: &R, done: Done) {
@@ -46,7 +46,7 @@ pub(super) fn many_local<R: Rt>(runtime: &R, done: Done) {
 }
 
 /// Links of the chain.
-pub(super) const DEPTH: usize = 1_000;
+pub(super) const DEPTH: usize = super::size(1_000);
 
 /// A task whose last act is to spawn the next.
 pub(super) fn chained<R: Rt>(runtime: &R, done: Done) {
@@ -60,7 +60,7 @@ pub(super) fn chained<R: Rt>(runtime: &R, done: Done) {
 }
 
 /// Tasks that one task awaits in turn.
-pub(super) const JOINS: usize = 1_000;
+pub(super) const JOINS: usize = super::size(1_000);
 
 /// A task that spawns one and awaits it, again and again.
 pub(super) fn join<R: Rt>(runtime: &R, done: Done) {

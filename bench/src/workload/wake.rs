@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Tasks of `yield_many`.
-pub(super) const YIELDERS: usize = 200;
+pub(super) const YIELDERS: usize = super::size(200);
 
 /// Yields of each.
 pub(super) const YIELDS: usize = if cfg!(test) { 50 } else { 1_000 };
@@ -34,7 +34,7 @@ pub(super) fn yield_many<R: Rt>(runtime: &R, done: Done) {
 }
 
 /// Yields or wakes of a task that has the runtime to itself.
-pub(super) const ALONE: usize = 10_000;
+pub(super) const ALONE: usize = super::size(10_000);
 
 /// A task that yields and has the runtime to itself.
 pub(super) fn yield_one<R: Rt>(runtime: &R, done: Done) {
@@ -110,7 +110,7 @@ impl Oneshot for Tokio {
 }
 
 /// Pairs of `ping_pong`.
-pub(super) const PAIRS: usize = 1_000;
+pub(super) const PAIRS: usize = super::size(1_000);
 
 /// A task spawns pairs; the first of a pair sends to the second, which answers.
 pub(super) fn ping_pong<R: Rt, C: Oneshot>(runtime: &R, done: Done) {
@@ -193,10 +193,10 @@ pub(super) fn ring<R: Rt, const TASKS: usize, const MESSAGES: usize, const ROUND
 }
 
 /// Tasks that are woken at once.
-pub(super) const CROWD: usize = 1_000;
+pub(super) const CROWD: usize = super::size(1_000);
 
 /// How often they are.
-pub(super) const STORMS: usize = 20;
+pub(super) const STORMS: usize = super::size(20);
 
 /// Where the crowd meets.
 struct Square {
