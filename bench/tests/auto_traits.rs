@@ -72,7 +72,7 @@ fn our_types_have_the_auto_traits_of_their_peers() {
         crossbeam_deque::Injector<u8> => queue_global::Injector<Boxed<u8>>;
         crossbeam_queue::SegQueue<u8> => queue_global::Injector<Boxed<u8>>;
         crossbeam_queue::ArrayQueue<u8> => queue_spmc::ring::Worker<u8>, queue_spmc::ring::Stealer<u8>,
-            queue_spmc::ring::Inline<u8, 2>, queue_global::Slot<Boxed<u8>>;
+            queue_spmc::ring::Inline<u8, 2>, worker_queue::Slot<Boxed<u8>>;
         st3::fifo::Worker<u8> => queue_spmc::ring::Worker<u8>;
         st3::fifo::Stealer<u8> => queue_spmc::ring::Stealer<u8>;
         std::collections::LinkedList<u8> => queue_global::List<Boxed<u8>>;

@@ -1,5 +1,5 @@
 //! What an operation costs, in locks and read-modify-writes besides: the README's table, counted.
-use crate::{Boxed, Injector, List, Lock, Slot, ValueInjector};
+use crate::{Boxed, Injector, List, Lock, ValueInjector};
 use std::cell::Cell;
 use sync_shim::count::counted;
 
@@ -76,24 +76,6 @@ fn every_operation_costs_what_the_readme_says() {
         cost(|| queue.push_batch(three()).is_err()),
         (0, 0),
         "refused"
-    );
-}
-
-#[test]
-fn a_slot_costs_nothing_but_where_something_is_taken_from_it() {
-    let slot: Slot<Boxed<u32>> = Slot::new();
-    let put = || {
-        // SAFETY: by one thread.
-        unsafe { slot.put(node()) }
-    };
-    assert_eq!(cost(|| slot.take()), (0, 0), "from nothing");
-    assert_eq!(cost(put), (0, 0));
-    assert_eq!(cost(put), (0, 1), "displaces");
-    assert_eq!(cost(|| slot.take()), (0, 1));
-    assert_eq!(cost(put), (0, 0));
-    assert_eq!(
-        cost(|| slot.look().and_then(|seen| slot.steal(seen))),
-        (0, 1)
     );
 }
 

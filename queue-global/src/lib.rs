@@ -16,7 +16,6 @@ mod list;
 mod lock;
 #[cfg(feature = "queue-spmc")]
 mod overflow;
-mod slot;
 mod submit;
 mod top;
 mod values;
@@ -28,7 +27,6 @@ pub use list::{IntoIter, Iter, List};
 #[cfg(feature = "std")]
 pub use lock::DefaultLock;
 pub use lock::Lock;
-pub use slot::{Seen, Slot};
 pub use values::{Batch, ValueInjector};
 
 #[cfg(all(test, selvedge_count))]

@@ -1,7 +1,6 @@
 //! The invariant public types. `tests/variance.rs` has the covariant ones.
 sync_shim::invariant! {
     // A shared one takes handles in and gives them out.
-    slot: "queue_global::Slot<queue_global::Boxed<P>>",
     injector: "queue_global::Injector<queue_global::Boxed<P>>",
     values: "queue_global::ValueInjector<P>",
     // They hold handles, a type of the node's trait, or a link to a node.

@@ -1,6 +1,6 @@
 //! The covariant public types, and the auto traits of all generic ones.
 //! `src/variance.rs` has the invariant types.
-use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, Slot, ValueInjector};
+use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, ValueInjector};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -39,8 +39,6 @@ assert_impl_all!(Batch<NotSync>: Send, ExactSizeIterator);
 assert_impl_all!(Batch<NotSend>: Sync);
 assert_not_impl_any!(Batch<NotSync>: Sync);
 assert_not_impl_any!(Batch<NotSend>: Send);
-assert_impl_all!(Slot<Boxed<NotSync>>: Send, Sync, UnwindSafe, RefUnwindSafe);
-assert_not_impl_any!(Slot<Boxed<NotSend>>: Send, Sync);
 
 assert_impl_all!(List<Boxed<NotSync>>: Send, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(List<Boxed<NotSend>>: Sync);

@@ -1,5 +1,5 @@
 //! What an operation costs, in read-modify-writes: the README's table, counted.
-use crate::{Around, WorkerQueue};
+use crate::{Around, Slot, WorkerQueue};
 use queue_global::{Boxed, Injector, List};
 use std::boxed::Box;
 use sync_shim::count::counted;
@@ -67,4 +67,19 @@ fn a_theft_costs_two_and_a_share_what_the_injector_does() {
     assert_eq!(cost(|| thief.take_share(&injector, 1, &Nobody)), 0);
     injector.requeue(item());
     assert_eq!(cost(|| thief.take_share(&injector, 1, &Nobody)), 1);
+}
+
+#[test]
+fn a_slot_costs_nothing_but_where_something_is_taken_from_it() {
+    let slot: Slot<Item> = Slot::new();
+    let put = || {
+        // SAFETY: by one thread.
+        unsafe { slot.put(item()) }
+    };
+    assert_eq!(cost(|| slot.take()), 0, "from nothing");
+    assert_eq!(cost(put), 0);
+    assert_eq!(cost(put), 1, "displaces");
+    assert_eq!(cost(|| slot.take()), 1);
+    assert_eq!(cost(put), 0);
+    assert_eq!(cost(|| slot.look().and_then(|seen| slot.steal(seen))), 1);
 }

@@ -7,12 +7,13 @@ extern crate alloc;
 mod arc;
 mod around;
 mod queue;
+mod slot;
 mod steal;
 mod stealer;
 
 pub use around::Around;
 pub use queue::{Next, WorkerQueue};
-pub use queue_global::Seen;
+pub use slot::{Seen, Slot};
 pub use steal::Batch;
 pub use stealer::Stealer;
 

@@ -23,9 +23,9 @@
 //!
 //! The ring is borrowed for one operation at a time, and no code of a user runs within: an overflow is collected, and leaves when the operation is over. Those of [`Linked`] do, which call no
 //! queue by their contract.
-use crate::{Around, Batch, Stealer, arc::Arc};
+use crate::{Around, Batch, Slot, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
-use queue_global::{Injector, Linked, List, Lock, Slot};
+use queue_global::{Injector, Linked, List, Lock};
 use queue_spmc::{
     Overflow,
     ring::{self, Full},

@@ -1,7 +1,7 @@
 //! The others' end.
-use crate::arc::Arc;
+use crate::{Seen, Slot, arc::Arc};
 use core::fmt;
-use queue_global::{Linked, Seen, Slot};
+use queue_global::Linked;
 use queue_spmc::ring;
 use sync_shim::CachePadded;
 

@@ -2,7 +2,8 @@
 //! `src/variance.rs` has the invariant types.
 use queue_global::Boxed;
 use static_assertions::{assert_impl_all, assert_not_impl_any};
-use worker_queue::{Batch, Next, Stealer, WorkerQueue};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use worker_queue::{Batch, Next, Slot, Stealer, WorkerQueue};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -23,6 +24,8 @@ covariant! {
 
 assert_impl_all!(Batch<u8>: Send, Sync);
 assert_impl_all!(Next<u8>: Send, Sync);
+assert_impl_all!(Slot<Boxed<NotSync>>: Send, Sync, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(Slot<Boxed<NotSend>>: Send, Sync);
 assert_impl_all!(WorkerQueue<Boxed<NotSync>>: Send);
 assert_not_impl_any!(WorkerQueue<Boxed<u8>>: Sync, Clone);
 assert_not_impl_any!(WorkerQueue<Boxed<NotSend>>: Send);

@@ -15,7 +15,7 @@ use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::*},
     task::{Context, Poll, Waker},
 };
-use queue_global::{Boxed, Injector, List, Lock, Slot, ValueInjector};
+use queue_global::{Boxed, Injector, List, Lock, ValueInjector};
 use queue_spmc::{Steal, StealLimit};
 use task_header::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
@@ -124,7 +124,7 @@ fn queues() {
 
     assert!(SHARED.push_batch((0..3).map(node).collect::<List<_>>()).is_ok());
     assert!(SHARED.pop_n(2).len() == 2 && SHARED.pop().is_some() && SHARED.close());
-    let slot: Slot<Boxed<u32>> = Slot::new();
+    let slot = worker_queue::Slot::<Boxed<u32>>::new();
     // SAFETY: by one thread.
     assert!(unsafe { slot.put(node(1)) }.is_none() && slot.take().is_some());
 

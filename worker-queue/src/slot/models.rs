@@ -1,6 +1,6 @@
 //! An owner and thieves. Each task is taken once, and whole: to run it is to write to a cell of its own.
 use super::*;
-use crate::Boxed;
+use queue_global::Boxed;
 use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
 
 pub(super) type Node = Boxed<UnsafeCell<usize>>;

@@ -8,7 +8,6 @@
 //!    so each task is taken once.
 //! 3. A thief takes only what it has seen before, and compares: where that task was taken and came back
 //!    meanwhile, it is in the slot all the same, and may be taken.
-use crate::Linked;
 use core::{
     fmt,
     marker::PhantomData,
@@ -16,6 +15,7 @@ use core::{
     ptr,
     ptr::NonNull,
 };
+use queue_global::Linked;
 use sync_shim::atomic::{
     AtomicPtr,
     Ordering::{Acquire, Relaxed, Release},
@@ -26,10 +26,14 @@ use sync_shim::atomic::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(usize);
 
-/// A place for one: what its owner runs next, as [`Injector`](crate::Injector)s and rings come after it. Others may take it away.
+/// A place for one item: what its owner runs next. Another thread may take it away.
+///
+/// It is the LIFO slot of a [`WorkerQueue`](crate::WorkerQueue), for those who put a queue together
+/// themselves.
 ///
 /// ```
-/// use queue_global::{Boxed, Slot};
+/// use queue_global::Boxed;
+/// use worker_queue::Slot;
 ///
 /// let slot = Slot::<Boxed<u32>>::new();
 /// // SAFETY: by one thread.
@@ -47,8 +51,9 @@ pub struct Seen(usize);
 /// Others get at it only where its handles may change threads:
 ///
 /// ```compile_fail,E0277
-/// use queue_global::{Boxed, Slot};
+/// use queue_global::Boxed;
 /// use std::rc::Rc;
+/// use worker_queue::Slot;
 ///
 /// let slot = Slot::<Boxed<Rc<u32>>>::new();
 /// std::thread::scope(|s| { s.spawn(|| slot.take()); });
