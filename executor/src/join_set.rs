@@ -10,7 +10,7 @@ use std::{
 
 /// A set of tasks that are waited for together, in the order in which they get done.
 ///
-/// It is a [`task_header::JoinSet`] which also spawns: what that can do it can do, too. Its drop aborts all that are in it.
+/// It is a [`task_set::JoinSet`] which also spawns: what that can do it can do, too. Its drop aborts all that are in it.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -29,14 +29,14 @@ use std::{
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct JoinSet<T> {
-    set: task_header::JoinSet<T>,
+    set: task_set::JoinSet<T>,
 }
 
 impl<T> JoinSet<T> {
     /// An empty set.
     pub fn new() -> Self {
         Self {
-            set: task_header::JoinSet::new(),
+            set: task_set::JoinSet::new(),
         }
     }
 
@@ -72,7 +72,7 @@ impl<T> JoinSet<T> {
 
 impl<T: Send + 'static> JoinSet<T> {
     /// Spawns a task on the current runtime and adds it. Costs as [`spawn`](crate::spawn()) does and what
-    /// [`insert`](task_header::JoinSet::insert) does.
+    /// [`insert`](task_set::JoinSet::insert) does.
     ///
     /// # Panics
     /// Outside a runtime.
@@ -167,7 +167,7 @@ impl<T: 'static> JoinSet<T> {
 }
 
 impl<T> Deref for JoinSet<T> {
-    type Target = task_header::JoinSet<T>;
+    type Target = task_set::JoinSet<T>;
 
     fn deref(&self) -> &Self::Target {
         &self.set
@@ -186,7 +186,7 @@ impl<T> Default for JoinSet<T> {
     }
 }
 
-/// Spawns what comes, on the current runtime. For handles of tasks that are there already: `task_header::JoinSet`, or `extend`.
+/// Spawns what comes, on the current runtime. For handles of tasks that are there already: `task_set::JoinSet`, or `extend`.
 impl<T, F> FromIterator<F> for JoinSet<T>
 where
     F: Future<Output = T> + Send + 'static,

@@ -18,7 +18,7 @@ use std::{
     task::{Context, Poll},
 };
 
-type Tasks = Rc<task_header::LocalSet>;
+type Tasks = Rc<task_set::LocalSet>;
 
 /// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
 ///
@@ -216,7 +216,7 @@ pub(crate) fn current() -> Tasks {
 }
 
 pub(crate) fn spawn_in<F>(
-    tasks: &task_header::LocalSet,
+    tasks: &task_set::LocalSet,
     name: Option<Cow<'static, str>>,
     future: F,
     at: &'static Location<'static>,

@@ -43,7 +43,7 @@ sync_shim::thread_local! {
 pub(crate) enum In<'a> {
     Worker(&'a Arc<Shared>),
     BlockOn(Arc<Shared>),
-    LocalSet(Rc<task_header::LocalSet>),
+    LocalSet(Rc<task_set::LocalSet>),
     Closure(&'a Arc<Shared>),
     BlockInPlace,
     Guard(Handle),
@@ -190,7 +190,7 @@ pub(crate) fn is_guarded() -> bool {
 }
 
 /// The local set that this thread polls.
-pub(crate) fn local_set() -> Option<Rc<task_header::LocalSet>> {
+pub(crate) fn local_set() -> Option<Rc<task_set::LocalSet>> {
     innermost(|is| match is {
         In::LocalSet(set) => Some(Rc::clone(set)),
         _ => None,
@@ -198,7 +198,7 @@ pub(crate) fn local_set() -> Option<Rc<task_header::LocalSet>> {
 }
 
 /// Whether this thread is in a poll of this set.
-pub(crate) fn polls(set: &Rc<task_header::LocalSet>) -> bool {
+pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
     let polled = |is: &In<'_>| match is {
         In::LocalSet(other) => Rc::ptr_eq(other, set).then_some(()),
         _ => None,

@@ -130,7 +130,7 @@ thread_local! {
     static LAST: Last = const { Last };
     static RUNTIME: Runtime = Runtime::new().unwrap();
     static LOCAL: LocalRuntime = LocalRuntime::new();
-    static SET: task_header::LocalSet = task_header::LocalSet::new();
+    static SET: task_set::LocalSet = task_set::LocalSet::new();
     static DRIVEN: RefCell<Option<(Runtime, Worker<ThreadPark>)>> = const { RefCell::new(None) };
     static EXITING: RefCell<Option<Worker<Exiting>>> = const { RefCell::new(None) };
 }

@@ -100,7 +100,7 @@ impl<D: Details> Builder<D> {
     /// As [`spawn`](Self::spawn), of a future that need not be `Send`, nor live for ever, and nor
     /// need its output. Costs as that does.
     ///
-    /// [`scope`](crate::scope) needs no `unsafe`. This is for executors that borrow, as
+    /// `scope` of the crate `task-set` needs no `unsafe`. This is for executors that borrow, as
     /// `Executor<'a>`: the repository's `tests/executor.rs` is one.
     ///
     /// ```

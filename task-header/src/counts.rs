@@ -1,5 +1,5 @@
 //! What a task costs, in read-modify-writes: the README's table, counted.
-use crate::{After, JoinSet, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use crate::{After, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     cell::RefCell,
     future::{Future, poll_fn},
@@ -258,22 +258,6 @@ fn table() -> Vec<(&'static str, u64)> {
     );
     row("its owner hears of it", rmws(|| owned.drain()).1);
     drop(join);
-
-    let mut set = JoinSet::new();
-    let (task, join) = new(async {}, Local);
-    row(
-        "insert into a `JoinSet`, and a count of an `Arc`",
-        rmws(|| set.insert(join)).1,
-    );
-    assert!(set.poll_join_next(&mut cx).is_pending());
-    row(
-        "run to completion of a member, which wakes the set, and a lock and two counts of `Arc`s",
-        rmws(|| drop(owned.run(task))).1,
-    );
-    row(
-        "its output from the set, and a lock",
-        rmws(|| assert!(matches!(set.try_join_next(), Some(Ok(()))))).1,
-    );
     rows
 }
 

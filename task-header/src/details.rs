@@ -5,8 +5,16 @@
 use alloc::borrow::Cow;
 use core::{any::Any, panic::Location};
 
-/// What a cell holds at its end, and how it is looked at. Nobody outside can name it.
-pub trait Details: 'static {
+/// Keeps [`Details`] to the types of this module.
+pub trait Sealed {}
+
+impl Sealed for () {}
+impl<D> Sealed for Named<D> {}
+impl<D> Sealed for Located<D> {}
+impl<M, D> Sealed for With<M, D> {}
+
+/// What a [`Builder`](crate::Builder) was told of a task: its own types, and no others.
+pub trait Details: Sealed + 'static {
     /// The name.
     fn name(&self) -> Option<&str>;
     /// Where it was spawned.

@@ -95,11 +95,6 @@ impl<T> JoinHandle<T> {
     }
 
     #[inline]
-    pub(crate) fn is_taken(&self) -> bool {
-        self.word.addr().get() & TAKEN != 0
-    }
-
-    #[inline]
     fn header(&self) -> &Header {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         unsafe { header(self.task()) }
@@ -205,7 +200,7 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     fn take(&mut self) -> Result<T, JoinError> {
         assert!(
-            !self.is_taken(),
+            !self.is_terminated(),
             "a join handle was polled after it gave its output"
         );
         let task = self.task();
@@ -305,20 +300,64 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// For a set of handles.
-#[cfg(feature = "std")]
+/// What a set of handles needs of each.
 impl<T> JoinHandle<T> {
-    /// Has `waker` woken at completion, unless that was before.
-    pub(crate) fn watch(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
+    /// Has `waker` woken when the task completes, in place of the waker of an earlier poll.
+    ///
+    /// False if the task is complete: then nothing wakes `waker`, which is dropped. A poll does the
+    /// same with a clone of its context's waker, unless that is registered already. One
+    /// read-modify-write, two where it replaces a waker.
+    ///
+    /// ```
+    /// use std::{sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}}, task::{Wake, Waker}};
+    ///
+    /// #[derive(Default)]
+    /// struct Count(AtomicUsize);
+    ///
+    /// impl Wake for Count {
+    ///     fn wake(self: Arc<Self>) {
+    ///         self.0.fetch_add(1, Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let count = Arc::<Count>::default();
+    /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
+    /// assert!(join.set_waker(Waker::from(count.clone())));
+    /// drop(task.run());
+    /// assert_eq!(count.0.load(Relaxed), 1);
+    /// assert!(!join.set_waker(Waker::from(count.clone())));
+    /// ```
+    #[must_use = "nothing wakes the waker if the task is complete"]
+    pub fn set_waker(&mut self, waker: Waker) -> bool {
+        self.replace_registered(waker).is_ok()
+    }
+
+    fn replace_registered(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
         if self.header().state.has_join_waker()? {
             self.header().state.unset_join_waker()?;
         }
         self.leave_waker(waker)
     }
 
-    /// The output, if it is there and was not taken.
-    pub(crate) fn try_take(&mut self) -> Option<Result<T, JoinError>> {
-        (!self.is_taken() && self.is_finished()).then(|| self.take())
+    /// Gives the output, if the task is complete and the handle has not given it yet. A load.
+    ///
+    /// It charges no budget.
+    ///
+    /// ```
+    /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
+    /// assert!(join.try_join().is_none());
+    /// drop(task.run());
+    /// assert_eq!(join.try_join().unwrap().unwrap(), 7);
+    /// assert!(join.try_join().is_none() && join.is_terminated());
+    /// ```
+    pub fn try_join(&mut self) -> Option<Result<T, JoinError>> {
+        (!self.is_terminated() && self.is_finished()).then(|| self.take())
+    }
+
+    /// Whether the handle has given its output, so that a poll of it would panic. No atomic access.
+    #[inline]
+    pub fn is_terminated(&self) -> bool {
+        self.word.addr().get() & TAKEN != 0
     }
 }
 
@@ -347,7 +386,7 @@ impl<T> Future for JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.is_taken() {
+        if self.is_terminated() {
             self.release();
         } else {
             self.detach();

@@ -16,23 +16,15 @@ pub mod conformance;
 mod details;
 mod error;
 mod exposed;
-#[cfg(feature = "std")]
-mod gate;
 mod join;
-#[cfg(feature = "std")]
-mod join_set;
 mod list;
 mod local;
-#[cfg(feature = "std")]
-mod local_set;
 mod notified;
 mod owned;
-mod panics;
+pub mod panics;
 #[cfg(feature = "queue-global")]
 mod queue;
 mod raw;
-#[cfg(feature = "std")]
-mod scope;
 mod spawn;
 mod stage;
 mod state;
@@ -41,20 +33,14 @@ mod task_ref;
 
 pub use builder::Builder;
 pub use cell::Header;
-pub use details::{Located, Named, With};
+pub use details::{Details, Located, Named, With};
 pub use error::JoinError;
 pub use join::{AbortHandle, JoinHandle};
-#[cfg(feature = "std")]
-pub use join_set::JoinSet;
-pub use local::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal};
-#[cfg(feature = "std")]
-pub use local_set::LocalSet;
+pub use local::{LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal};
 pub use notified::{After, Notified, Ran};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
-#[cfg(feature = "std")]
-pub use scope::{Scope, scope};
 pub use spawn::{
     Closure, Id, Runnable, Schedule, WakeKind, new, new_detached, new_detached_unchecked,
     new_unchecked, spawn, spawn_unchecked,

@@ -23,6 +23,7 @@ use core::{
     future::Future,
     marker::PhantomData,
     mem::ManuallyDrop,
+    num::NonZeroUsize,
     panic::{RefUnwindSafe, UnwindSafe},
     ptr::NonNull,
     task::Waker,
@@ -81,7 +82,12 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         ManuallyDrop::new(self).task
     }
 
-    pub(crate) fn owner(&self) -> NonNull<Releases> {
+    /// The list that the task belongs to. No read-modify-write.
+    pub fn owner_id(&self) -> OwnerId {
+        OwnerId(self.owner().addr())
+    }
+
+    fn owner(&self) -> NonNull<Releases> {
         // SAFETY: a `Notified` is a reference, and the task is listed from the spawn on (rule 1).
         unsafe { list::releases(self.task) }
     }
@@ -141,6 +147,30 @@ impl<S: ScheduleLocal> fmt::Debug for LocalNotified<S> {
         f.debug_tuple("LocalNotified").field(&self.id()).finish()
     }
 }
+
+/// Identifies a [`LocalOwned`], for schedulers that have several on a thread. One word, compared
+/// only; unique among the lists that exist, and those that were dropped with tasks in them.
+///
+/// ```
+/// use std::task::Waker;
+/// use task_header::{LocalNotified, LocalOwned, ScheduleLocal, WakeKind};
+///
+/// struct Sends;
+///
+/// impl ScheduleLocal for Sends {
+///     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+///         task.send();
+///     }
+/// }
+///
+/// let lists = [(); 2].map(|()| LocalOwned::new(Waker::noop().clone()));
+/// let task = lists[1].spawn_detached(async {}, Sends);
+/// assert_eq!(task.owner_id(), lists[1].owner_id());
+/// assert_ne!(task.owner_id(), lists[0].owner_id());
+/// # drop(task);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OwnerId(NonZeroUsize);
 
 /// How a run on the task's thread ended.
 #[must_use = "a notified task that is dropped is cancelled"]
@@ -367,7 +397,12 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    pub(crate) fn address(&self) -> NonNull<Releases> {
+    /// What its tasks name as their [owner](LocalNotified::owner_id).
+    pub fn owner_id(&self) -> OwnerId {
+        OwnerId(self.address().addr())
+    }
+
+    fn address(&self) -> NonNull<Releases> {
         self.with_list(|list| list.releases)
     }
 

@@ -1,4 +1,4 @@
-//! What keeps a panic of user code inside its task, and tells the task's scheduler of it.
+//! Keeps a panic of a user's code where it happened, and reports it to the task's scheduler.
 use crate::cell::{TaskPtr, vtable};
 use alloc::boxed::Box;
 use core::any::Any;
@@ -14,9 +14,32 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     return Ok(f());
 }
 
-/// Runs `f`, whose panic has nowhere to go, and drops what the panic carried. A payload whose own
-/// drop panics is leaked from there on: it could go on for ever.
-pub(crate) fn contain(f: impl FnOnce()) {
+/// Runs `f`, and drops what its panic carries: for code of a user whose panic has nowhere to go.
+///
+/// A payload whose own drop panics is leaked from there on, since that could repeat for ever.
+/// Without the feature `std` nothing can be caught, and the panic goes on.
+///
+/// ```
+/// use std::task::{Wake, Waker};
+/// use task_header::panics::contain;
+///
+/// struct Broken;
+///
+/// impl Wake for Broken {
+///     fn wake(self: std::sync::Arc<Self>) {
+///         panic!("in a wake");
+///     }
+/// }
+///
+/// let wakers = [Waker::from(std::sync::Arc::new(Broken)), Waker::noop().clone()];
+/// let mut woken = 0;
+/// for waker in wakers {
+///     contain(|| waker.wake());
+///     woken += 1;
+/// }
+/// assert_eq!(woken, 2);
+/// ```
+pub fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch(f) {
         discard(payload);
     }

@@ -5,16 +5,3 @@ sync_shim::invariant! {
     // It borrows a list mutably.
     after: "task_header::After<'static, P>",
 }
-
-/// `'scope` is how long the frame waits: a shorter one would let tasks in that end before it does.
-///
-/// ```
-/// use task_header::Scope;
-/// fn same<'a, 'env>(x: &'a Scope<'a, 'env>) -> &'a Scope<'a, 'env> { x }
-/// ```
-///
-/// ```compile_fail
-/// use task_header::Scope;
-/// fn shorter<'a, 'b: 'a, 'env>(x: &'a Scope<'b, 'env>) -> &'a Scope<'a, 'env> { x }
-/// ```
-mod scope {}

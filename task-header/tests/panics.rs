@@ -14,8 +14,8 @@ use std::{
     task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
 };
 use task_header::{
-    Builder, JoinError, JoinHandle, JoinSet, LocalSet, Notified, Owned, Ran, Schedule, TaskRef,
-    WakeKind, new, new_detached, spawn,
+    Builder, JoinError, JoinHandle, LocalNotified, LocalOwned, LocalRan, Notified, Owned, Ran,
+    Schedule, ScheduleLocal, TaskRef, WakeKind, new, new_detached, spawn,
 };
 
 /// What the tasks of one test share.
@@ -267,6 +267,15 @@ fn a_future_whose_drop_panics_ends_in_any_state() {
     test.over();
 }
 
+/// Where a task of one thread goes.
+struct Sends;
+
+impl ScheduleLocal for Sends {
+    fn schedule(task: LocalNotified<Self>, _: WakeKind) {
+        task.send();
+    }
+}
+
 /// What its drop says of the thread.
 struct Panicking(Arc<AtomicBool>);
 
@@ -298,22 +307,20 @@ fn a_future_that_panics_is_dropped_as_the_panic_unwinds() {
     assert!(!std::thread::panicking());
     ended(join, true);
 
-    let set = LocalSet::new();
+    let list = LocalOwned::new(Waker::noop().clone());
     panicking.store(false, SeqCst);
-    let join = set.spawn(Holds(Panicking(panicking.clone())));
-    let mut cx = Context::from_waker(Waker::noop());
-    assert!(set.poll_tasks(&mut cx).is_ready());
+    let (task, join) = list.spawn(Holds(Panicking(panicking.clone())), Sends);
+    assert!(matches!(list.run(task), LocalRan::Complete));
     assert!(panicking.load(SeqCst));
     ended(join, true);
 }
 
 #[test]
 fn a_future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
-    let set = LocalSet::new();
+    let list = LocalOwned::new(Waker::noop().clone());
     static MUTEX: Mutex<()> = Mutex::new(());
-    let join = set.spawn(Holds(MUTEX.lock().unwrap()));
-    let mut cx = Context::from_waker(Waker::noop());
-    assert!(set.poll_tasks(&mut cx).is_ready());
+    let (task, join) = list.spawn(Holds(MUTEX.lock().unwrap()), Sends);
+    assert!(matches!(list.run(task), LocalRan::Complete));
     assert!(MUTEX.is_poisoned());
     ended(join, true);
 }
@@ -366,11 +373,10 @@ fn an_output_whose_drop_panics_is_dropped_once_by_whoever_does_it() {
     let (task, join) = new(output(&test), Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
     drop(join);
-    let (task, join) = new(output(&test), Queue(test.world.clone()));
-    let mut set = JoinSet::new();
-    set.insert(join);
+    let (task, mut join) = new(output(&test), Queue(test.world.clone()));
+    assert!(join.set_waker(Waker::noop().clone()));
     assert!(matches!(task.run(), Ran::Complete));
-    drop(set);
+    drop(join);
     // Taken: then it is the taker's.
     let (task, join) = new(output(&test), Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
@@ -516,32 +522,6 @@ fn a_panic_of_what_goes_with_the_cell_reaches_nobody() {
     drop((task, join));
     assert_eq!(drops.load(SeqCst), 1);
     test.over();
-}
-
-#[test]
-fn a_local_set_drops_its_tasks_though_some_panic() {
-    let drops = Arc::new(AtomicUsize::new(0));
-    let set = LocalSet::new();
-    let tasks: Vec<_> = (0..6)
-        .map(|n| {
-            let bomb = Bomb {
-                drops: drops.clone(),
-                explodes: n % 2 == 0,
-            };
-            set.spawn(async move {
-                let _bomb = bomb;
-                pending::<()>().await;
-            })
-        })
-        .collect();
-    let mut cx = Context::from_waker(Waker::noop());
-    assert!(set.poll_tasks(&mut cx).is_pending());
-    tasks[0].abort();
-    drop(set);
-    assert_eq!(drops.load(SeqCst), 6);
-    for (n, task) in tasks.into_iter().enumerate() {
-        ended(task, n % 2 == 0);
-    }
 }
 
 #[test]

@@ -77,22 +77,6 @@ assert_impl_all!(Builder<With<u8, Named<Located<()>>>>: Send, Sync, Unpin);
 assert_not_impl_any!(Builder<With<NotSend, ()>>: Send);
 assert_not_impl_any!(Builder<With<NotSync, ()>>: Sync);
 
-#[cfg(feature = "std")]
-mod sets {
-    use super::*;
-    use task_header::{JoinSet, LocalSet, Scope};
-
-    covariant! {
-        JoinSet<Long> => JoinSet<Short>,
-    }
-
-    assert_impl_all!(JoinSet<NotSync>: Send, Sync);
-    assert_impl_all!(JoinSet<PhantomPinned>: Unpin);
-    assert_not_impl_any!(JoinSet<NotSend>: Send, Sync);
-    assert_not_impl_any!(LocalSet: Send, Sync);
-    assert_not_impl_any!(Scope<'static, 'static>: Send, Sync);
-}
-
 #[cfg(feature = "queue-global")]
 mod node {
     use super::*;

@@ -15,6 +15,7 @@ const MOST: &[(&str, usize)] = &[
     ("queue-global", 3),
     ("waker-vtable", 3),
     ("task-header", 4),
+    ("task-set", 5),
     ("coop-budget", 3),
     ("worker-idle", 3),
     ("worker-queue", 5),

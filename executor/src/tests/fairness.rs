@@ -308,7 +308,7 @@ fn handles_that_are_done_are_awaited_within_the_budget() {
     let after_handles = forced();
     assert!(after_handles >= 19, "{after_handles}");
     let in_a_set = runtime.spawn(async move {
-        let set: task_header::JoinSet<()> = done().await.collect();
+        let set: task_set::JoinSet<()> = done().await.collect();
         set.join_all().await.unwrap().len()
     });
     assert_eq!(block_on(in_a_set).unwrap(), 200);

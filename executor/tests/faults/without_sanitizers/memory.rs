@@ -71,7 +71,7 @@ fn work() -> Result<(), Box<dyn std::error::Error>> {
         for task in tasks {
             sum += task.await?;
         }
-        let mut set = task_header::JoinSet::new();
+        let mut set = task_set::JoinSet::new();
         for n in 0..5 {
             set.insert(selvedge::spawn(async move { n }));
         }

@@ -1,10 +1,11 @@
 //! A set and many threads in which its members complete: more threads than the model checker takes.
 use super::super::*;
-use crate::{Ran, Runnable, gate::Gate};
+use crate::gate::Gate;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
     model, thread,
 };
+use task_header::{Ran, Runnable};
 
 const THREADS: usize = 4;
 const TASKS: usize = 2 * THREADS;
@@ -46,7 +47,7 @@ fn each_member_of_a_set_that_many_complete_is_handed_out_once() {
         let (mut tasks, mut joins, mut ids) = (Vec::new(), VecDeque::new(), Vec::new());
         for n in 0..TASKS {
             let output = Output(n, drops.clone());
-            let (task, join) = crate::spawn(async move { output }, drop);
+            let (task, join) = task_header::spawn(async move { output }, drop);
             ids.push(join.id());
             tasks.push(task);
             joins.push_back(join);

@@ -20,13 +20,10 @@
 //!    poll the set, as another poller: a clone, while the cell is held, so that the cell wakes both of them; a
 //!    drop, only once the registration is through, so that the other displaces it as any does.
 //! 6. A task's drop may spawn into its set. So `cancel_all` goes on until no task is left.
-use crate::{
-    Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind,
-    details::Details, gate::Gate, list::Releases, panics,
-};
-use alloc::{collections::VecDeque, vec::Vec};
-use core::{
+use crate::gate::Gate;
+use std::{
     cell::{Cell, RefCell},
+    collections::VecDeque,
     fmt,
     future::{Future, poll_fn},
     iter,
@@ -36,6 +33,10 @@ use core::{
     task::{Context, Poll, Waker},
 };
 use sync_shim::sync::Arc;
+use task_header::{
+    Builder, Details, JoinHandle, LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal,
+    WakeKind, panics::contain,
+};
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
 /// Runs in a poll before others on the thread get their turn.
@@ -47,8 +48,8 @@ sync_shim::thread_local! {
 
 /// The set that this thread polls.
 struct Polled {
-    /// Null once the set was dropped in its own poll.
-    owner: Cell<*const Releases>,
+    /// None once the set was dropped in its own poll.
+    owner: Cell<Option<OwnerId>>,
     queue: *const RefCell<VecDeque<Task>>,
     /// The one in whose poll this is.
     outer: *const Polled,
@@ -89,9 +90,7 @@ impl ScheduleLocal for InSet {
         let polled = POLLING.try_with(Cell::get).unwrap_or(ptr::null());
         // SAFETY: set for as long as the poll borrows it.
         let polled = unsafe { polled.as_ref() };
-        if let Some(polled) =
-            polled.filter(|polled| ptr::eq(polled.owner.get(), task.owner().as_ptr()))
-        {
+        if let Some(polled) = polled.filter(|polled| polled.owner.get() == Some(task.owner_id())) {
             // SAFETY: as above.
             let queue = unsafe { &*polled.queue };
             queue.borrow_mut().push_back(task);
@@ -114,11 +113,11 @@ impl WakeRef for Waiter {
 /// Their futures need not be `Send`. They run while the set is polled: [`run_until`](Self::run_until) another future is done, or until all are
 /// done, which is when the set as a future is. The set polls in rounds of 61, so that others on the thread get their turn.
 /// Its drop cancels what is left, here and now; if another thread is about to wake one of them, it waits for that instant to pass.
-/// From its first task on it has a block of 1 KiB, and more from the 125th (on 64-bit targets): see [`Owned`](crate::Owned).
+/// From its first task on it has a block of 1 KiB, and more from the 125th (on 64-bit targets): see [`Owned`](task_header::Owned).
 ///
 /// ```
 /// use std::{cell::Cell, pin::pin, rc::Rc, task::{Context, Poll, Waker}};
-/// use task_header::LocalSet;
+/// use task_set::LocalSet;
 ///
 /// let set = LocalSet::new();
 /// let count = Rc::new(Cell::new(0));
@@ -142,7 +141,7 @@ impl WakeRef for Waiter {
 ///
 /// ```compile_fail,E0277
 /// fn send<T: Send>(_: T) {}
-/// send(task_header::LocalSet::new());
+/// send(task_set::LocalSet::new());
 /// ```
 pub struct LocalSet {
     /// Empty when the list is dropped.
@@ -224,7 +223,7 @@ impl LocalSet {
 
     /// The polls of this set that this thread is in.
     fn polls(&self) -> impl Iterator<Item = &Polled> {
-        let owner = self.owned.address().as_ptr();
+        let owner = self.owned.owner_id();
         let mut at = POLLING.with(Cell::get);
         let polls = iter::from_fn(move || {
             // SAFETY: set for as long as the poll borrows it, and those around it last longer.
@@ -232,7 +231,7 @@ impl LocalSet {
             at = polled.outer;
             Some(polled)
         });
-        polls.filter(move |polled| ptr::eq(polled.owner.get(), owner))
+        polls.filter(move |polled| polled.owner.get() == Some(owner))
     }
 
     /// Aborts all tasks. They are gone after the set's next polls, or with the set.
@@ -251,7 +250,7 @@ impl LocalSet {
     /// ```
     /// use std::{future::pending, rc::Rc};
     ///
-    /// let set = task_header::LocalSet::new();
+    /// let set = task_set::LocalSet::new();
     /// let held = Rc::new(());
     /// set.spawn_detached({
     ///     let held = held.clone();
@@ -430,7 +429,7 @@ impl LocalSet {
             }
         }
         let polled = Polled {
-            owner: Cell::new(self.owned.address().as_ptr()),
+            owner: Cell::new(Some(self.owned.owner_id())),
             queue: &raw const self.queue,
             outer: POLLING.with(Cell::get),
         };
@@ -458,17 +457,17 @@ impl Drop for Poller<'_> {
             set.last.set(BY_HAND);
             // The wakes that follow stand for its own.
             let own = set.waiter.0.take();
-            let others = core::mem::take(&mut *set.others.borrow_mut());
-            panics::contain(|| drop(own));
+            let others = std::mem::take(&mut *set.others.borrow_mut());
+            contain(|| drop(own));
             for (_, waker) in others {
-                panics::contain(|| waker.wake());
+                contain(|| waker.wake());
             }
             return;
         }
         let own = set.take_other(self.id());
-        panics::contain(|| drop(own));
+        contain(|| drop(own));
         if !set.queue.borrow().is_empty() || set.owned.has_received() {
-            panics::contain(|| set.waiter.0.wake());
+            contain(|| set.waiter.0.wake());
         }
     }
 }
@@ -493,7 +492,7 @@ impl Drop for LocalSet {
             // `process::exit` drops thread-locals in a poll whose frames stay for good: the list is
             // in use there, and the queue is not named there any more.
             for polled in self.polls() {
-                polled.owner.set(ptr::null());
+                polled.owner.set(None);
             }
             return;
         }

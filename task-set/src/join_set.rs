@@ -11,15 +11,15 @@
 //! 2. Who pushes on an empty `ready` wakes. The set takes all of `ready` at a time, and says `Pending` only after it has registered and then
 //!    found `ready` empty. So none is missed.
 //! 3. A slot that turns up without a complete member in it, is one of a handle that was let go: it is passed over.
-use crate::{Id, JoinError, JoinHandle};
-use alloc::{collections::VecDeque, vec::Vec};
-use core::{
+use std::{
+    collections::VecDeque,
     fmt,
     future::{Future, poll_fn},
     mem::{replace, swap, take},
     task::{Context, Poll},
 };
 use sync_shim::sync::{Arc, Mutex};
+use task_header::{Id, JoinError, JoinHandle};
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
 /// A set of tasks that are waited for together, in the order in which they get done.
@@ -29,7 +29,7 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 ///
 /// ```
 /// use std::{pin::pin, task::{Context, Poll, Waker}};
-/// use task_header::{JoinSet, LocalSet};
+/// use task_set::{JoinSet, LocalSet};
 ///
 /// let local = LocalSet::new();
 /// let sum = async {
@@ -50,7 +50,8 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 ///
 /// ```
 /// use std::task::{Context, Poll, Waker};
-/// use task_header::{Builder, JoinSet};
+/// use task_header::Builder;
+/// use task_set::JoinSet;
 ///
 /// let mut set = JoinSet::new();
 /// let mut tasks = Vec::new();
@@ -148,7 +149,7 @@ impl<T> JoinSet<T> {
     /// Adds a task. One allocation, and thirteen read-modify-writes over its life in the set (the README counts them; a lock is two): it is for waiting, not for speed.
     /// What the handle was polled with before is forgotten; one that has given its output already is passed over.
     pub fn insert(&mut self, mut handle: JoinHandle<T>) {
-        if handle.is_taken() {
+        if handle.is_terminated() {
             return;
         }
         let slot = if self.free < self.slots.len() {
@@ -161,7 +162,7 @@ impl<T> JoinSet<T> {
             slot,
             done: self.done.clone(),
         }));
-        if handle.watch(member).is_err() {
+        if !handle.set_waker(member) {
             self.batch.push_back(slot);
         }
         if let Slot::Free { next } = replace(&mut self.slots[slot], Slot::Member(handle)) {
@@ -210,7 +211,7 @@ impl<T> JoinSet<T> {
             return None;
         };
         let id = handle.id();
-        let output = handle.try_take()?;
+        let output = handle.try_join()?;
         let next = replace(&mut self.free, slot);
         self.slots[slot] = Slot::Free { next };
         self.len -= 1;
@@ -233,7 +234,7 @@ impl<T> JoinSet<T> {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<T>>> {
         #[cfg(feature = "coop-budget")]
-        let progress = core::task::ready!(coop_budget::poll_proceed(cx));
+        let progress = std::task::ready!(coop_budget::poll_proceed(cx));
         let polled = self.poll_done(cx);
         #[cfg(feature = "coop-budget")]
         if let Poll::Ready(Some(_)) = polled {
@@ -264,7 +265,7 @@ impl<T> JoinSet<T> {
     /// As [`join_next`](Self::join_next), with the task's id.
     ///
     /// ```
-    /// use task_header::{JoinSet, LocalSet};
+    /// use task_set::{JoinSet, LocalSet};
     /// # use std::{future::Future, pin::pin, task::{Context, Waker}};
     ///
     /// let local = LocalSet::new();
@@ -286,7 +287,7 @@ impl<T> JoinSet<T> {
     /// Waits for all tasks, in the order in which they get done. What came before an error is dropped, and the rest aborted.
     ///
     /// ```
-    /// use task_header::{JoinSet, LocalSet};
+    /// use task_set::{JoinSet, LocalSet};
     /// # use std::{future::Future, pin::pin, task::{Context, Waker}};
     ///
     /// let local = LocalSet::new();
@@ -319,7 +320,7 @@ impl<T> JoinSet<T> {
     /// Aborts all tasks and waits until they are gone. What came of them is dropped.
     ///
     /// ```
-    /// use task_header::{JoinSet, LocalSet};
+    /// use task_set::{JoinSet, LocalSet};
     /// # use std::{future::Future, pin::pin, task::{Context, Waker}};
     ///
     /// let local = LocalSet::new();
@@ -341,7 +342,7 @@ impl<T> JoinSet<T> {
     /// Lets all tasks go on without the set, which is empty after that.
     ///
     /// ```
-    /// let mut set = task_header::JoinSet::new();
+    /// let mut set = task_set::JoinSet::new();
     /// let (task, join) = task_header::Builder::new().spawn_with(async { 7 }, drop);
     /// let abort = join.abort_handle();
     /// set.insert(join);

@@ -1,5 +1,5 @@
 //! A set and a thread that wakes its tasks.
-use crate::{JoinHandle, LocalSet, gate::Gate, scope};
+use crate::{LocalSet, gate::Gate, scope};
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
@@ -15,6 +15,7 @@ use sync_shim::{
     sync::{Arc, Mutex},
     thread,
 };
+use task_header::JoinHandle;
 
 /// A task of the set that waits for `flag`, and the waker that it has left in its first poll. Its `Rc`, and its cell, are the thread's alone.
 fn waits(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker) {

@@ -1,6 +1,6 @@
 //! Tasks that borrow, in a scope: all are gone when it returns, whatever the scope's caller, its
 //! tasks or other threads do.
-#![cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
@@ -10,7 +10,8 @@ use std::{
     task::{Context, Poll, Waker},
     thread,
 };
-use task_header::{JoinError, JoinHandle, scope};
+use task_header::{JoinError, JoinHandle};
+use task_set::scope;
 
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {

@@ -1,5 +1,5 @@
 //! The set over tasks that a queue runs.
-use crate::{JoinSet, LocalSet, Runnable};
+use crate::{JoinSet, LocalSet};
 use std::{
     collections::VecDeque,
     future::{Future, pending},
@@ -11,18 +11,19 @@ use std::{
     task::{Context, Poll, Wake, Waker},
     thread,
 };
+use task_header::{JoinError, JoinHandle, Ran, Runnable};
 
 #[derive(Clone, Default)]
 struct Queue(Arc<Mutex<VecDeque<Runnable>>>);
 
 impl Queue {
-    fn spawn<F>(&self, future: F) -> crate::JoinHandle<F::Output>
+    fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let queue = self.clone();
         let (task, join) =
-            crate::spawn(future, move |task| queue.0.lock().unwrap().push_back(task));
+            task_header::spawn(future, move |task| queue.0.lock().unwrap().push_back(task));
         task.schedule();
         join
     }
@@ -41,7 +42,7 @@ impl Queue {
     }
 }
 
-fn next<T>(set: &mut JoinSet<T>) -> Poll<Option<Result<T, crate::JoinError>>> {
+fn next<T>(set: &mut JoinSet<T>) -> Poll<Option<Result<T, JoinError>>> {
     pin!(set.join_next()).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -217,14 +218,14 @@ impl Wake for Unpark {
 #[test]
 fn a_late_completion_of_what_was_detached_is_not_taken_for_a_later_members() {
     let mut set = JoinSet::new();
-    let (early, handle) = crate::spawn(async { 1 }, drop);
+    let (early, handle) = task_header::spawn(async { 1 }, drop);
     set.insert(handle);
     set.detach_all();
-    assert!(matches!(early.run(), crate::Ran::Complete));
+    assert!(matches!(early.run(), Ran::Complete));
     assert!(set.try_join_next().is_none());
-    let (late, handle) = crate::spawn(async { 2 }, drop);
+    let (late, handle) = task_header::spawn(async { 2 }, drop);
     set.insert(handle);
     assert!(set.try_join_next().is_none());
-    assert!(matches!(late.run(), crate::Ran::Complete));
+    assert!(matches!(late.run(), Ran::Complete));
     assert_eq!(set.try_join_next().unwrap().unwrap(), 2);
 }

@@ -211,7 +211,7 @@ fn abort_all_leaves_the_set_empty_after_a_poll() {
     assert!(set.poll_tasks(&mut cx).is_pending());
     set.abort_all();
     assert!(set.poll_tasks(&mut cx).is_ready());
-    assert!(joins.iter().all(crate::JoinHandle::is_finished));
+    assert!(joins.iter().all(task_header::JoinHandle::is_finished));
 }
 
 #[test]

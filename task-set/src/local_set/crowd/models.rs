@@ -1,7 +1,6 @@
 //! A set and many threads that wake its tasks: more threads than the model checker takes.
 use super::super::*;
-use alloc::{rc::Rc, vec::Vec};
-use core::array;
+use std::{array, rc::Rc};
 use sync_shim::{
     atomic::{AtomicBool, Ordering::Relaxed},
     model,

@@ -6,9 +6,16 @@
 //! 2. A task's future is touched by the set alone, on this thread. A queued task, a waker and a
 //!    handle that leave the scope do not touch it; and an output goes with the handle, whose type
 //!    says what it borrows.
-use crate::{JoinHandle, LocalSet, panics};
-use core::{fmt, future::Future, marker::PhantomData, mem::forget};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use crate::LocalSet;
+use std::{
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    mem::forget,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    process::abort,
+};
+use task_header::JoinHandle;
 
 /// Where [`scope`] spawns tasks.
 ///
@@ -31,7 +38,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// ```
 /// let mut numbers = vec![1, 2, 3];
 /// let mut sum = 0;
-/// let longest = task_header::scope(|scope| {
+/// let longest = task_set::scope(|scope| {
 ///     scope.spawn(async { sum = numbers.iter().sum() });
 ///     let names = [String::from("a"), String::from("bc")];
 ///     scope.block_on(async { names.iter().map(String::len).max() })
@@ -46,14 +53,14 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// drop, for the same reason.
 ///
 /// It is for one thread. An executor of many threads whose tasks borrow, as `Executor<'a>`, is
-/// [`Builder::spawn_unchecked`](crate::Builder::spawn_unchecked) and a type with an invariant `'a`
-/// and an `impl Drop` that alone can run its tasks and drop them: where that is forgotten, its
-/// tasks leak. The repository's `tests/executor.rs` is one.
+/// [`spawn_unchecked`](task_header::spawn_unchecked) and a type with an invariant `'a` and an
+/// `impl Drop` that alone can run its tasks and drop them: where that is forgotten, its tasks leak.
+/// `task-header/tests/executor.rs` in the repository is one.
 ///
 /// What is spawned can't borrow from within `f`, which is over when it runs:
 ///
 /// ```compile_fail,E0373
-/// task_header::scope(|scope| {
+/// task_set::scope(|scope| {
 ///     let inside = 1;
 ///     scope.spawn(async { println!("{inside}") });
 /// });
@@ -89,7 +96,7 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// ```
     /// let words = &["a", "bc"];
-    /// let joined = task_header::scope(|scope| {
+    /// let joined = task_set::scope(|scope| {
     ///     let tasks = words.each_ref().map(|word| scope.spawn(async { word.len() }));
     ///     scope.spawn(async move {
     ///         // Tasks spawn more.
@@ -128,7 +135,7 @@ impl<'scope> Scope<'scope, '_> {
         let mut join = unsafe { self.set.spawn_unchecked(future) };
         self.set.block_until(|| join.is_finished());
         forget(over);
-        match join.try_take() {
+        match join.try_join() {
             Some(Ok(output)) => output,
             Some(Err(error)) => resume_unwind(error.into_panic()),
             None => unreachable!("it is finished, and nobody else has taken the output"),
@@ -148,6 +155,6 @@ struct AbortsUnlessOver;
 
 impl Drop for AbortsUnlessOver {
     fn drop(&mut self) {
-        panics::abort();
+        abort();
     }
 }

@@ -1,10 +1,11 @@
 //! A set and the threads in which its members complete.
-use crate::{JoinSet, Ran, Runnable, gate::Gate};
+use crate::{JoinSet, gate::Gate};
 use std::task::{Context, Poll};
 use sync_shim::{Model, model, thread};
+use task_header::{JoinHandle, Ran, Runnable};
 
-fn task(output: usize) -> (Runnable, crate::JoinHandle<usize>) {
-    crate::spawn(async move { output }, drop)
+fn task(output: usize) -> (Runnable, JoinHandle<usize>) {
+    task_header::spawn(async move { output }, drop)
 }
 
 fn join_all(set: &mut JoinSet<usize>) -> usize {
@@ -23,7 +24,7 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
 
 /// A member completes while it is put in and waited for: it is handed out.
 ///
-/// Bites: register after the second look in `poll_join_next` (it sleeps on); pass over the answer of `watch`.
+/// Bites: register after the second look in `poll_join_next` (it sleeps on); pass over the answer of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
     Model::new().bound(3).branches(3_000).check(|| {

@@ -1,0 +1,36 @@
+//! What a set costs, in read-modify-writes: the README's table, counted.
+use crate::JoinSet;
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Waker},
+};
+use sync_shim::count::counted;
+use task_header::{Notified, Owned, Schedule, WakeKind, new};
+
+/// Costs nothing itself.
+struct Nowhere;
+
+impl Schedule for Nowhere {
+    fn schedule(_: Notified<Self>, _: WakeKind) {}
+}
+
+fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
+    let (_, counts) = counted(f);
+    assert_eq!((counts.shared_rmws, counts.seqcst_fences), (0, 0));
+    counts.rmws
+}
+
+/// A count of an `Arc`, and a lock, are in none of the figures.
+#[test]
+fn join_set_costs_what_the_readme_says() {
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut set = JoinSet::new();
+    let (task, join) = new(async {}, Nowhere);
+    assert_eq!(rmws(|| set.insert(join)), 1);
+    assert!(pin!(set.join_next()).poll(&mut cx).is_pending());
+    assert_eq!(rmws(|| drop(owned.run(task))), 5, "it wakes the set");
+    let joined = || assert!(matches!(set.try_join_next(), Some(Ok(()))));
+    assert_eq!(rmws(joined), 0);
+}

@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod gate;
+mod join_set;
+mod local_set;
+mod scope;
+
+pub use join_set::JoinSet;
+pub use local_set::LocalSet;
+pub use scope::{Scope, scope};
+
+#[cfg(all(test, selvedge_count))]
+mod counts;
+#[cfg(doctest)]
+mod variance;

@@ -1,0 +1,108 @@
+//! Panics of what a user brings into a set: each ends in an error of the handle, or nowhere; what
+//! there was is dropped once.
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use std::{
+    future::{Future, pending},
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+use task_header::{JoinError, JoinHandle, Ran};
+use task_set::{JoinSet, LocalSet};
+
+/// Counts its drops, and panics in each if told.
+struct Bomb {
+    drops: Arc<AtomicUsize>,
+    explodes: bool,
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, SeqCst);
+        if self.explodes {
+            panic!("drop");
+        }
+    }
+}
+
+fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
+    let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("not done");
+    };
+    outcome
+}
+
+/// The error says what became of the future: cancelled, or by the panic of its drop.
+fn ended(join: JoinHandle<()>, explodes: bool) {
+    let error = outcome(join).unwrap_err();
+    assert_eq!(error.is_panic(), explodes, "{error}");
+}
+
+#[test]
+fn a_local_set_drops_its_tasks_though_some_panic() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let set = LocalSet::new();
+    let tasks: Vec<_> = (0..6)
+        .map(|n| {
+            let bomb = Bomb {
+                drops: drops.clone(),
+                explodes: n % 2 == 0,
+            };
+            set.spawn(async move {
+                let _bomb = bomb;
+                pending::<()>().await;
+            })
+        })
+        .collect();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    tasks[0].abort();
+    drop(set);
+    assert_eq!(drops.load(SeqCst), 6);
+    for (n, task) in tasks.into_iter().enumerate() {
+        ended(task, n % 2 == 0);
+    }
+}
+
+#[test]
+fn join_set_drops_an_output_once_though_its_drop_panics() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let bomb = Bomb {
+        drops: drops.clone(),
+        explodes: true,
+    };
+    let (task, join) = task_header::spawn(async move { bomb }, drop);
+    let mut set = JoinSet::new();
+    set.insert(join);
+    assert!(matches!(task.run(), Ran::Complete));
+    drop(set);
+    assert_eq!(drops.load(SeqCst), 1);
+}
+
+#[test]
+fn join_set_takes_a_handle_whose_last_waker_panics_in_its_drop() {
+    struct Waking(#[expect(dead_code)] Bomb);
+
+    impl Wake for Waking {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    let drops = Arc::new(AtomicUsize::new(0));
+    let bomb = Bomb {
+        drops: drops.clone(),
+        explodes: true,
+    };
+    let (task, mut join) = task_header::spawn(async { 7 }, drop);
+    let waker = Waker::from(Arc::new(Waking(bomb)));
+    let polled = Pin::new(&mut join).poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    drop(waker);
+    let mut set = JoinSet::new();
+    set.insert(join);
+    assert_eq!(drops.load(SeqCst), 1);
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(matches!(set.try_join_next(), Some(Ok(7))));
+}
