@@ -1,9 +1,12 @@
 //! Tasks with more to them than a future.
 use crate::{
-    JoinHandle, LocalNotified, LocalOwned, Notified, Runnable, Schedule, ScheduleLocal,
-    cell::{self, Detached, Join, JoinWaker, Kind, TaskPtr},
+    allocate::allocate,
+    cell::{Detached, Join, JoinWaker, Kind, TaskPtr},
+    closure::{ByClosure, Runnable},
     details::{Details, Located, Named, With},
-    spawn::{Anywhere, ByClosure},
+    join::JoinHandle,
+    local::{LocalNotified, LocalOwned, ScheduleLocal},
+    notified::{Anywhere, Notified, Schedule},
     state::State,
 };
 use alloc::borrow::Cow;
@@ -82,7 +85,7 @@ impl<D: Details> Builder<D> {
     #[inline]
     fn allocate<F: Future, K: Kind, J: Join>(self, future: F, scheduler: K::Scheduler) -> TaskPtr {
         let state = State::new(J::IS_JOINED);
-        cell::allocate::<F, K, J, D>(future, scheduler, self.details, state)
+        allocate::<F, K, J, D>(future, scheduler, self.details, state)
     }
 
     /// As [`new`](crate::new).
@@ -250,12 +253,8 @@ impl<D: Details> Builder<D> {
         F: Future,
         S: ScheduleLocal,
     {
-        let task = list.adopt::<F, JoinWaker, D>(future, scheduler, self.details);
-        // SAFETY: a new task has one `Notified`.
-        let notified = unsafe { LocalNotified::from_task(task) };
-        // SAFETY: made with a join handle, which is this.
-        let join = unsafe { JoinHandle::from_task(task) };
-        (notified, join)
+        // SAFETY: passed on.
+        unsafe { list.spawn_with(future, scheduler, self.details) }
     }
 
     /// As [`LocalOwned::spawn_detached`].
@@ -290,8 +289,7 @@ impl<D: Details> Builder<D> {
         F: Future,
         S: ScheduleLocal,
     {
-        let task = list.adopt::<F, Detached, D>(future, scheduler, self.details);
-        // SAFETY: a new task has one `Notified`.
-        unsafe { LocalNotified::from_task(task) }
+        // SAFETY: passed on.
+        unsafe { list.spawn_detached_with(future, scheduler, self.details) }
     }
 }

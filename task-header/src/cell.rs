@@ -11,36 +11,10 @@
 //! | `scheduler` | anyone with a reference, shared |
 //! | `stage` | rule 6 of [`state`](crate::state) |
 //! | `join_waker` | rule 7 of [`state`](crate::state) |
-use crate::{
-    WakeKind,
-    details::Details,
-    error::JoinError,
-    panics, raw,
-    stage::{self, Polled},
-    state::State,
-    table::Place,
-};
-use core::{
-    any::Any,
-    future::Future,
-    marker::PhantomData,
-    mem::{ManuallyDrop, needs_drop, offset_of},
-    ptr::NonNull,
-    task::Waker,
-};
-use sync_shim::{alloc::Layout, atomic::Retire, cell::UnsafeCell};
-use waker_vtable::{TargetVtable, WakeHeader, WakeTarget};
-
-#[cfg(all(
-    feature = "recycle",
-    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
-))]
-use crate::blocks::{alloc, dealloc};
-#[cfg(not(all(
-    feature = "recycle",
-    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
-)))]
-use sync_shim::alloc::{alloc, dealloc};
+use crate::{details::Details, error::JoinError, id::Id, state::State};
+use core::{any::Any, future::Future, mem::ManuallyDrop, ptr::NonNull, task::Waker};
+use sync_shim::{atomic::Retire, cell::UnsafeCell};
+use waker_vtable::{TargetVtable, WakeHeader};
 
 /// A pointer to a task of any type.
 pub(crate) type TaskPtr = NonNull<Header>;
@@ -48,12 +22,15 @@ pub(crate) type TaskPtr = NonNull<Header>;
 /// The hot part of a task. Opaque; public because queues are typed by it.
 #[repr(C)]
 pub struct Header {
-    wake: WakeHeader,
+    pub(crate) wake: WakeHeader,
     pub(crate) state: State,
     pub(crate) queue_next: UnsafeCell<Option<TaskPtr>>,
     /// Where its owner has noted it, once it is listed.
     pub(crate) place: UnsafeCell<Option<NonNull<Place>>>,
 }
+
+/// The place of one task in its owner's [table](crate::table). Here, since a header names it.
+pub(crate) struct Place(pub(crate) *mut ());
 
 /// Where a join handle leaves its waker. A type of its own, since a task that nobody joins has none.
 pub(crate) trait Join: Sized {
@@ -68,7 +45,7 @@ pub(crate) trait Join: Sized {
     fn left(&mut self, state: &State) -> Option<Waker>;
 }
 
-/// Dropped by [`free`], unless the completion has moved it out.
+/// Dropped by [`free`](crate::complete::free), unless the completion has moved it out.
 pub(crate) struct JoinWaker(pub(crate) UnsafeCell<ManuallyDrop<Option<Waker>>>);
 
 impl Join for JoinWaker {
@@ -118,18 +95,41 @@ pub(crate) type Output<T> = Result<T, JoinError>;
 /// Both fields lie at offset 0, so a cast of the pointer reaches either.
 #[repr(C)]
 pub(crate) union Stage<F: Future> {
-    future: ManuallyDrop<F>,
+    pub(crate) future: ManuallyDrop<F>,
     output: ManuallyDrop<Output<F::Output>>,
 }
 
 /// `M` is what the builder was told of the task, as a rule nothing. It and the join waker come last, so that no other field's place depends on them.
 #[repr(C)]
 pub(crate) struct Cell<F: Future, S, J, M> {
-    header: Header,
-    scheduler: S,
+    pub(crate) header: Header,
+    pub(crate) scheduler: S,
     pub(crate) stage: UnsafeCell<Stage<F>>,
-    join_waker: J,
-    details: M,
+    pub(crate) join_waker: J,
+    pub(crate) details: M,
+}
+
+impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
+    /// Just before the cell is freed.
+    pub(crate) fn retire(&mut self) {
+        self.header.state.retire();
+        self.header.queue_next.retire();
+        self.header.place.retire();
+        self.stage.retire();
+        self.join_waker.retire();
+    }
+}
+
+/// Why a task is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WakeKind {
+    /// A waker was woken.
+    Wake,
+    /// The task was aborted: its run drops the future.
+    Abort,
+    /// Nobody is left who could wake it: its run drops the future.
+    Orphan,
 }
 
 /// How a task comes to its queue: to any thread's, to its own thread's, through a closure.
@@ -146,10 +146,21 @@ pub(crate) trait Kind {
     unsafe fn panicked(_task: TaskPtr, _payload: &(dyn Any + Send)) {}
 }
 
+/// How far a poll got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// The future waits.
+    Pending,
+    /// The future is gone, and its output is in the slot.
+    Output,
+    /// The future is gone, and so is its output, which nobody will ask for.
+    NoOutput,
+}
+
 /// What a task of unknown type can do. The first field lets wakers through.
 #[repr(C)]
 pub(crate) struct TaskVtable {
-    target: TargetVtable,
+    pub(crate) target: TargetVtable,
     /// Polls, and says what is in the stage after that.
     pub(crate) poll: unsafe fn(TaskPtr) -> Polled,
     /// Drops the future; the output is a cancellation.
@@ -160,64 +171,9 @@ pub(crate) struct TaskVtable {
     pub(crate) output: unsafe fn(TaskPtr) -> *mut (),
     pub(crate) drop_output: unsafe fn(TaskPtr),
     pub(crate) dealloc: unsafe fn(TaskPtr),
-    details: unsafe fn(TaskPtr) -> NonNull<dyn Details>,
-    scheduler: usize,
-    join_waker: usize,
-}
-
-struct Table<F, K, J, M>(PhantomData<(F, K, J, M)>);
-
-impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
-    const VTABLE: &'static TaskVtable = &TaskVtable {
-        target: TargetVtable::of::<Header>(),
-        poll: stage::poll::<F, K::Scheduler>,
-        cancel: stage::cancel::<F, K::Scheduler>,
-        schedule: K::schedule,
-        panicked: K::panicked,
-        output: stage::output::<F, K::Scheduler>,
-        drop_output: stage::drop_output::<F, K::Scheduler>,
-        dealloc: free::<F, K::Scheduler, J, M>,
-        details: details_of::<F, K::Scheduler, J, M>,
-        scheduler: offset_of!(Cell<F, K::Scheduler, J, M>, scheduler),
-        join_waker: offset_of!(Cell<F, K::Scheduler, J, M>, join_waker),
-    };
-}
-
-/// Allocates a task that is about to be submitted.
-///
-/// Inlined up to where the future is made: it is then made in its place, or moved there once.
-#[inline(always)]
-pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
-    future: F,
-    scheduler: K::Scheduler,
-    details: M,
-    state: State,
-) -> TaskPtr {
-    let layout = Layout::new::<Cell<F, K::Scheduler, J, M>>();
-    // SAFETY: a cell has a header, so its size is not zero.
-    let block = unsafe { alloc(layout) }.cast::<Cell<F, K::Scheduler, J, M>>();
-    let Some(cell) = NonNull::new(block) else {
-        ::alloc::alloc::handle_alloc_error(layout)
-    };
-    // SAFETY: the vtable is `repr(C)` and begins with the `TargetVtable` of `Header`.
-    let wake = unsafe { WakeHeader::with_vtable(Table::<F, K, J, M>::VTABLE) };
-    let value = Cell {
-        header: Header {
-            wake,
-            state,
-            queue_next: UnsafeCell::new(None),
-            place: UnsafeCell::new(None),
-        },
-        scheduler,
-        stage: UnsafeCell::new(Stage {
-            future: ManuallyDrop::new(future),
-        }),
-        join_waker: J::new(),
-        details,
-    };
-    // SAFETY: the block is fresh and has the cell's layout.
-    unsafe { cell.write(value) };
-    cell.cast()
+    pub(crate) details: unsafe fn(TaskPtr) -> NonNull<dyn Details>,
+    pub(crate) scheduler: usize,
+    pub(crate) join_waker: usize,
 }
 
 /// The header of a live task.
@@ -303,84 +259,64 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
     unsafe { details.as_ref() }
 }
 
-/// # Safety
-/// The task is live and of these types.
-unsafe fn details_of<F: Future, S, J, M: Details>(task: TaskPtr) -> NonNull<dyn Details> {
-    let cell = task.cast::<Cell<F, S, J, M>>();
-    // SAFETY: live, so the field's place is inside the cell.
-    let details = unsafe { &raw mut (*cell.as_ptr()).details };
-    // SAFETY: a field of a live cell is not at null.
-    unsafe { NonNull::new_unchecked(details) }
-}
-
-/// Frees a cell whose future and output are gone. Contains a panic of the scheduler's drop, and one of the details'.
+/// The future or the output of a live task.
 ///
 /// # Safety
-/// No reference to the task, which is of these types, is left.
-unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
-    let cell = task.cast::<Cell<F, S, J, M>>().as_ptr();
-    // SAFETY: the last reference is the caller's, so the cell is its alone.
-    let whole = unsafe { &mut *cell };
-    let waker = whole.join_waker.left(&whole.header.state);
-    whole.header.state.retire();
-    whole.header.queue_next.retire();
-    whole.header.place.retire();
-    whole.stage.retire();
-    whole.join_waker.retire();
-    // SAFETY: `allocate` got the block with this layout.
-    let dealloc = move || unsafe { dealloc(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
-    // What is left of a plain task is a waker's place, and no waker.
-    if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
-        // One by one: two panics at once would end the process. The waker first, of whose panic the scheduler hears.
-        // SAFETY: the cell is live until it is freed at the end of this.
-        let drop_waker = || unsafe { panics::contain_in(task, || drop(waker)) };
-        // SAFETY: a field of a live cell.
-        let scheduler = unsafe { &raw mut (*cell).scheduler };
-        // SAFETY: dropped once, and not spoken of after that.
-        let drop_scheduler = || unsafe { scheduler.drop_in_place() };
-        // SAFETY: as the scheduler.
-        let details = unsafe { &raw mut (*cell).details };
-        // SAFETY: as the scheduler.
-        let drop_details = || unsafe { details.drop_in_place() };
-        panics::contain_then(drop_waker, || {
-            panics::contain_then(drop_scheduler, || {
-                panics::contain_then(drop_details, dealloc);
-            });
-        });
-    } else {
-        dealloc();
-    }
+/// The caller has a reference for `'a` to a task of these types.
+pub(crate) unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stage<F>> {
+    // What lies behind the stage does not move it.
+    let cell = task.cast::<Cell<F, S, (), ()>>();
+    // SAFETY: the caller has a reference to a task of this type; the stage is only borrowed shared.
+    unsafe { &(*cell.as_ptr()).stage }
 }
 
-// SAFETY: `repr(C)`, the `WakeHeader` first, made from a vtable that begins with
-// `TargetVtable::of::<Header>()`. The functions count in `state`, which is atomic.
-unsafe impl WakeTarget for Header {
-    unsafe fn ref_inc(this: TaskPtr) {
-        // SAFETY: the waker that is cloned has a reference.
-        unsafe { header(this) }.state.ref_inc();
-    }
-
-    unsafe fn ref_dec(this: TaskPtr) {
-        // SAFETY: the waker's own reference lasts until this transition.
-        let duty = unsafe { header(this) }.state.ref_dec();
-        // SAFETY: the duty is this transition's.
-        unsafe { raw::fulfil(this, duty, WakeKind::Orphan) };
-    }
-
-    unsafe fn wake_by_ref(this: TaskPtr) {
-        // SAFETY: the waker has a reference.
-        let duty = unsafe { header(this) }.state.wake_by_ref();
-        // SAFETY: the duty is this transition's.
-        unsafe { raw::fulfil(this, duty, WakeKind::Wake) };
-    }
-
-    unsafe fn wake_by_val(this: TaskPtr) {
-        // SAFETY: the waker's own reference lasts until this transition.
-        let duty = unsafe { header(this) }.state.wake_by_val();
-        // SAFETY: the duty is this transition's.
-        unsafe { raw::fulfil(this, duty, WakeKind::Wake) };
-    }
+/// Where the output is, an `Output<F::Output>` for the caller to move out at once: by itself, so that only what there is of it is moved.
+///
+/// # Safety
+/// The caller is the join handle of a complete task of these types, and takes the output once.
+pub(crate) unsafe fn output<F: Future, S>(task: TaskPtr) -> *mut () {
+    // SAFETY: the task is complete, so the slot is the join handle's (rule 6).
+    unsafe { stage::<F, S>(task) }.with_mut(<*mut _>::cast)
 }
+
+/// The id of a task.
+pub(crate) fn id(task: TaskPtr) -> Id {
+    Id::at(task.addr())
+}
+
+/// What each type that keeps a task alive tells of it.
+macro_rules! accessors {
+    (|$this:ident| $task:expr) => {
+        /// The task's id.
+        pub fn id(&self) -> crate::id::Id {
+            let $this = self;
+            crate::cell::id($task)
+        }
+
+        /// The name that its [`Builder`](crate::Builder) gave it.
+        pub fn name(&self) -> Option<&str> {
+            let $this = self;
+            // SAFETY: `self` is a reference to the task.
+            unsafe { crate::cell::details($task) }.name()
+        }
+
+        /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
+        pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
+            let $this = self;
+            // SAFETY: as above.
+            unsafe { crate::cell::details($task) }.location()
+        }
+
+        /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+        pub fn metadata<M: 'static>(&self) -> Option<&M> {
+            let $this = self;
+            // SAFETY: as above.
+            let metadata = unsafe { crate::cell::details($task) }.metadata();
+            metadata?.downcast_ref()
+        }
+    };
+}
+pub(crate) use accessors;
 
 /// Bytes that a task takes, for tests of the layout.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]

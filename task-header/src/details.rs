@@ -91,37 +91,3 @@ impl<M: Any, D: Details> Details for With<M, D> {
         Some(&self.metadata)
     }
 }
-
-/// What each type that keeps a task alive tells of it.
-macro_rules! accessors {
-    (|$this:ident| $task:expr) => {
-        /// The task's id.
-        pub fn id(&self) -> crate::Id {
-            let $this = self;
-            crate::Id::of($task)
-        }
-
-        /// The name that its [`Builder`](crate::Builder) gave it.
-        pub fn name(&self) -> Option<&str> {
-            let $this = self;
-            // SAFETY: `self` is a reference to the task.
-            unsafe { crate::cell::details($task) }.name()
-        }
-
-        /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
-        pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
-            let $this = self;
-            // SAFETY: as above.
-            unsafe { crate::cell::details($task) }.location()
-        }
-
-        /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
-        pub fn metadata<M: 'static>(&self) -> Option<&M> {
-            let $this = self;
-            // SAFETY: as above.
-            let metadata = unsafe { crate::cell::details($task) }.metadata();
-            metadata?.downcast_ref()
-        }
-    };
-}
-pub(crate) use accessors;

@@ -1,5 +1,5 @@
 //! Why a task has no output.
-use crate::{Id, panics::Payload};
+use crate::id::Id;
 use alloc::{boxed::Box, string::String};
 use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 
@@ -35,6 +35,9 @@ pub struct JoinError(
     /// The id with the lowest bit set if the task was cancelled, else a box's.
     NonNull<Panicked>,
 );
+
+/// What a panic carried.
+pub(crate) type Payload = Box<dyn Any + Send>;
 
 struct Panicked {
     id: Id,

@@ -8,11 +8,12 @@
 //! leaves the slot as it is. A waker that equals the slot's is the same one, even where the task completes in this moment: it was there
 //! before the bit was seen without `COMPLETE`, and until `COMPLETE` nothing else can have the address of what the slot's waker keeps.
 use crate::{
-    WakeKind,
-    cell::{self, Header, Output, TaskPtr, header, join_waker, vtable},
+    cell::{self, Header, Output, TaskPtr, WakeKind, header, join_waker, vtable},
+    complete::dealloc,
     error::JoinError,
-    panics, raw,
+    panics,
     state::{AlreadyComplete, Duty, LeaveJoin},
+    wake::{abort, fulfil},
 };
 use core::{
     fmt,
@@ -194,7 +195,7 @@ impl<T> JoinHandle<T> {
         self.header().state.is_complete()
     }
 
-    crate::details::accessors!(|this| this.task());
+    cell::accessors!(|this| this.task());
 
     #[inline]
     #[track_caller]
@@ -233,14 +234,14 @@ impl<T> JoinHandle<T> {
             }
         };
         // SAFETY: the duty is this handle's, which goes.
-        unsafe { raw::fulfil(self.task(), duty, WakeKind::Orphan) };
+        unsafe { fulfil(self.task(), duty, WakeKind::Orphan) };
     }
 
     /// Leaves a task that is complete, its output gone.
     fn release(&self) {
         if let Duty::Dealloc = self.header().state.release_join() {
             // SAFETY: no reference is left.
-            unsafe { raw::dealloc(self.task()) };
+            unsafe { dealloc(self.task()) };
         }
     }
 
@@ -526,7 +527,7 @@ impl AbortHandle {
         unsafe { header(self.task) }.state.is_complete()
     }
 
-    crate::details::accessors!(|this| this.task);
+    cell::accessors!(|this| this.task);
 }
 
 impl Clone for AbortHandle {
@@ -541,7 +542,7 @@ impl Drop for AbortHandle {
         // SAFETY: the count keeps the task alive until this transition.
         let duty = unsafe { header(self.task) }.state.ref_dec();
         // SAFETY: the duty is this drop's.
-        unsafe { raw::fulfil(self.task, duty, WakeKind::Orphan) };
+        unsafe { fulfil(self.task, duty, WakeKind::Orphan) };
     }
 }
 
@@ -549,13 +550,4 @@ impl fmt::Debug for AbortHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("AbortHandle").field(&self.id()).finish()
     }
-}
-
-/// # Safety
-/// The caller has a reference to the task.
-unsafe fn abort(task: TaskPtr) {
-    // SAFETY: passed on.
-    let duty = unsafe { header(task) }.state.abort();
-    // SAFETY: the duty is this transition's.
-    unsafe { raw::fulfil(task, duty, WakeKind::Abort) };
 }

@@ -4,18 +4,27 @@
 
 extern crate alloc;
 
+mod allocate;
 #[cfg(all(
     feature = "recycle",
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
 ))]
 mod blocks;
+#[cfg(not(all(
+    feature = "recycle",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
+)))]
+use sync_shim::alloc as blocks;
 mod builder;
 mod cell;
+mod closure;
+mod complete;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod details;
 mod error;
 mod exposed;
+mod id;
 mod join;
 mod list;
 mod local;
@@ -24,27 +33,27 @@ mod owned;
 pub mod panics;
 #[cfg(feature = "queue-global")]
 mod queue;
-mod raw;
+mod releases;
+mod run;
 mod spawn;
-mod stage;
 mod state;
 mod table;
 mod task_ref;
+mod wake;
 
 pub use builder::Builder;
-pub use cell::Header;
+pub use cell::{Header, WakeKind};
+pub use closure::{Closure, Runnable};
 pub use details::{Details, Located, Named, With};
 pub use error::JoinError;
+pub use id::Id;
 pub use join::{AbortHandle, JoinHandle};
 pub use local::{LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal};
-pub use notified::{After, Notified, Ran};
+pub use notified::{After, Notified, Ran, Schedule};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
-pub use spawn::{
-    Closure, Id, Runnable, Schedule, WakeKind, new, new_detached, new_detached_unchecked,
-    new_unchecked, spawn, spawn_unchecked,
-};
+pub use spawn::{new, new_detached, new_detached_unchecked, new_unchecked, spawn, spawn_unchecked};
 pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]

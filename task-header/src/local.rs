@@ -8,13 +8,16 @@
 //!    touched by one thread alone.
 //! 4. The list is borrowed for a step at a time, in which no code of users runs but the allocator's; so a task may spawn, run others and cancel, from within its poll.
 use crate::{
-    JoinHandle, TaskRef, WakeKind,
-    builder::Builder,
-    cell::{self, Join, Kind, TaskPtr, header},
+    allocate::allocate,
+    cell::{self, Detached, Join, JoinWaker, Kind, TaskPtr, WakeKind, header},
+    complete::dealloc,
     details::Details,
-    list::{self, List, Releases, next_taken, unlink},
-    raw::{self, Keep, RunEnd},
+    join::JoinHandle,
+    list::{self, Keep, List},
+    releases::{Releases, next_taken, unlink},
+    run::{self, RunEnd},
     state::{Duty, State},
+    task_ref::TaskRef,
 };
 use core::{
     any::Any,
@@ -98,7 +101,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    crate::details::accessors!(|this| this.task);
+    cell::accessors!(|this| this.task);
 
     /// A waker of the task, as [`Notified::waker`](crate::Notified::waker). One read-modify-write.
     pub fn waker(&self) -> Waker {
@@ -225,7 +228,8 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         F: Future + 'static,
         F::Output: 'static,
     {
-        Builder::new().spawn_local(self, future, scheduler)
+        // SAFETY: future and output live for ever.
+        unsafe { self.spawn_unchecked(future, scheduler) }
     }
 
     /// A new task that nobody waits for.
@@ -235,7 +239,8 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         F: Future + 'static,
         F::Output: 'static,
     {
-        Builder::new().spawn_local_detached(self, future, scheduler)
+        // SAFETY: future and output live for ever.
+        unsafe { self.spawn_detached_unchecked(future, scheduler) }
     }
 
     /// As [`spawn`](Self::spawn), of a future that need not live for ever, and nor need its output.
@@ -304,7 +309,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         scheduler: S,
     ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
         // SAFETY: passed on.
-        unsafe { Builder::new().spawn_local_unchecked(self, future, scheduler) }
+        unsafe { self.spawn_with(future, scheduler, ()) }
     }
 
     /// As [`spawn_detached`](Self::spawn_detached), of a future that need not live for ever.
@@ -318,18 +323,53 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         scheduler: S,
     ) -> LocalNotified<S> {
         // SAFETY: passed on.
-        unsafe { Builder::new().spawn_local_detached_unchecked(self, future, scheduler) }
+        unsafe { self.spawn_detached_with(future, scheduler, ()) }
+    }
+
+    /// As [`spawn_unchecked`](Self::spawn_unchecked), with what a builder was told.
+    ///
+    /// # Safety
+    /// As for that.
+    #[inline(always)]
+    pub(crate) unsafe fn spawn_with<F: Future, D: Details>(
+        &self,
+        future: F,
+        scheduler: S,
+        details: D,
+    ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
+        let task = self.adopt::<F, JoinWaker, D>(future, scheduler, details);
+        // SAFETY: a new task has one `Notified`.
+        let notified = unsafe { LocalNotified::from_task(task) };
+        // SAFETY: made with a join handle, which is this.
+        let join = unsafe { JoinHandle::from_task(task) };
+        (notified, join)
+    }
+
+    /// As [`spawn_detached_unchecked`](Self::spawn_detached_unchecked), with what a builder was told.
+    ///
+    /// # Safety
+    /// As for that.
+    #[inline(always)]
+    pub(crate) unsafe fn spawn_detached_with<F: Future, D: Details>(
+        &self,
+        future: F,
+        scheduler: S,
+        details: D,
+    ) -> LocalNotified<S> {
+        let task = self.adopt::<F, Detached, D>(future, scheduler, details);
+        // SAFETY: a new task has one `Notified`.
+        unsafe { LocalNotified::from_task(task) }
     }
 
     #[inline]
-    pub(crate) fn adopt<F: Future, J: Join, D: Details>(
+    fn adopt<F: Future, J: Join, D: Details>(
         &self,
         future: F,
         scheduler: S,
         details: D,
     ) -> TaskPtr {
         let state = State::new_listed(J::IS_JOINED);
-        let task = cell::allocate::<F, Here<S>, J, D>(future, scheduler, details, state);
+        let task = allocate::<F, Here<S>, J, D>(future, scheduler, details, state);
         // SAFETY: new, and in no list.
         self.with_list(|list| unsafe { list.insert(task) });
         task
@@ -342,7 +382,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
         let task = task.into_task();
         // SAFETY: this was the one `Notified`, of a task of this list and so of this thread.
-        match unsafe { raw::run(task, || self.after()) } {
+        match unsafe { run::run(task, || self.after()) } {
             RunEnd::Complete => LocalRan::Complete,
             RunEnd::Pending => LocalRan::Pending,
             // SAFETY: the run gave the one `Notified` back.
@@ -359,7 +399,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
             return Err(task);
         }
         // SAFETY: this was the one `Notified`, of a task of this list and so of this thread; rule 4.
-        unsafe { raw::cancel(task.into_task(), self.keep()) };
+        unsafe { run::cancel(task.into_task(), self.keep()) };
         Ok(())
     }
 
@@ -390,8 +430,8 @@ impl<S> LocalOwned<S> {
         Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 
-    fn after(&self) -> raw::After {
-        raw::After {
+    fn after(&self) -> run::After {
+        run::After {
             keep: self.keep(),
             again: false,
         }
@@ -420,7 +460,7 @@ impl<S> LocalOwned<S> {
                 let duty = self.with_list(|list| unsafe { list.release(task) });
                 if let Duty::Dealloc = duty {
                     // SAFETY: no reference is left.
-                    unsafe { raw::dealloc(task) };
+                    unsafe { dealloc(task) };
                 }
             }
             let mut newest = self.with_list(List::take)?;
@@ -488,7 +528,7 @@ impl<S> Drop for CancelsReceived<'_, S> {
     fn drop(&mut self) {
         while let Some(task) = self.0.receive_raw() {
             // SAFETY: received in place of its `Notified`; a task of this list and so of this thread; rule 4.
-            unsafe { raw::cancel(task, self.0.keep()) };
+            unsafe { run::cancel(task, self.0.keep()) };
         }
     }
 }

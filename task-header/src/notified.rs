@@ -1,10 +1,15 @@
-//! A task that is to be run: the reference that queues hold.
+//! A task that is to be run, and where it goes: the reference that queues hold.
+//!
+//! This file and [`owned`](crate::owned) name each other: a run may take a list, and a list runs tasks.
 use crate::{
-    Owned, Schedule, WakeKind,
-    cell::{self, TaskPtr},
-    raw::{self, Keep, RunEnd},
+    cell::{self, Kind, TaskPtr, WakeKind},
+    list::Keep,
+    owned::Owned,
+    run::{self, RunEnd},
+    task_ref::TaskRef,
 };
 use core::{
+    any::Any,
     fmt,
     marker::PhantomData,
     mem::ManuallyDrop,
@@ -12,6 +17,26 @@ use core::{
     ptr::NonNull,
     task::Waker,
 };
+
+/// Where the tasks of a scheduler go when they are to run.
+///
+/// It takes the task, not a borrow of the scheduler inside it: a wake by value can then hand its
+/// reference over, and nobody is left in a cell that may be freed meanwhile. Reach the scheduler
+/// with [`Notified::scheduler`]; what is used after the task was queued must be copied out first.
+pub trait Schedule: Send + Sync + Sized + 'static {
+    /// Queues a task. Runs wherever the task is woken, also inside another task's poll. Dropping
+    /// the task instead cancels it there.
+    fn schedule(task: Notified<Self>, why: WakeKind);
+
+    /// Hears of each panic of a task's code: of its future's polls and its drop, of its output's drop, of the join waker's wake and its drop. Called by the thread that has caught
+    /// it, where the task runs or where its join handle is. What the future's own panic carries goes to the join handle after that; the others', nowhere else. A
+    /// panic of this is dropped.
+    ///
+    /// The drops of a scheduler and of metadata are contained, but not heard of. Without `std` nothing is caught, and nothing heard.
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        let _ = (task, payload);
+    }
+}
 
 /// A task that was spawned or woken and waits for its run. One word.
 ///
@@ -79,7 +104,7 @@ impl<S: Schedule> Notified<S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    crate::details::accessors!(|this| this.task);
+    cell::accessors!(|this| this.task);
 
     /// A waker of the task. One read-modify-write. A wake before the next run does nothing, since
     /// the task is to run already.
@@ -151,7 +176,7 @@ impl<S: Schedule> Notified<S> {
     /// Costs one read-modify-write to start, none if the last poll gave the task back and nobody woke it since; then one for `Pending`, none if the task comes back; none for a completion that nobody
     /// joins and whose wakers are gone, one if somebody does, two if a join waker is to be woken.
     pub fn run(self) -> Ran<S> {
-        self.run_and(|| raw::After {
+        self.run_and(|| run::After {
             keep: Keep::Nowhere,
             again: false,
         })
@@ -210,15 +235,15 @@ impl<S: Schedule> Notified<S> {
             let After { owned, again } = after();
             // The borrow outlives this call, and nobody else has one.
             let keep = owned.map_or(Keep::Requeue, Owned::keep);
-            raw::After { keep, again }
+            run::After { keep, again }
         })
     }
 
     #[inline]
-    fn run_and(self, after: impl FnOnce() -> raw::After) -> Ran<S> {
+    fn run_and(self, after: impl FnOnce() -> run::After) -> Ran<S> {
         let task = self.into_task();
         // SAFETY: this was the one `Notified`, and is consumed.
-        match unsafe { raw::run(task, after) } {
+        match unsafe { run::run(task, after) } {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
             // SAFETY: the run gave the one `Notified` back.
@@ -230,12 +255,30 @@ impl<S: Schedule> Notified<S> {
 impl<S: Schedule> Drop for Notified<S> {
     fn drop(&mut self) {
         // SAFETY: this is the one `Notified`, and it goes.
-        unsafe { raw::cancel(self.task, Keep::Nowhere) };
+        unsafe { run::cancel(self.task, Keep::Nowhere) };
     }
 }
 
 impl<S: Schedule> fmt::Debug for Notified<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Notified").field(&self.id()).finish()
+    }
+}
+
+/// Tasks that any thread may run.
+pub(crate) struct Anywhere<S>(PhantomData<S>);
+
+impl<S: Schedule> Kind for Anywhere<S> {
+    type Scheduler = S;
+
+    unsafe fn schedule(task: TaskPtr, why: WakeKind) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        let notified = unsafe { Notified::from_task(task) };
+        S::schedule(notified, why);
+    }
+
+    unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 }

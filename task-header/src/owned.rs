@@ -5,11 +5,13 @@
 //! lets a wake by reference submit the task without counting. A task that completes in its first
 //! poll touches no list. The rules are those of [`list`](crate::list).
 use crate::{
-    Id, Ran, Schedule,
-    cell::header,
-    list::{List, next_taken},
-    notified::Notified,
-    raw::{self, Keep},
+    cell::{self, header},
+    complete::dealloc,
+    id::Id,
+    list::{Keep, List},
+    notified::{Notified, Ran, Schedule},
+    releases::next_taken,
+    run,
     state::Duty,
 };
 use core::{fmt, marker::PhantomData, ptr::NonNull, task::Waker};
@@ -80,8 +82,8 @@ impl<S: Schedule> Owned<S> {
             // SAFETY: as above.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 // SAFETY: this thread holds the one `Notified`, of a task in this list.
-                unsafe { raw::cancel(task, self.keep()) };
-                ended(Id::of(task));
+                unsafe { run::cancel(task, self.keep()) };
+                ended(cell::id(task));
             }
         }
     }
@@ -102,7 +104,7 @@ impl<S: Schedule> Owned<S> {
     /// Drops the future of a queued task in place of running it.
     pub fn cancel(&mut self, task: Notified<S>) {
         // SAFETY: a `Notified` is the one of its task, and is consumed.
-        unsafe { raw::cancel(task.into_task(), self.keep()) };
+        unsafe { run::cancel(task.into_task(), self.keep()) };
     }
 }
 
@@ -121,7 +123,7 @@ fn drain(list: &mut List) {
         // SAFETY: only complete tasks of this list are pushed (rule 3).
         if let Duty::Dealloc = unsafe { list.release(task) } {
             // SAFETY: no reference is left.
-            unsafe { raw::dealloc(task) };
+            unsafe { dealloc(task) };
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Keeps a panic of a user's code where it happened, and reports it to the task's scheduler.
-use crate::cell::{TaskPtr, vtable};
-use alloc::boxed::Box;
-use core::any::Any;
-
-/// What a panic carried.
-pub(crate) type Payload = Box<dyn Any + Send>;
+use crate::{
+    cell::{TaskPtr, vtable},
+    error::Payload,
+};
 
 /// Runs `f` and catches its panic. Without `std` nothing can be caught: the panic goes on.
 pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
@@ -102,21 +100,4 @@ pub(crate) unsafe fn tell(task: TaskPtr, payload: &Payload) {
     let vtable = unsafe { vtable(task) };
     // SAFETY: passed on.
     contain(|| unsafe { (vtable.panicked)(task, &**payload) });
-}
-
-/// Ends the process.
-pub(crate) fn abort() -> ! {
-    #[cfg(feature = "std")]
-    std::process::abort();
-    #[cfg(not(feature = "std"))]
-    {
-        struct Twice;
-        impl Drop for Twice {
-            fn drop(&mut self) {
-                panic!("a panic while panicking aborts");
-            }
-        }
-        let _twice = Twice;
-        panic!("the reference count overflowed");
-    }
 }

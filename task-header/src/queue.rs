@@ -1,7 +1,7 @@
 //! Tasks as nodes of `queue-global`'s lists and injectors.
 use crate::{
-    Notified, Schedule,
     cell::{Header, TaskPtr, header},
+    notified::{Notified, Schedule},
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use queue_global::Linked;

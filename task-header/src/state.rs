@@ -370,7 +370,7 @@ impl State {
         // Ordering: Relaxed, the caller has a reference, through which it got here.
         let before = self.0.fetch_add(REF_ONE, Relaxed);
         if before > isize::MAX as usize {
-            crate::panics::abort();
+            overflowed();
         }
     }
 
@@ -510,6 +510,24 @@ impl fmt::Debug for State {
             }
         }
         write!(f, "+{}", s / REF_ONE)
+    }
+}
+
+/// Ends the process: the count of references has overflowed.
+#[cold]
+fn overflowed() -> ! {
+    #[cfg(feature = "std")]
+    std::process::abort();
+    #[cfg(not(feature = "std"))]
+    {
+        struct Twice;
+        impl Drop for Twice {
+            fn drop(&mut self) {
+                panic!("a panic while panicking aborts");
+            }
+        }
+        let _twice = Twice;
+        panic!("the reference count overflowed");
     }
 }
 

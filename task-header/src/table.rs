@@ -9,7 +9,10 @@
 //!    but one go, too. A table that is dropped with tasks in it leaks its chunks.
 //! 4. The places of the newest chunk are given out in turn, and none is written before that. So a small list costs a block of memory, and no more.
 //! 5. An allocator must not come back to the list that calls it, which is borrowed meanwhile: a chunk that was added in between would count as full.
-use crate::{cell::TaskPtr, list::Releases};
+use crate::{
+    cell::{Header, Place, TaskPtr},
+    releases::Releases,
+};
 use core::{ptr, ptr::NonNull};
 use sync_shim::{
     alloc::{Layout, alloc, dealloc},
@@ -37,12 +40,9 @@ const _: () = assert!(SIZE <= ALIGN && align_of::<Chunk>() == align_of::<Place>(
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(MODELLED || PLACES == 124 && SIZE == 1_008);
 
-/// The place of one task.
-pub(crate) struct Place(*mut ());
-
 /// In the lowest bit of a free place.
 const FREE: usize = 1;
-const _: () = assert!(align_of::<Place>() > FREE && align_of::<crate::Header>() > FREE);
+const _: () = assert!(align_of::<Place>() > FREE && align_of::<Header>() > FREE);
 
 /// What a chunk begins with; its places follow.
 struct Chunk {

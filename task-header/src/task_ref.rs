@@ -24,7 +24,7 @@ impl<S> TaskRef<'_, S> {
         unsafe { cell::scheduler(self.task) }
     }
 
-    crate::details::accessors!(|this| this.task);
+    cell::accessors!(|this| this.task);
 }
 
 impl<S> fmt::Debug for TaskRef<'_, S> {

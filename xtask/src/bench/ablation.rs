@@ -65,7 +65,7 @@ const ABLATIONS: &[Ablation] = &[
         how: "a poll counts a waker of its own, and drops it",
         claim: "a wake by reference costs no more than one by value",
         edits: &[(
-            "task-header/src/stage.rs",
+            "task-header/src/complete.rs",
             "let mut cx = Context::from_waker(&waker);",
             "let waker = core::task::Waker::clone(&waker);
     let mut cx = Context::from_waker(&waker);",

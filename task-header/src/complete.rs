@@ -1,0 +1,384 @@
+//! How a task ends, from its last poll to its memory. The file reads in that order:
+//!
+//! | step | function | when it does something |
+//! |---|---|---|
+//! | 1 the future is polled, or cancelled, and dropped | [`poll`], [`cancel`] | always |
+//! | 2 the output is written | `Ended::with` | a join handle may ask for it |
+//! | 3 the task leaves the list of the owner that runs it | [`complete`] | it is in that list |
+//! | 4 the state word says that the task is complete | `publish` | always |
+//! | 5 the join waker is woken | `wake_join` | a join handle has left one |
+//! | 6 the reference of another owner's list is handed over, or the cell freed | `release` | it is in another list, or nobody has a reference |
+//! | 7 the memory is freed | [`free`] | nobody has a reference |
+//!
+//! Steps 1, 2 and 7 know the types of the task, and are functions of its vtable. The others do not.
+//! Whoever drops the last reference later than step 4 goes on with step 7, by way of [`dealloc`].
+//!
+//! The rules that are cited are those of [`state`](crate::state): who may touch the stage is rule 6,
+//! who may touch the join waker's slot is rule 7. Every call of a user's code is contained
+//! ([`panics`]), or guarded where nothing can be caught.
+//!
+//! A future whose poll panics is dropped while the panic unwinds, before it is caught. It is where
+//! its own parts would be dropped if it were a variable of the code that panics, so what it holds
+//! finds `std::thread::panicking` true: a `MutexGuard` in it poisons its mutex. A drop after the
+//! catch would leave the mutex whole, with half of a change behind it. tokio and async-task drop it
+//! there, too. By the rule of the language a panic that leaves a drop while another unwinds ends
+//! the process. With `std` the future's drop is caught by itself, so that its panic does not get
+//! that far; but one more panic does, in a drop that this second one unwinds through. Without `std`
+//! any panic of the future's drop does.
+use crate::{
+    blocks::dealloc as free_block,
+    cell::{Cell, Join, Output, Polled, Stage, TaskPtr, header, id, join_waker, stage, vtable},
+    error::{JoinError, Payload},
+    list::{self, Keep},
+    panics,
+    releases::Releases,
+    state::{Complete, Duty},
+};
+use core::{
+    future::Future,
+    marker::PhantomData,
+    mem::{ManuallyDrop, forget, needs_drop},
+    pin::Pin,
+    ptr::NonNull,
+    task::{Context, Poll},
+};
+use sync_shim::alloc::Layout;
+use waker_vtable::WakerRef;
+
+/// Step 1. Polls the future, and drops it if it is ready.
+///
+/// # Safety
+/// The caller runs the task, which is of these types.
+pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> Polled {
+    // SAFETY: the run holds a reference for longer than this waker lives.
+    let waker = unsafe { WakerRef::new(task) };
+    let mut cx = Context::from_waker(&waker);
+    let ended = Ended::<F, S>::new(task);
+    // Outside of what is caught, so that unwinding from the future's drop does not drop it.
+    let mut output = None;
+    // SAFETY: a running task of this type is live.
+    let caught = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
+        panics::catch(|| {
+            let unwinds = Unwinds(task, stage);
+            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
+            let future = unsafe { &mut *stage.cast::<F>() };
+            // SAFETY: the cell never moves, and the future is dropped in place.
+            let future = unsafe { Pin::new_unchecked(future) };
+            let polled = future.poll(&mut cx);
+            forget(unwinds);
+            if let Poll::Ready(ready) = polled {
+                output = Some(ready);
+                // SAFETY: as above; this is its only drop, in place.
+                unsafe { stage.cast::<F>().drop_in_place() }
+            }
+        })
+    });
+    match (caught, output) {
+        (Ok(()), None) => ended.not_yet(),
+        (Ok(()), Some(output)) => ended.with(Ok(output)),
+        (Err(payload), output) => ended.by_panic(payload, output),
+    }
+}
+
+/// Drops the future whose poll panics, while that unwinds. The slot then says whether the drop has
+/// panicked, too.
+struct Unwinds<F: Future>(TaskPtr, *mut Stage<F>);
+
+impl<F: Future> Drop for Unwinds<F> {
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        let Self(task, stage) = *self;
+        let id = id(task);
+        // SAFETY: the running thread alone touches the stage, which holds the future (rule 6): its
+        // poll is over. This is its only drop, in place.
+        let dropped = panics::catch(|| unsafe { stage.cast::<F>().drop_in_place() });
+        let error = dropped.map_or_else(
+            |payload| JoinError::panicked(id, payload),
+            |()| JoinError::cancelled(id),
+        );
+        // SAFETY: the running thread's, the future is gone and the slot free.
+        unsafe { stage.cast::<Output<F::Output>>().write(Err(error)) };
+    }
+}
+
+/// Step 1 of a task that was aborted. Drops the future in place of polling it.
+///
+/// # Safety
+/// As for [`poll`].
+pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
+    let ended = Ended::<F, S>::new(task);
+    // SAFETY: a running task of this type is live.
+    let dropped = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
+        panics::catch(|| {
+            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
+            // this is its only drop, in place.
+            unsafe { stage.cast::<F>().drop_in_place() }
+        })
+    });
+    match dropped {
+        Ok(()) => ended.with(Err(JoinError::cancelled(id(task)))),
+        Err(payload) => {
+            // SAFETY: the run holds a reference.
+            unsafe { panics::tell(task, &payload) };
+            ended.with(Err(JoinError::panicked(id(task), payload)))
+        }
+    }
+}
+
+/// Step 2, of a task whose future is gone once one of the methods says so. In builds that can't
+/// catch a panic, its drop completes the task while a panic goes on, which has dropped the future.
+struct Ended<F: Future, S> {
+    task: TaskPtr,
+    types: PhantomData<(F, S)>,
+}
+
+impl<F: Future, S> Ended<F, S> {
+    /// The caller runs a task of these types.
+    fn new(task: TaskPtr) -> Self {
+        Self {
+            task,
+            types: PhantomData,
+        }
+    }
+
+    fn not_yet(self) -> Polled {
+        forget(self);
+        Polled::Pending
+    }
+
+    /// The first panic is the outcome.
+    #[cold]
+    #[inline(never)]
+    fn by_panic(self, payload: Payload, output: Option<F::Output>) -> Polled {
+        // SAFETY: the run holds a reference.
+        unsafe { panics::tell(self.task, &payload) };
+        if output.is_none() {
+            // SAFETY: this thread runs a task of this type.
+            let stage = unsafe { stage::<F, S>(self.task) };
+            // SAFETY: the poll has panicked, so `Unwinds` has written the slot, which is free again.
+            let dropped =
+                stage.with_mut(|stage| unsafe { stage.cast::<Output<F::Output>>().read() });
+            if let Err(Ok(again)) = dropped.map_err(JoinError::try_into_panic) {
+                // SAFETY: as above.
+                unsafe { panics::discard_in(self.task, again) };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { panics::contain_in(self.task, || drop(output)) };
+        let id = id(self.task);
+        self.with(Err(JoinError::panicked(id, payload)))
+    }
+
+    /// Writes the output, or drops it here if nobody will ask for it.
+    fn with(self, output: Output<F::Output>) -> Polled {
+        // SAFETY: the run holds a reference.
+        let polled = if unsafe { header(self.task) }.state.is_joined() {
+            self.write(output);
+            Polled::Output
+        } else {
+            if needs_drop::<F::Output>() || output.is_err() {
+                // SAFETY: the run holds a reference.
+                unsafe { panics::contain_in(self.task, || drop(output)) };
+            }
+            Polled::NoOutput
+        };
+        forget(self);
+        polled
+    }
+
+    fn write(&self, output: Output<F::Output>) {
+        // SAFETY: this thread runs a task of this type.
+        unsafe { stage::<F, S>(self.task) }.with_mut(|stage| {
+            let slot = stage.cast::<Output<F::Output>>();
+            // SAFETY: the running thread's (rule 6), the future is gone and the slot free.
+            unsafe { slot.write(output) }
+        });
+    }
+}
+
+impl<F: Future, S> Drop for Ended<F, S> {
+    fn drop(&mut self) {
+        self.write(Err(JoinError::cancelled(id(self.task))));
+        // SAFETY: the future is gone, the slot is written, and nobody else ends this run.
+        unsafe { complete(self.task, Keep::Nowhere, true) };
+    }
+}
+
+/// Where a task whose run ends is listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Unlisted,
+    /// In this owner's list until just now; `LISTED` is still set.
+    Removed,
+    /// In the list of this other owner.
+    Elsewhere(NonNull<Releases>),
+}
+
+/// Steps 3 to 7, of a run whose future is gone. Its output is in the slot (`has_output`), or gone
+/// as well.
+///
+/// # Safety
+/// The calling thread runs the task, and tells the truth about its slot. The slot may be empty only
+/// if nobody joins.
+pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
+    // SAFETY: the run is a reference.
+    let header = unsafe { header(task) };
+    let mut listing = Listing::Unlisted;
+    if header.state.is_listed() {
+        // SAFETY: `start` has acquired the listing.
+        let owner = unsafe { list::releases(task) };
+        listing = Listing::Elsewhere(owner);
+        // SAFETY: for the next step alone.
+        let list = unsafe { keep.list() };
+        if let Some(list) = list.filter(|list| list.releases == owner) {
+            // SAFETY: the task is in this list, and never queued again.
+            unsafe { list.remove(task) };
+            listing = Listing::Removed;
+        }
+    }
+    // SAFETY: the run goes on, and its listing is as just found.
+    unsafe { publish(task, listing, has_output) };
+}
+
+/// Step 4. Says that the task is complete, and goes on with what that leaves to do.
+///
+/// # Safety
+/// As for [`complete`].
+unsafe fn publish(task: TaskPtr, listing: Listing, has_output: bool) {
+    // SAFETY: the run is a reference.
+    let header = unsafe { header(task) };
+    match header
+        .state
+        .complete(has_output, listing == Listing::Removed)
+    {
+        Complete::DropOutput => {
+            // SAFETY: as above.
+            let vtable = unsafe { vtable(task) };
+            panics::contain_then(
+                // SAFETY: nobody joins, so the slot is still the run's.
+                || unsafe { (vtable.drop_output)(task) },
+                // SAFETY: the run goes on, without an output.
+                || unsafe { publish(task, listing, false) },
+            );
+        }
+        // SAFETY: complete with JOIN_WAKER set, and the run's reference is kept.
+        Complete::WakeJoin => unsafe { wake_join(task, listing) },
+        // SAFETY: the duty is the transition's.
+        Complete::Done => unsafe { release(task, listing, Duty::Nothing) },
+        // SAFETY: as above.
+        Complete::Dealloc => unsafe { release(task, listing, Duty::Dealloc) },
+    }
+}
+
+/// Drops an output that nobody takes. Contains its panic.
+///
+/// # Safety
+/// The caller owns the written output slot of a task of these types (rule 6), and drops it once.
+pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
+    // SAFETY: the caller owns the output slot of a task of this type (rule 6).
+    let stage = unsafe { stage::<F, S>(task) };
+    stage.with_mut(|stage| {
+        let drop = || {
+            // SAFETY: the slot is written; this is its only drop.
+            unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
+        };
+        // SAFETY: whoever owns the slot has a reference.
+        unsafe { panics::contain_in(task, drop) };
+    });
+}
+
+/// Step 5. Moves the join waker out and wakes it, and gives the run's reference up after that.
+///
+/// # Safety
+/// The task is complete with `JOIN_WAKER` set, and the run is a reference still.
+unsafe fn wake_join(task: TaskPtr, listing: Listing) {
+    // SAFETY: the run is still a reference, and there was a join handle, which left the waker.
+    let slot = unsafe { join_waker(task) };
+    // SAFETY: the waker is this thread's for good, and nobody writes the slot (rule 7).
+    let waker = slot.with(|slot| unsafe { slot.read() });
+    let wake = || {
+        if let Some(waker) = ManuallyDrop::into_inner(waker) {
+            waker.wake();
+        }
+    };
+    panics::contain_then(
+        // SAFETY: the run is a reference until its release.
+        || unsafe { panics::contain_in(task, wake) },
+        || {
+            // SAFETY: as above.
+            let state = unsafe { &header(task).state };
+            let duty = state.release_run(listing == Listing::Removed);
+            // SAFETY: the duty is the transition's.
+            unsafe { release(task, listing, duty) };
+        },
+    );
+}
+
+/// Step 6. Frees the cell if nobody has a reference, or gives the task back to the owner in whose
+/// list it still is, where its `LISTED` keeps it alive.
+///
+/// # Safety
+/// The run has ended with this duty.
+unsafe fn release(task: TaskPtr, listing: Listing, duty: Duty) {
+    match (duty, listing) {
+        // SAFETY: no reference is left.
+        (Duty::Dealloc, _) => unsafe { dealloc(task) },
+        (_, Listing::Elsewhere(owner)) => {
+            // SAFETY: complete, in that list, and pushed by the one thread that completed it.
+            // LISTED, which only the owner takes back, and after this push, keeps both alive.
+            unsafe { Releases::push(owner, task) };
+        }
+        _ => {}
+    }
+}
+
+/// Frees the cell, of whatever types the task is.
+///
+/// # Safety
+/// No reference is left, and future and output are gone.
+pub(crate) unsafe fn dealloc(task: TaskPtr) {
+    #[cfg(all(test, feature = "std"))]
+    crate::exposed::check::with(|exposed| exposed.remove(&task.addr()));
+    // SAFETY: the caller says that it is alone with a live cell.
+    let vtable = unsafe { vtable(task) };
+    // SAFETY: as above.
+    unsafe { (vtable.dealloc)(task) };
+}
+
+/// Step 7. Frees a cell whose future and output are gone. Contains a panic of the join waker's
+/// drop, one of the scheduler's, and one of the details'.
+///
+/// # Safety
+/// No reference to the task, which is of these types, is left.
+pub(crate) unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
+    let cell = task.cast::<Cell<F, S, J, M>>().as_ptr();
+    // SAFETY: the last reference is the caller's, so the cell is its alone.
+    let whole = unsafe { &mut *cell };
+    let waker = whole.join_waker.left(&whole.header.state);
+    whole.retire();
+    // SAFETY: `allocate` got the block with this layout.
+    let dealloc = move || unsafe { free_block(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
+    // What is left of a plain task is a waker's place, and no waker.
+    if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
+        // One by one: two panics at once would end the process. The waker first, of whose panic
+        // the scheduler hears.
+        // SAFETY: the cell is live until it is freed at the end of this.
+        let drop_waker = || unsafe { panics::contain_in(task, || drop(waker)) };
+        // SAFETY: a field of a live cell.
+        let scheduler = unsafe { &raw mut (*cell).scheduler };
+        // SAFETY: dropped once, and not used after that.
+        let drop_scheduler = || unsafe { scheduler.drop_in_place() };
+        // SAFETY: as the scheduler.
+        let details = unsafe { &raw mut (*cell).details };
+        // SAFETY: as the scheduler.
+        let drop_details = || unsafe { details.drop_in_place() };
+        panics::contain_then(drop_waker, || {
+            panics::contain_then(drop_scheduler, || {
+                panics::contain_then(drop_details, dealloc);
+            });
+        });
+    } else {
+        dealloc();
+    }
+}

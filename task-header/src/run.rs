@@ -1,0 +1,142 @@
+//! How a queued task runs: start, poll, and then idle, queued again, or complete.
+//!
+//! A task that ends goes on in [`complete`](crate::complete).
+use crate::{
+    cell::{Polled, TaskPtr, header, vtable},
+    complete::complete,
+    list::Keep,
+    state::{Pend, Start},
+};
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    Complete,
+    Pending,
+    /// The caller holds the one `Notified`, most often with the run in it (rule 8 of [`state`](crate::state)).
+    Notified,
+}
+
+/// What the runner says of a task once its poll is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct After {
+    pub(crate) keep: Keep,
+    /// Whether a task that waits goes on at once, woken or not.
+    pub(crate) again: bool,
+}
+
+/// A run whose owner panicked when it was asked for its list: it ends by cancelling the task.
+struct BrokenOff(TaskPtr, Polled);
+
+impl Drop for BrokenOff {
+    fn drop(&mut self) {
+        let Self(task, mut polled) = *self;
+        if polled == Polled::Pending {
+            // SAFETY: the run is a reference.
+            let vtable = unsafe { vtable(task) };
+            // SAFETY: this thread runs the task, whose future is there.
+            polled = unsafe { (vtable.cancel)(task) };
+        }
+        // SAFETY: the future is gone.
+        unsafe { complete(task, Keep::Nowhere, polled == Polled::Output) };
+    }
+}
+
+/// Runs a task once, and asks after the poll what is to become of it.
+///
+/// # Safety
+/// The caller holds the one `Notified`, which this consumes.
+#[inline(always)]
+pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd {
+    // SAFETY: the `Notified` is a reference, which the run turns into its own.
+    let header = unsafe { header(task) };
+    // SAFETY: as above.
+    let vtable = unsafe { vtable(task) };
+    let polled = match header.state.start() {
+        // SAFETY: this thread runs the task.
+        Start::Poll => unsafe { (vtable.poll)(task) },
+        // SAFETY: as above.
+        Start::Cancel => unsafe { (vtable.cancel)(task) },
+    };
+    if polled == Polled::Pending && header.state.is_aborted() {
+        // SAFETY: this thread runs the task, whose future is there.
+        unsafe { end_aborted(task, || after().keep) };
+        return RunEnd::Complete;
+    }
+    let broken_off = BrokenOff(task, polled);
+    let After { keep, again } = after();
+    core::mem::forget(broken_off);
+    if polled != Polled::Pending {
+        // SAFETY: the future is gone.
+        unsafe { complete(task, keep, polled == Polled::Output) };
+        return RunEnd::Complete;
+    }
+    if again || header.state.is_woken() {
+        return RunEnd::Notified;
+    }
+    let mut list_it = false;
+    if !matches!(keep, Keep::Nowhere) && !header.state.is_listed() {
+        // SAFETY: for the next step alone.
+        let Some(list) = (unsafe { keep.list() }) else {
+            return RunEnd::Notified;
+        };
+        // SAFETY: the task runs here and is in no list.
+        unsafe { list.insert(task) };
+        list_it = true;
+    }
+    match header.state.pend(list_it) {
+        Pend::Idle => RunEnd::Pending,
+        Pend::Notified => RunEnd::Notified,
+        Pend::Aborted => {
+            // The list is not touched after the future's drop, which may have given it away.
+            // SAFETY: the run has become the one `Notified`.
+            unsafe { end_aborted(task, || Keep::Nowhere) };
+            RunEnd::Complete
+        }
+        Pend::Orphan => {
+            // SAFETY: an orphan is this thread's, as running.
+            let polled = unsafe { (vtable.cancel)(task) };
+            // SAFETY: the future is gone.
+            unsafe { complete(task, Keep::Nowhere, polled == Polled::Output) };
+            RunEnd::Complete
+        }
+    }
+}
+
+/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). Asks for the list
+/// that it is kept in after the future's drop, which may give a list to another thread.
+///
+/// # Safety
+/// The calling thread runs the task, or has its `Notified`; the future is there.
+#[cold]
+#[inline(never)]
+unsafe fn end_aborted(task: TaskPtr, keep: impl FnOnce() -> Keep) {
+    // SAFETY: the run or the `Notified` is a reference. The start makes it this thread's run.
+    let start = unsafe { header(task) }.state.start();
+    debug_assert_eq!(start, Start::Cancel, "it was aborted");
+    // SAFETY: as above.
+    let vtable = unsafe { vtable(task) };
+    // SAFETY: this thread runs the task, whose future is there.
+    let polled = unsafe { (vtable.cancel)(task) };
+    let broken_off = BrokenOff(task, polled);
+    let keep = keep();
+    core::mem::forget(broken_off);
+    // SAFETY: the future is gone.
+    unsafe { complete(task, keep, polled == Polled::Output) };
+}
+
+/// Drops the future of a queued task in place of running it.
+///
+/// # Safety
+/// As for [`run`].
+pub(crate) unsafe fn cancel(task: TaskPtr, keep: Keep) {
+    // SAFETY: the `Notified` is a reference, which the run turns into its own.
+    let header = unsafe { header(task) };
+    let (Start::Poll | Start::Cancel) = header.state.start();
+    // SAFETY: as above.
+    let vtable = unsafe { vtable(task) };
+    // SAFETY: this thread runs the task.
+    let polled = unsafe { (vtable.cancel)(task) };
+    // SAFETY: the future is gone.
+    unsafe { complete(task, keep, polled == Polled::Output) };
+}
