@@ -10,6 +10,7 @@
 //! 4. The drop waits for all tasks to be gone: one that a thread is about to push is pushed soon,
 //!    and no other thread runs any.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use pin_project_lite::pin_project;
 use std::{
     collections::{HashMap, VecDeque},
     future::{Future, pending, poll_fn},
@@ -65,10 +66,13 @@ struct Executor<'a> {
     lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
-/// A future, and behind it what says that it is gone.
-struct Listed<F> {
-    future: F,
-    _entry: Entry,
+pin_project! {
+    /// A future, and behind it what says that it is gone.
+    struct Listed<F> {
+        #[pin]
+        future: F,
+        _entry: Entry,
+    }
 }
 
 struct Entry(Arc<State>, usize);
@@ -77,8 +81,7 @@ impl<F: Future> Future for Listed<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the field is pinned with the whole.
-        unsafe { self.map_unchecked_mut(|listed| &mut listed.future) }.poll(cx)
+        self.project().future.poll(cx)
     }
 }
 
