@@ -9,7 +9,8 @@ use core::{marker::PhantomData, mem::needs_drop};
 /// A task whose scheduler is a closure, whichever that is.
 pub type Runnable = Notified<Closure>;
 
-/// The scheduler type of all [`Runnable`]s. It says nothing of the closure's type, which would have to contain itself.
+/// The scheduler type of all [`Runnable`]s. It says nothing of the closure's type, which would have
+/// to contain itself.
 #[derive(Debug)]
 pub struct Closure(());
 
@@ -30,13 +31,14 @@ impl<C: Fn(Runnable)> Kind for ByClosure<C> {
     type Scheduler = C;
 
     unsafe fn schedule(task: TaskPtr, _: WakeKind) {
-        // Once the closure has the task, another thread may run it to its end and free it, closure and all.
-        // One without a size is anywhere, but its captures may go with the cell.
+        // Once the closure has the task, another thread may run it to its end and free it, closure
+        // and all. One without a size is anywhere, but its captures may go with the cell.
         let _keeps = (size_of::<C>() != 0 || needs_drop::<C>()).then(|| {
             // SAFETY: the `Notified` keeps the task alive.
             unsafe { AbortHandle::of(task) }
         });
-        // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without a size or a drop is anywhere.
+        // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without
+        // a size or a drop is anywhere.
         let schedule = unsafe { cell::scheduler::<C>(task) };
         // SAFETY: passed on. The scheduler type is a stand-in without a size.
         let notified = unsafe { Notified::from_task(task) };

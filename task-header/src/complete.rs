@@ -1,20 +1,20 @@
 //! How a task ends, from its last poll to its memory. The file reads in that order:
 //!
-//! | step | function | when it does something |
+//! | step | function | where nothing is to be done |
 //! |---|---|---|
-//! | 1 the future is polled, or cancelled, and dropped | [`poll`], [`cancel`] | always |
-//! | 2 the output is written | `Ended::with` | a join handle may ask for it |
-//! | 3 the task leaves the list of the owner that runs it | [`complete`] | it is in that list |
-//! | 4 the state word says that the task is complete | `publish` | always |
-//! | 5 the join waker is woken | `wake_join` | a join handle has left one |
-//! | 6 the reference of another owner's list is handed over, or the cell freed | `release` | it is in another list, or nobody has a reference |
-//! | 7 the memory is freed | [`free`] | nobody has a reference |
+//! | 1 the future is polled or cancelled, and dropped | [`poll`], [`cancel`] | |
+//! | 2 the output is written | `Ended::with` | nobody joins: it is dropped |
+//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another's |
+//! | 4 the state word says that it is complete | `publish` | |
+//! | 5 the join waker is woken | `wake_join` | no join handle has left one |
+//! | 6 the task goes back to its owner, or is freed | `release` | others refer to it |
+//! | 7 the memory is freed | [`free`] | |
 //!
 //! Steps 1, 2 and 7 know the types of the task, and are functions of its vtable. The others do not.
 //! Whoever drops the last reference later than step 4 goes on with step 7, by way of [`dealloc`].
 //!
-//! The rules that are cited are those of [`state`](crate::state): who may touch the stage is rule 6,
-//! who may touch the join waker's slot is rule 7. Every call of a user's code is contained
+//! The rules that are cited are those of [`state`](crate::state): who may touch the stage is rule
+//! 6, who may touch the join waker's slot is rule 7. Every call of a user's code is contained
 //! ([`panics`]), or guarded where nothing can be caught.
 //!
 //! A future whose poll panics is dropped while the panic unwinds, before it is caught. It is where
@@ -156,7 +156,8 @@ impl<F: Future, S> Ended<F, S> {
         if output.is_none() {
             // SAFETY: this thread runs a task of this type.
             let stage = unsafe { stage::<F, S>(self.task) };
-            // SAFETY: the poll has panicked, so `Unwinds` has written the slot, which is free again.
+            // SAFETY: the poll has panicked, so `Unwinds` has written the slot, which is free
+            // again.
             let dropped =
                 stage.with_mut(|stage| unsafe { stage.cast::<Output<F::Output>>().read() });
             if let Err(Ok(again)) = dropped.map_err(JoinError::try_into_panic) {

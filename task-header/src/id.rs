@@ -31,8 +31,10 @@ impl Id {
         self.0
     }
 
-    /// Whether `waker` wakes this task, which is not freed: so that a poll can tell its own waker from that of a part of its future, which other parts
-    /// poll with a waker of theirs. Compares two addresses.
+    /// Whether `waker` wakes this task, which is not freed. Compares two addresses.
+    ///
+    /// A poll tells its own waker by it from that of a part of its future, which may poll other
+    /// parts with wakers of its own.
     #[inline]
     pub fn is_woken_by(self, waker: &Waker) -> bool {
         // A task's header is its waker's target, and nobody else's target is in its place.

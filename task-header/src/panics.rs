@@ -43,7 +43,8 @@ pub fn contain(f: impl FnOnce()) {
     }
 }
 
-/// As [`contain`], and then runs `rest`, also where nothing can be contained and the panic of `f` goes on.
+/// As [`contain`], and then runs `rest`, also where nothing can be contained and the panic of `f`
+/// goes on.
 pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
     struct Then<R: FnOnce()>(Option<R>);
     impl<R: FnOnce()> Drop for Then<R> {

@@ -1,4 +1,5 @@
-//! The stack over which the tasks of an owner come back to it: rules 3 to 6 of [`list`](crate::list).
+//! The stack over which the tasks of an owner come back to it: rules 3 to 6 of
+//! [`list`](crate::list).
 use crate::{
     cell::{Header, TaskPtr, header},
     exposed::{expose, task_at},
@@ -56,12 +57,15 @@ impl Releases {
         unsafe { dealloc(releases.cast(), Layout::new::<Self>()) };
     }
 
-    /// Gives a task to its owner. One read-modify-write, and the owner's wake if it waits for one. Contains its waker's panics.
+    /// Gives a task to its owner. One read-modify-write, and the owner's wake if it waits for one.
+    /// Contains its waker's panics.
     ///
     /// # Safety
-    /// The task is in the owner's list, which `this` belongs to. It is complete and pushed for the first time since, or the caller holds its one `Notified`, which this consumes.
+    /// The task is in the owner's list, which `this` belongs to. It is complete and pushed for the
+    /// first time since, or the caller holds its one `Notified`, which this consumes.
     ///
-    /// By pointer: once the task is pushed the owner may free `this`, while a reference would have to be good until the end.
+    /// By pointer: once the task is pushed the owner may free `this`, while a reference would have
+    /// to be good until the end.
     pub(crate) unsafe fn push(this: NonNull<Self>, task: TaskPtr) {
         // SAFETY: passed on; the first one is the last unless it did not push.
         if unsafe { Self::try_push(this, task, None) } {
@@ -99,12 +103,14 @@ impl Releases {
             let next = NonNull::new(head.map_addr(|a| a & !WAKE));
             // SAFETY: LISTED keeps the task alive until the owner has taken it.
             let header = unsafe { header(task) };
-            // SAFETY: the task is never queued again, or this holds its `Notified`: its link is this thread's.
+            // SAFETY: the task is never queued again, or this holds its `Notified`: its link is
+            // this thread's.
             header.queue_next.with_mut(|link| unsafe { *link = next });
             let tag = usize::from(wanted && !wake);
             expose(task);
             let new = task.as_ptr().map_addr(|a| a | tag);
-            // Ordering: Release publishes the link, and what this thread did to the task, to `take`.
+            // Ordering: Release publishes the link, and what this thread did to the task, to
+            // `take`.
             match stack.compare_exchange_weak(head, new, Release, Relaxed) {
                 Ok(_) => break wake,
                 Err(now) => head = now,
@@ -127,8 +133,8 @@ impl Releases {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        // Ordering: Relaxed, a look; what is missed is found by the next one, and where the owner wants to be woken the
-        // pusher does so after its push.
+        // Ordering: Relaxed, a look; what is missed is found by the next one, and where the owner
+        // wants to be woken the pusher does so after its push.
         self.head.load(Relaxed).map_addr(|a| a & !WAKE).is_null()
     }
 
@@ -138,8 +144,8 @@ impl Releases {
         let mut head = self.head.load(Relaxed);
         loop {
             let tagged = head.map_addr(|a| a | WAKE);
-            // Ordering: Relaxed, a read-modify-write keeps the pushes so far and their links for `take` (a release
-            // sequence). The owner's next look is at the same word.
+            // Ordering: Relaxed, a read-modify-write keeps the pushes so far and their links for
+            // `take` (a release sequence). The owner's next look is at the same word.
             match self
                 .head
                 .compare_exchange_weak(head, tagged, Relaxed, Relaxed)

@@ -13,7 +13,8 @@ use crate::{
 pub(crate) enum RunEnd {
     Complete,
     Pending,
-    /// The caller holds the one `Notified`, most often with the run in it (rule 8 of [`state`](crate::state)).
+    /// The caller holds the one `Notified`, most often with the run in it (rule 8 of
+    /// [`state`](crate::state)).
     Notified,
 }
 

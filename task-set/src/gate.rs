@@ -1,6 +1,7 @@
 //! A thread that waits until it is woken.
 //!
-//! Not by parking: a thread's token is the user's, too, and the model checker takes an unpark that comes late for the end of whatever the thread waits for then.
+//! It does not park: the thread's token belongs to the user, too, and the model checker takes an
+//! unpark that comes late for the end of whatever the thread waits for then.
 use std::time::Duration;
 use sync_shim::{
     sync::{Arc, Condvar, Mutex},

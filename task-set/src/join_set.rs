@@ -4,13 +4,16 @@
 //! |---|---|
 //! | `JoinSet::slots`, `JoinSet::batch` | the set, exclusively |
 //! | `Done::ready` | under its lock |
-//! | `Done::waker` | the set registers, whoever makes `ready` non-empty wakes |
+//! | `Done::waker` | the set registers; the completion that makes `ready` non-empty wakes |
 //!
-//! 1. A member's join waker names its slot, and is woken once at most: by the completion, which pushes the slot on `ready`. A member that was complete
-//!    when it came is pushed on `batch` in its stead. So every complete member is in one of the two, once, until it is handed out.
-//! 2. Who pushes on an empty `ready` wakes. The set takes all of `ready` at a time, and says `Pending` only after it has registered and then
-//!    found `ready` empty. So none is missed.
-//! 3. A slot that turns up without a complete member in it, is one of a handle that was let go: it is passed over.
+//! 1. A member's join waker names its slot, and is woken once at most: by the completion, which
+//!    pushes the slot on `ready`. A member that was complete when it came is pushed on `batch` in
+//!    its stead. So every complete member is in one of the two, once, until it is handed out.
+//! 2. The completion that pushes on an empty `ready` wakes the set. The set takes all of `ready` at
+//!    a time, and says `Pending` only after it has registered its waker and then found `ready`
+//!    empty. So no completion is missed.
+//! 3. A slot in `ready` that holds no complete member belonged to a handle that the set has let go.
+//!    The set skips it.
 use std::{
     collections::VecDeque,
     fmt,
@@ -24,8 +27,8 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 
 /// A set of tasks that are waited for together, in the order in which they get done.
 ///
-/// It takes handles, so that it is for every executor's tasks: one's own `spawn_in(&mut JoinSet, ..)` is a line. Its drop aborts
-/// all that are in it; [`detach_all`](Self::detach_all) lets them go on.
+/// It takes handles, so it works for the tasks of every executor. Its drop aborts all tasks in it;
+/// [`detach_all`](Self::detach_all) lets them go on.
 ///
 /// ```
 /// use std::{pin::pin, task::{Context, Poll, Waker}};
@@ -146,8 +149,9 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Adds a task. One allocation, and thirteen read-modify-writes over its life in the set (the README counts them; a lock is two): it is for waiting, not for speed.
-    /// What the handle was polled with before is forgotten; one that has given its output already is passed over.
+    /// Adds a task. One allocation, and thirteen read-modify-writes over its life in the set (the
+    /// README counts them; a lock is two): it is for waiting, not for speed. What the handle was
+    /// polled with before is forgotten; one that has given its output already is passed over.
     pub fn insert(&mut self, mut handle: JoinHandle<T>) {
         if handle.is_terminated() {
             return;
@@ -218,7 +222,8 @@ impl<T> JoinSet<T> {
         Some((id, output))
     }
 
-    /// Waits for the next task to be done: `None` when the set is empty. With the feature `coop-budget` what it gives is charged to the budget around it.
+    /// Waits for the next task to be done: `None` when the set is empty. With the feature
+    /// `coop-budget` what it gives is charged to the budget around it.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         self.poll_next(cx)
             .map(|joined| joined.map(|(_, joined)| joined))
@@ -257,7 +262,8 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Waits for the next task to be done: `None` when the set is empty. Nothing is lost if this future is dropped.
+    /// Waits for the next task to be done: `None` when the set is empty. Nothing is lost if this
+    /// future is dropped.
     pub fn join_next(&mut self) -> impl Future<Output = Option<Result<T, JoinError>>> {
         poll_fn(|cx| self.poll_join_next(cx))
     }
@@ -284,7 +290,8 @@ impl<T> JoinSet<T> {
         poll_fn(|cx| self.poll_join_next_with_id(cx))
     }
 
-    /// Waits for all tasks, in the order in which they get done. What came before an error is dropped, and the rest aborted.
+    /// Waits for all tasks, in the order in which they get done. What came before an error is
+    /// dropped, and the rest aborted.
     ///
     /// ```
     /// use task_set::{JoinSet, LocalSet};
@@ -353,7 +360,8 @@ impl<T> JoinSet<T> {
     /// assert!(abort.is_finished());
     /// ```
     pub fn detach_all(&mut self) {
-        // A member that is done in this instant pushes its slot still: not on the list of later members.
+        // A member that is done in this instant pushes its slot still: not on the list of later
+        // members.
         self.done = Done::new();
         self.batch.clear();
         self.free = usize::MAX;

@@ -5,20 +5,23 @@
 //! | `owned`, `queue`, `last`, `others` | this thread |
 //! | `waiter` | this thread registers, anyone wakes |
 //!
-//! 1. A task woken on this thread while the set polls goes to `queue`; any other goes over the list's stack, the first since the last look waking
-//!    `waker`. A task spawned while the set doesn't poll goes to `queue` and wakes `waker`.
-//! 2. The set says `Pending` only after it has registered its waker and then found `queue` and stack empty, or has woken itself. So whatever
-//!    comes after that look wakes it.
+//! 1. A task woken on this thread while the set polls goes to `queue`; any other goes over the
+//!    list's stack, the first since the last look waking `waker`. A task spawned while the set
+//!    doesn't poll goes to `queue` and wakes `waker`.
+//! 2. The set says `Pending` only after it has registered its waker and then found `queue` and
+//!    stack empty, or has woken itself. So whatever comes after that look wakes it.
 //! 3. No code of users runs while `queue` or `others` is borrowed.
-//! 4. Its drop waits for the tasks that other threads have woken and not yet sent. Between the two nobody's code runs but this crate's.
+//! 4. Its drop waits for the tasks that other threads have woken and not yet sent. Between the two
+//!    nobody's code runs but this crate's.
 //! 5. A *poller* is a call that polls the set: one of `run_until` or `cancel_all`, or all by hand
 //!    together. The waker in `waiter` is that of the poller `last`, which registered last. The
 //!    waker that a registration displaces goes to `others`, unless a wake has taken it: then its
 //!    poller polls again. So each poller that waits is `last`, is in `others`, or was woken. When
 //!    `last` ends, all of `others` are woken: each registers and looks at the queue, and the set
 //!    has a `last` again. A poller by hand does not tell when it ends. A waker's clone or drop may
-//!    poll the set, as another poller: a clone, while the cell is held, so that the cell wakes both of them; a
-//!    drop, only once the registration is through, so that the other displaces it as any does.
+//!    poll the set, as another poller: a clone, while the cell is held, so that the cell wakes both
+//!    of them; a drop, only once the registration is through, so that the other displaces it as any
+//!    does.
 //! 6. A task's drop may spawn into its set. So `cancel_all` goes on until no task is left.
 use crate::gate::Gate;
 use std::{
@@ -110,10 +113,12 @@ impl WakeRef for Waiter {
 
 /// Tasks of one thread, and the future that runs them.
 ///
-/// Their futures need not be `Send`. They run while the set is polled: [`run_until`](Self::run_until) another future is done, or until all are
-/// done, which is when the set as a future is. The set polls in rounds of 61, so that others on the thread get their turn.
-/// Its drop cancels what is left, here and now; if another thread is about to wake one of them, it waits for that instant to pass.
-/// From its first task on it has a block of 1 KiB, and more from the 125th (on 64-bit targets): see [`Owned`](task_header::Owned).
+/// Their futures need not be `Send`. They run while the set is polled:
+/// [`run_until`](Self::run_until) another future is done, or until all are done, which is when the
+/// set as a future is. The set polls in rounds of 61, so that others on the thread get their turn.
+/// Its drop cancels what is left, here and now; if another thread is about to wake one of them, it
+/// waits for that instant to pass. From its first task on it has a block of 1 KiB, and more from
+/// the 125th (on 64-bit targets): see [`Owned`](task_header::Owned).
 ///
 /// ```
 /// use std::{cell::Cell, pin::pin, rc::Rc, task::{Context, Poll, Waker}};
@@ -359,7 +364,8 @@ impl LocalSet {
         .await
     }
 
-    /// Runs up to 61 tasks that are ready; `Ready` when none is left at all. Wakes itself when more are ready.
+    /// Runs up to 61 tasks that are ready; `Ready` when none is left at all. Wakes itself when more
+    /// are ready.
     ///
     /// For those who drive the set by hand, in one place: of two, only the last to poll is woken.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -4,10 +4,10 @@
 //!
 //! 1. The owner alone turns null into a task, so a null that it reads is not about to change, and a
 //!    plain store fills the slot.
-//! 2. Who turns a task into another word by a read-modify-write has that task. Owner and thief both do so,
-//!    so each task is taken once.
-//! 3. A thief takes only what it has seen before, and compares: where that task was taken and came back
-//!    meanwhile, it is in the slot all the same, and may be taken.
+//! 2. The thread that replaces a task by a read-modify-write has that task. Owner and thief both do
+//!    so, so each task is taken once.
+//! 3. A thief takes only what it has seen before, and compares: where that task was taken and came
+//!    back meanwhile, it is in the slot all the same, and may be taken.
 use core::{
     fmt,
     marker::PhantomData,
@@ -22,7 +22,7 @@ use sync_shim::atomic::{
     Retire,
 };
 
-/// What somebody has seen in a [`Slot`]: to be compared, not followed.
+/// What a thread has seen in a [`Slot`]: to be compared, not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(usize);
 
@@ -88,7 +88,8 @@ impl<T: Linked> Slot<T> {
     /// else one.
     ///
     /// # Safety
-    /// Each `put` happens before the next: they are one owner's. Of two at a time one would be lost.
+    /// Each `put` happens before the next: they are one owner's. Of two at a time one would be
+    /// lost.
     #[inline]
     pub unsafe fn put(&self, handle: T::Handle) -> Option<T::Handle> {
         let node = T::into_ptr(handle).as_ptr();
@@ -116,7 +117,8 @@ impl<T: Linked> Slot<T> {
         Some(unsafe { T::from_ptr(node) })
     }
 
-    /// Whether there is nothing in it: certain for the owner, unless a thief comes, a hint for others.
+    /// Whether there is nothing in it: certain for the owner, unless a thief comes, a hint for
+    /// others.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Ordering: Relaxed, rule 1.
@@ -141,7 +143,8 @@ impl<T: Linked> Slot<T> {
             .node
             .compare_exchange(node.as_ptr(), ptr::null_mut(), Acquire, Relaxed)
             .ok()?;
-        // What was there, by the pointer of who put it in: the look's may be of a node that is gone and was at the same address.
+        // What was there, by the pointer of who put it in: the look's may be of a node that is gone
+        // and was at the same address.
         let node = NonNull::new(node)?;
         // SAFETY: rule 2.
         Some(unsafe { T::from_ptr(node) })

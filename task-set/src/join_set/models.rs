@@ -24,7 +24,8 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
 
 /// A member completes while it is put in and waited for: it is handed out.
 ///
-/// Bites: register after the second look in `poll_join_next` (it sleeps on); pass over the answer of `set_waker`.
+/// Bites: register after the second look in `poll_join_next` (it sleeps on); pass over the answer
+/// of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
     Model::new().bound(3).branches(3_000).check(|| {

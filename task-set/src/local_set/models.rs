@@ -17,7 +17,8 @@ use sync_shim::{
 };
 use task_header::JoinHandle;
 
-/// A task of the set that waits for `flag`, and the waker that it has left in its first poll. Its `Rc`, and its cell, are the thread's alone.
+/// A task of the set that waits for `flag`, and the waker that it has left in its first poll. Its
+/// `Rc`, and its cell, are the thread's alone.
 fn waits(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker) {
     let (held, waker, _) = waits_joined(set, flag);
     (held, waker)
@@ -46,7 +47,8 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
     (held, waker, join)
 }
 
-/// A wake from another thread while the set polls and goes to sleep: it is polled again, and sees what the waker had written.
+/// A wake from another thread while the set polls and goes to sleep: it is polled again, and sees
+/// what the waker had written.
 ///
 /// Bites: leave out the second look in `next`; push with Relaxed in `Releases::try_push`.
 #[test]
@@ -108,7 +110,8 @@ fn a_wake_against_a_scopes_end_is_waited_for() {
     });
 }
 
-/// The set goes while another thread wakes one of its tasks: the future is dropped here, once, and the list's stack is freed after the push.
+/// The set goes while another thread wakes one of its tasks: the future is dropped here, once, and
+/// the list's stack is freed after the push.
 ///
 /// Bites: return from the set's drop without waiting (the stack leaks).
 #[test]
@@ -124,7 +127,8 @@ fn a_wake_against_the_sets_drop_drops_the_future_here() {
     });
 }
 
-/// The set goes while the waker, and then the handle, do so on another thread: the future is dropped here, and the cell is freed once, by either.
+/// The set goes while the waker, and then the handle, do so on another thread: the future is
+/// dropped here, and the cell is freed once, by either.
 ///
 /// Bites: `State::complete` with a Relaxed load.
 #[test]
@@ -142,8 +146,8 @@ fn the_last_waker_and_handle_against_the_sets_drop_free_once() {
     });
 }
 
-/// The set goes while a task of it is aborted and awaited on another thread: the set waits for the task that is on its way to it, and the handle hears
-/// of the end.
+/// The set goes while a task of it is aborted and awaited on another thread: the set waits for the
+/// task that is on its way to it, and the handle hears of the end.
 ///
 /// Bites: return from the set's drop without waiting.
 #[test]
@@ -190,7 +194,8 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
     });
 }
 
-/// Two tasks are woken by two threads: the wake that found the stack without its tag is covered by the one that took it.
+/// Two tasks are woken by two threads: the wake that found the stack without its tag is covered by
+/// the one that took it.
 ///
 /// Bites: take the tag away in `List::take` for good.
 #[test]
