@@ -1,4 +1,4 @@
-//! Checks of somebody's [`Overflow`]. Feature `conformance`, for tests.
+//! Checks for an implementation of [`Overflow`]. Feature `conformance`, for tests.
 //!
 //! ```
 //! use queue_spmc::{Overflow, conformance::{Order, Subject, Token, overflow}};
@@ -47,38 +47,42 @@ use sync_shim::{
 
 pub use sync_shim::conformance::{Order, Token};
 
-/// An overflow to be checked.
+/// An implementation of [`Overflow`] that is to be checked.
 pub trait Subject: Overflow<Self::Item> + Send + Sync + Sized + 'static {
-    /// What is queued.
+    /// The type of the queued items.
     type Item: Send;
-    /// In which order items come out of it.
+    /// The order in which items come out.
     const ORDER: Order;
 
-    /// An empty one.
+    /// Creates an empty queue.
     fn new() -> Self;
 
-    /// An item that holds the token.
+    /// Wraps a token in an item.
     fn item(token: Token) -> Self::Item;
 
-    /// The token again.
+    /// Returns the token of an item.
     fn token(item: Self::Item) -> Token;
 
     /// Takes an item out, if there is one.
     fn take(&self) -> Option<Self::Item>;
 }
 
-/// Runs all checks: one thread's, and then a pusher against a consumer, under loom with up to three preemptions.
+/// Runs all checks: those of one thread, then a pusher against a consumer, which loom explores with
+/// up to three preemptions.
 ///
 /// # Panics
-/// When one fails, in words that begin with its name; or when the checks don't end.
+/// If a check fails: the message begins with the name of the check. Also if the checks do not end.
 pub fn overflow<S: Subject>() {
     let checks = [
         check("each_item_comes_out_once", each_item_comes_out_once::<S>),
-        check("a_full_ring_spills_whole", a_full_ring_spills_whole::<S>),
+        check(
+            "full_ring_overflows_every_item",
+            full_ring_overflows_every_item::<S>,
+        ),
         check("what_is_left_is_dropped", what_is_left_is_dropped::<S>),
         check(
-            "pushers_lose_nothing_to_each_other",
-            pushers_lose_nothing_to_each_other::<S>,
+            "concurrent_pushers_lose_no_item",
+            concurrent_pushers_lose_no_item::<S>,
         ),
     ];
     explore(LIMIT, 3, checks);
@@ -93,16 +97,17 @@ fn push_batch<S: Subject>(subject: &S, account: &Account, len: usize) {
     subject.push_batch(batch.into_iter());
 }
 
-/// Takes until nothing is left, and settles.
+/// Takes items until none is left, settles their tokens, and returns the tokens' numbers.
 fn take_all<S: Subject>(subject: &S, account: &Account) -> Vec<usize> {
     let items = iter::from_fn(|| subject.take());
     items.map(|item| account.settle(S::token(item))).collect()
 }
 
-/// Single items and batches, one without an item among them, come out once, in the promised order.
+/// Checks that single items and batches, including an empty batch, come out once and in the
+/// promised order.
 ///
 /// # Panics
-/// When they don't.
+/// If they do not.
 pub fn each_item_comes_out_once<S: Subject>() {
     let account = Account::new("each_item_comes_out_once");
     let subject = S::new();
@@ -114,7 +119,7 @@ pub fn each_item_comes_out_once<S: Subject>() {
     let came = take_all(&subject, &account);
     account.assert_all_back();
     account.assert_order(S::ORDER, &came);
-    // Once more, as it was emptied.
+    // Once more, now that the queue was emptied.
     push_batch(&subject, &account, 2);
     push(&subject, &account);
     let came = take_all(&subject, &account);
@@ -122,12 +127,13 @@ pub fn each_item_comes_out_once<S: Subject>() {
     account.assert_order(S::ORDER, &came);
 }
 
-/// What a ring overflows, in the middle of its batches, and what it keeps are all there is.
+/// Checks that no item of a full ring is lost: those that overflow and those that stay are all of
+/// them.
 ///
 /// # Panics
-/// When they aren't.
-pub fn a_full_ring_spills_whole<S: Subject>() {
-    let account = Account::new("a_full_ring_spills_whole");
+/// If an item is missing.
+pub fn full_ring_overflows_every_item<S: Subject>() {
+    let account = Account::new("full_ring_overflows_every_item");
     let subject = S::new();
     let mut ring = Worker::new(4);
     for _ in 0..9 {
@@ -140,10 +146,10 @@ pub fn a_full_ring_spills_whole<S: Subject>() {
     account.assert_all_back();
 }
 
-/// An overflow that goes drops what is in it.
+/// Checks that an overflow drops the items that are left in it when it is dropped itself.
 ///
 /// # Panics
-/// When it doesn't, or does so twice.
+/// If it does not drop them, or drops one twice.
 pub fn what_is_left_is_dropped<S: Subject>() {
     let account = Account::new("what_is_left_is_dropped");
     let subject = S::new();
@@ -157,12 +163,13 @@ pub fn what_is_left_is_dropped<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Two threads that push, while one of them takes: everything comes out once, each thread's in the promised order if that is first in, first out.
+/// Checks two threads that push while one of them takes: every item comes out once. If the promised
+/// order is FIFO, each thread's items come out in their order.
 ///
 /// # Panics
-/// When it doesn't.
-pub fn pushers_lose_nothing_to_each_other<S: Subject>() {
-    let account = Account::new("pushers_lose_nothing_to_each_other");
+/// If an item is lost, doubled or out of order.
+pub fn concurrent_pushers_lose_no_item<S: Subject>() {
+    let account = Account::new("concurrent_pushers_lose_no_item");
     let subject = Arc::new(S::new());
     let theirs = [account.token(), account.token()];
     let other = {

@@ -1,30 +1,39 @@
 //! A growable LIFO deque with one owner and many thieves, after Chase and Lev.
 //!
 //! The owner's side is the published algorithm with the fences of Lê, Pop, Cohen and Zappa Nardelli
-//! ("Correct and efficient work-stealing for weak memory models", PPoPP 2013). The thief's differs:
-//! there a thief copies the item first and then claims it, so that it may read a slot while the
-//! owner overwrites it, a data race on a plain slot. Here it claims first, copies, and then
-//! releases the slot, as in [`ring`](crate::ring). Since a claim shows, the owner also knows when
-//! it may free a buffer that it has replaced, and a thief announces nothing else.
+//! ("Correct and efficient work-stealing for weak memory models", PPoPP 2013). The thief's side
+//! differs. The published thief copies an item first and then claims it, so it may read a slot
+//! while the owner overwrites it: a data race on a plain slot. Here a thief claims first, copies,
+//! and then releases the slot, as in [`ring`](crate::ring). The claim is visible to the owner, who
+//! therefore knows when it may free a buffer that it has replaced; a thief announces nothing else.
 //!
-//! The fields, and how buffers are replaced and freed, are those of all growable queues:
-//! `growable.rs`. Here `bottom` also goes down, when the owner tries to pop; `top ≤ bottom`, but
-//! while the owner looks for a last item that is gone: then `bottom` is `top − 1`.
+//! The actors, the fields, the states of an item, and the replacement of buffers are those of all
+//! growable queues: see `growable.rs`. Here the owner also lowers `bottom`, when it tries to pop.
+//! `top ≤ bottom`, with one exception: while the owner looks for a last item that is gone, `bottom`
+//! is `top − 1`.
 //!
 //! # Rules
 //!
-//! 1. The owner takes the newest item by lowering `bottom`, a thief the oldest by raising `top`.
-//! 2. Both may want the last one. The owner lowers `bottom` and then reads `head`, a thief reads
-//!    `head` and then `bottom`, each with a `SeqCst` fence in between. So either the owner sees
-//!    that the thief has claimed, or the thief sees that the owner took the item; and if the owner
-//!    sees that there is but one left, it claims by the exchange on `head`, like a thief.
-//! 3. A thief claims items one by one, each with an exchange after a look at `bottom`, and releases
-//!    all of them with one more. Several with one exchange is unsound: the owner takes items
-//!    without an exchange as long as it sees two or more, so it may have taken what the thief
-//!    counted.
+//! 1. The owner takes the newest item by lowering `bottom`. A thief takes the oldest by raising
+//!    `top`.
+//! 2. Both may want the last item. The owner lowers `bottom` and then loads `head`; a thief loads
+//!    `head` and then `bottom`. Each has a `SeqCst` fence in between. An owner that sees only one
+//!    item left claims it by an exchange on `head`, like a thief.
+//! 3. A thief claims items one by one, each with an exchange after a load of `bottom`, and releases
+//!    all of them with one more exchange.
+//!
+//! # Why it is correct
+//!
+//! 1. *The owner and a thief never both take an item.* By rule 2, either the owner sees that the
+//!    thief has claimed, or the thief sees that the owner took the item. For the last item, both
+//!    use the exchange on `head`, and one of them wins.
+//! 2. *Two thieves never both take an item.* Each raises `top` over it by an exchange on `head`.
+//! 3. *A batch by one exchange would be unsound.* As long as the owner sees two or more items, it
+//!    takes the newest without an exchange. So it may have taken items that the thief counted. The
+//!    model `batch_by_one_exchange_takes_an_item_twice` shows it.
 use crate::{
     Steal, StealLimit,
-    growable::{Arc, Claim, Head, LEAST, Owner, Queue},
+    growable::{Arc, Claim, Head, MIN_CAPACITY, Owner, Queue},
 };
 use core::fmt;
 use sync_shim::atomic::{
@@ -32,12 +41,12 @@ use sync_shim::atomic::{
     fence,
 };
 
-/// The owner's end: pushes and pops the newest.
+/// The owner's end of a deque: pushes and pops the newest item.
 ///
-/// There is one, and every operation that changes the queue takes `&mut self`. When it is dropped it
-/// drops the items; what
-/// thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the
-/// stealers, and the deque is never freed.
+/// There is one worker a deque, and every operation that changes the deque takes `&mut self`.
+/// Dropping the worker drops the items, except those that thieves have claimed by then. A worker
+/// that is leaked (with `mem::forget`) leaves its items to the stealers, and the deque is never
+/// freed.
 ///
 /// ```
 /// use queue_spmc::{Steal, deque::Worker};
@@ -53,8 +62,8 @@ use sync_shim::atomic::{
 /// let twice = worker.clone();
 /// ```
 ///
-/// A shared worker has only the operations that read, and they run beside thieves, not beside the
-/// owner's, which need the worker alone. So it is `Sync`:
+/// A worker is `Sync`: `&Worker` has only operations that read, and they may run beside thieves.
+/// They cannot run beside the owner's operations, which need `&mut`.
 ///
 /// ```
 /// let worker = queue_spmc::deque::Worker::<u8>::new();
@@ -67,7 +76,7 @@ pub struct Worker<T> {
     owner: Owner<T>,
 }
 
-/// A thief's end: takes the oldest. Clones share the deque.
+/// A thief's end of a deque: takes the oldest item. Clones share the deque.
 pub struct Stealer<T> {
     deque: Arc<Queue<T>>,
 }
@@ -79,16 +88,16 @@ impl<T: Send> Default for Worker<T> {
 }
 
 impl<T: Send> Worker<T> {
-    /// An empty deque with room for 32 items.
+    /// Creates an empty deque with room for 32 items.
     pub fn new() -> Self {
-        Self::with_capacity(LEAST)
+        Self::with_capacity(MIN_CAPACITY)
     }
 
-    /// An empty deque with room for so many items, rounded up to a power of two, at least two. It
-    /// never shrinks below that.
+    /// Creates an empty deque with room for `capacity` items, rounded up to a power of two, at
+    /// least 2. The buffer never shrinks below that.
     ///
     /// # Panics
-    /// When `capacity` is above 2³⁰.
+    /// If `capacity` is above 2³⁰.
     #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::starting_at(capacity, 0)
@@ -101,33 +110,33 @@ impl<T: Send> Worker<T> {
         }
     }
 
-    /// A thief's end of this deque.
+    /// Returns a thief's end of this deque.
     pub fn stealer(&self) -> Stealer<T> {
         Stealer {
             deque: self.owner.queue.clone(),
         }
     }
 
-    /// Items in the deque. Thieves may take some at any time.
+    /// Returns the number of items in the deque. Thieves may take some at any time.
     pub fn len(&self) -> usize {
         self.owner.queue.len()
     }
 
-    /// Whether the deque is empty. True stays true until the next push.
+    /// Returns whether the deque is empty. If true, it stays true until the next push.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What fits before the buffer grows.
+    /// Returns how many items fit before the buffer grows.
     pub fn capacity(&self) -> usize {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item on top. No read-modify-write, but when the buffer is full: it doubles, with
+    /// Puts an item on top. No read-modify-write, unless the buffer is full: then it doubles, with
     /// one.
     ///
     /// # Panics
-    /// When there are 2³⁰ items. The item is dropped then.
+    /// If there are 2³⁰ items. The item is then dropped.
     #[inline]
     #[track_caller]
     pub fn push(&mut self, item: T) {
@@ -139,78 +148,79 @@ impl<T: Send> Worker<T> {
         items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// Takes the newest item. A `SeqCst` fence, and a read-modify-write for the last one only; one
-    /// more when the buffer shrinks.
+    /// Takes the newest item. Costs a `SeqCst` fence; one read-modify-write if the item is the
+    /// last; and one more if the buffer shrinks.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let owner = &mut self.owner;
         let bottom = owner.bottom.wrapping_sub(1);
-        // Ordering: Release, as every store of `bottom`: a thief that reads this one must see the
-        // pushes below as well.
+        // Ordering: Release, as for every store of `bottom`: a thief that reads this value must
+        // also see the pushes before it.
         owner.queue.bottom.store(bottom, Release);
         // Ordering: SeqCst, rule 2: between the store of `bottom` and the load of `head`. Pairs
-        // with the fence in `open`.
+        // with the fence in `stealable_len`.
         fence(SeqCst);
         let head = owner.queue.load_head();
         let left = head.len(bottom);
         if left <= 0 {
             let won = left == 0 && take_last(&owner.queue, head);
             owner.publish(owner.bottom);
-            // SAFETY: the exchange took it.
+            // SAFETY: the exchange took the item.
             let last = won.then(|| unsafe { owner.slots.read(bottom) });
             owner.shrink(0);
             return last;
         }
         owner.bottom = bottom;
-        // SAFETY: taken (rule 1): no thief can claim it, having seen either this `bottom` or less
-        // than this `head`.
+        // SAFETY: the owner has taken the item (rule 1). No thief can claim it: each either sees
+        // this `bottom`, or has read a `head` that is no newer than this one and so claims an older
+        // item.
         let item = unsafe { owner.slots.read(bottom) };
         owner.shrink(left as u32);
         Some(item)
     }
 }
 
-/// Rule 2: by exchange, whatever thieves do. False when one of them took it.
+/// Rule 2: takes the last item by an exchange. Returns false if a thief took it.
 fn take_last<T>(deque: &Queue<T>, mut head: Head) -> bool {
     let last = head.top;
     loop {
         match deque.exchange_head(head, head.taken()) {
             Ok(()) => return true,
-            // A thief released what it took before.
+            // A thief released an earlier claim; the last item is still there.
             Err(now) if now.top == last => head = now,
             Err(_) => return false,
         }
     }
 }
 
-/// Rule 2: how many items a thief that has just read `head` sees.
-fn open<T>(deque: &Queue<T>, head: Head) -> u32 {
+/// Rule 2: returns how many items a thief sees that has just loaded `head`.
+fn stealable_len<T>(deque: &Queue<T>, head: Head) -> u32 {
     // Ordering: SeqCst, between the load of `head` and that of `bottom`. Pairs with the fence in
-    // `pop`.
+    // `Worker::pop`.
     fence(SeqCst);
-    // Ordering: Acquire pairs with the owner's stores: the slots below are written, in a buffer
-    // that the load after the claim finds.
+    // Ordering: Acquire pairs with the owner's Release stores of `bottom`: the slots before it are
+    // written, in a buffer that the load after the claim finds.
     let bottom = deque.bottom.load(Acquire);
     u32::try_from(head.len(bottom)).unwrap_or(0)
 }
 
 impl<T: Send> Stealer<T> {
-    /// Items in the deque, as far as this thread sees.
+    /// Returns the number of items in the deque, as far as this thread sees.
     pub fn len(&self) -> usize {
         self.deque.len()
     }
 
-    /// Whether [`len`](Self::len) is 0.
+    /// Returns whether [`len`](Self::len) is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this steals from `worker`'s deque.
+    /// Returns whether this steals from `worker`'s deque.
     pub fn is_of(&self, worker: &Worker<T>) -> bool {
         Arc::ptr_eq(&self.deque, &worker.owner.queue)
     }
 
-    /// Whether both steal from one deque.
+    /// Returns whether both steal from the same deque.
     pub fn same_queue(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.deque, &other.deque)
     }
@@ -222,11 +232,11 @@ impl<T: Send> Stealer<T> {
         with_first(stolen, first)
     }
 
-    /// Takes up to `limit` of the oldest items: the first to run at once, the others on top of
-    /// `worker`'s deque, the newest uppermost. A read-modify-write and a `SeqCst` fence an item,
-    /// and one read-modify-write.
+    /// Takes up to `limit` of the oldest items: returns the first and moves the others on top of
+    /// `worker`'s deque, the newest uppermost. Costs one read-modify-write and one `SeqCst` fence
+    /// an item, and one more read-modify-write.
     ///
-    /// Stealing from one's own deque takes nothing: [`Steal::Empty`].
+    /// If `worker` owns this deque, it takes nothing: [`Steal::Empty`].
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
         if self.is_of(worker) {
             return Steal::Empty;
@@ -239,10 +249,11 @@ impl<T: Send> Stealer<T> {
         with_first(stolen, first)
     }
 
-    /// Moves up to `limit` of the oldest items on top of `worker`'s deque, the newest uppermost,
-    /// and tells how many. Costs as [`steal_into_and_pop`](Self::steal_into_and_pop).
+    /// Moves up to `limit` of the oldest items on top of `worker`'s deque, the newest uppermost.
+    /// Returns how many it moved. Costs as much as
+    /// [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
-    /// From one's own deque it takes nothing: [`Steal::Empty`].
+    /// If `worker` owns this deque, it takes nothing: [`Steal::Empty`].
     pub fn steal_into(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<()> {
         if self.is_of(worker) {
             return Steal::Empty;
@@ -250,7 +261,7 @@ impl<T: Send> Stealer<T> {
         self.take(limit, |item| worker.push(item))
     }
 
-    /// Rule 3. The limit is of what there is at the first look.
+    /// Rule 3. The limit applies to the number of items at the first look.
     fn take(&self, limit: StealLimit, mut sink: impl FnMut(T)) -> Steal<()> {
         let mut head = self.deque.load_head();
         if head.is_copying() {
@@ -258,7 +269,7 @@ impl<T: Send> Stealer<T> {
         }
         let (mut moved, mut wanted, mut claim) = (0, None, None);
         loop {
-            let len = open(&self.deque, head);
+            let len = stealable_len(&self.deque, head);
             let wanted = *wanted.get_or_insert_with(|| limit.of(len));
             if len == 0 || wanted == 0 {
                 break;
@@ -267,11 +278,11 @@ impl<T: Send> Stealer<T> {
             if self.deque.exchange_head(head, claimed).is_err() {
                 break;
             }
-            // Releases when it is dropped, the sink's panic included.
+            // Releases the claim when it is dropped, also if `sink` panics.
             claim.get_or_insert_with(|| Claim(&self.deque));
-            // SAFETY: claimed.
+            // SAFETY: this thief has a claim.
             let slots = unsafe { self.deque.claimed_slots() };
-            // SAFETY: claimed, not released, and read once.
+            // SAFETY: the item is claimed, not released, and read once.
             sink(unsafe { slots.read(head.top) });
             moved += 1;
             if moved == wanted {
@@ -281,7 +292,7 @@ impl<T: Send> Stealer<T> {
         }
         drop(claim);
         match (moved, wanted) {
-            // Nothing to take at the first look, or nothing asked for.
+            // There was nothing to take at the first look, or the limit is 0.
             (0, Some(0)) => Steal::Empty,
             (0, _) => Steal::Retry,
             _ => Steal::Success {
@@ -292,7 +303,7 @@ impl<T: Send> Stealer<T> {
     }
 }
 
-/// Counts the first item apart.
+/// Adds the first item to the result, and does not count it as moved.
 fn with_first<T>(stolen: Steal<()>, first: Option<T>) -> Steal<T> {
     match (stolen, first) {
         (Steal::Success { moved, .. }, Some(first)) => Steal::Success {

@@ -1,36 +1,41 @@
-//! A growable FIFO queue with one owner and many thieves: the owner pushes at the back, and owner
-//! and thieves take from the front.
+//! A growable FIFO queue with one owner and many thieves: the owner pushes at the back, and both
+//! the owner and the thieves take from the front.
 //!
-//! It is for what must run in the order of its spawns and may not overflow, as a scope's jobs.
-//! [`ring`](crate::ring) is the bounded one, whose owner also pops without a read-modify-write; in
-//! [`deque`](crate::deque) the owner takes the newest.
+//! It is for work that must run in the order in which it was spawned and must not overflow, such as
+//! the jobs of a scope. The [`ring`](crate::ring) is the bounded FIFO, whose owner can also pop
+//! without a read-modify-write. In the [`deque`](crate::deque) the owner takes the newest item.
 //!
-//! The fields, and how buffers are replaced and freed, are those of all growable queues:
-//! `growable.rs`. Here `bottom` only goes up.
+//! The actors, the fields, the states of an item, and the replacement of buffers are those of all
+//! growable queues: see `growable.rs`. Here `bottom` only goes up.
 //!
 //! # Rules
 //!
-//! 1. The owner and thieves take the oldest item, all by an exchange on `head` that raises `top`.
-//!    So each is taken once.
-//! 2. A thief reads `head` and then `bottom`, and claims up to all of `top..bottom` with one
-//!    exchange. That is sound here, though not in the deque: nothing but an exchange on `head`
-//!    takes an item, so if `head` is still what the thief read, all that it counted are there. It
-//!    needs no fence, since a `bottom` that is too old only shows it fewer items.
-//! 3. A thief that moves items to a queue makes room there before its claim, so that the claim
-//!    lasts for the copies alone, and nothing can panic meanwhile.
+//! 1. The owner and the thieves take the oldest item, all by an exchange on `head` that raises
+//!    `top`.
+//! 2. A thief loads `head` and then `bottom`, and claims up to all of `top..bottom` with one
+//!    exchange.
+//! 3. A thief that moves items to its own queue makes room there before its claim.
+//!
+//! # Why it is correct
+//!
+//! 1. *Each item is taken once.* Only an exchange on `head` takes an item (rule 1).
+//! 2. *A batch by one exchange is sound*, unlike in the deque. If `head` still is what the thief
+//!    read, nothing was taken since, so all items that it counted are there.
+//! 3. *No fence is needed.* A `bottom` that is out of date only shows the thief fewer items.
+//! 4. *Nothing can panic during a claim*, and a claim lasts only for the copies (rule 3).
 use crate::{
     Steal, StealLimit,
-    growable::{Arc, Claim, LEAST, Owner, Queue, Slots},
+    growable::{Arc, Claim, MIN_CAPACITY, Owner, Queue, Slots},
 };
 use core::fmt;
 use sync_shim::atomic::Ordering::Acquire;
 
-/// The owner's end: pushes at the back, pops at the front.
+/// The owner's end of a FIFO: pushes at the back and pops at the front.
 ///
-/// There is one, and every operation that changes the queue takes `&mut self`. When it is dropped it
-/// drops the items; what
-/// thieves have claimed by then is theirs. A worker that is forgotten leaves its items to the
-/// stealers, and the queue is never freed.
+/// There is one worker a queue, and every operation that changes the queue takes `&mut self`.
+/// Dropping the worker drops the items, except those that thieves have claimed by then. A worker
+/// that is leaked (with `mem::forget`) leaves its items to the stealers, and the queue is never
+/// freed.
 ///
 /// ```
 /// use queue_spmc::{Steal, fifo::Worker};
@@ -46,8 +51,8 @@ use sync_shim::atomic::Ordering::Acquire;
 /// let twice = worker.clone();
 /// ```
 ///
-/// A shared worker has only the operations that read, and they run beside thieves, not beside the
-/// owner's, which need the worker alone. So it is `Sync`:
+/// A worker is `Sync`: `&Worker` has only operations that read, and they may run beside thieves.
+/// They cannot run beside the owner's operations, which need `&mut`.
 ///
 /// ```
 /// let worker = queue_spmc::fifo::Worker::<u8>::new();
@@ -60,7 +65,7 @@ pub struct Worker<T> {
     pub(crate) owner: Owner<T>,
 }
 
-/// A thief's end: takes the oldest. Clones share the queue.
+/// A thief's end of a FIFO: takes the oldest item. Clones share the queue.
 pub struct Stealer<T> {
     queue: Arc<Queue<T>>,
 }
@@ -72,16 +77,16 @@ impl<T: Send> Default for Worker<T> {
 }
 
 impl<T: Send> Worker<T> {
-    /// An empty queue with room for 32 items.
+    /// Creates an empty queue with room for 32 items.
     pub fn new() -> Self {
-        Self::with_capacity(LEAST)
+        Self::with_capacity(MIN_CAPACITY)
     }
 
-    /// An empty queue with room for so many items, rounded up to a power of two, at least two. It
-    /// never shrinks below that.
+    /// Creates an empty queue with room for `capacity` items, rounded up to a power of two, at
+    /// least 2. The buffer never shrinks below that.
     ///
     /// # Panics
-    /// When `capacity` is above 2³⁰.
+    /// If `capacity` is above 2³⁰.
     #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::starting_at(capacity, 0)
@@ -94,33 +99,33 @@ impl<T: Send> Worker<T> {
         }
     }
 
-    /// A thief's end of this queue.
+    /// Returns a thief's end of this queue.
     pub fn stealer(&self) -> Stealer<T> {
         Stealer {
             queue: self.owner.queue.clone(),
         }
     }
 
-    /// Items in the queue. Thieves may take some at any time.
+    /// Returns the number of items in the queue. Thieves may take some at any time.
     pub fn len(&self) -> usize {
         self.owner.queue.len()
     }
 
-    /// Whether the queue is empty. True stays true until the next push.
+    /// Returns whether the queue is empty. If true, it stays true until the next push.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What fits before the buffer grows.
+    /// Returns how many items fit before the buffer grows.
     pub fn capacity(&self) -> usize {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item at the back. No read-modify-write, but when the buffer is full: it doubles,
+    /// Puts an item at the back. No read-modify-write, unless the buffer is full: then it doubles,
     /// with one.
     ///
     /// # Panics
-    /// When there are 2³⁰ items. The item is dropped then.
+    /// If there are 2³⁰ items. The item is then dropped.
     #[inline]
     #[track_caller]
     pub fn push(&mut self, item: T) {
@@ -132,8 +137,8 @@ impl<T: Send> Worker<T> {
         items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// Takes the oldest item. One read-modify-write, and one for each thief that gets in between;
-    /// one more when the buffer shrinks.
+    /// Takes the oldest item. Costs one read-modify-write; one more for each thief that gets in
+    /// between; and one more if the buffer shrinks.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let owner = &mut self.owner;
@@ -146,7 +151,8 @@ impl<T: Send> Worker<T> {
             }
             match owner.queue.exchange_head(head, head.taken()) {
                 Ok(()) => {
-                    // SAFETY: the exchange took it (rule 1), and it is the owner's buffer.
+                    // SAFETY: the exchange took the item (rule 1), and the slots are those of the
+                    // owner's buffer.
                     let item = unsafe { owner.slots.read(head.top) };
                     owner.shrink(len - 1);
                     return Some(item);
@@ -158,22 +164,22 @@ impl<T: Send> Worker<T> {
 }
 
 impl<T: Send> Stealer<T> {
-    /// Items in the queue, as far as this thread sees.
+    /// Returns the number of items in the queue, as far as this thread sees.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether [`len`](Self::len) is 0.
+    /// Returns whether [`len`](Self::len) is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this steals from `worker`'s queue.
+    /// Returns whether this steals from `worker`'s queue.
     pub fn is_of(&self, worker: &Worker<T>) -> bool {
         Arc::ptr_eq(&self.queue, &worker.owner.queue)
     }
 
-    /// Whether both steal from one queue.
+    /// Returns whether both steal from the same queue.
     pub fn same_queue(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.queue, &other.queue)
     }
@@ -190,14 +196,14 @@ impl<T: Send> Stealer<T> {
         }
     }
 
-    /// Takes up to `limit` of the oldest items: the first to run at once, the others to the back of
-    /// `worker`'s queue, in their order. Two read-modify-writes, however many items; one more when
-    /// `worker`'s buffer grows.
+    /// Takes up to `limit` of the oldest items: returns the first and moves the others to the back
+    /// of `worker`'s queue, in their order. Costs two read-modify-writes, however many items, and
+    /// one more if `worker`'s buffer grows.
     ///
-    /// Stealing from one's own queue takes nothing: [`Steal::Empty`].
+    /// If `worker` owns this queue, it takes nothing: [`Steal::Empty`].
     ///
     /// # Panics
-    /// When there would be more than 2³⁰ items in `worker`'s queue. None is taken then.
+    /// If there would be more than 2³⁰ items in `worker`'s queue. No item is then taken.
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
         if self.is_of(worker) {
             return Steal::Empty;
@@ -213,13 +219,14 @@ impl<T: Send> Stealer<T> {
         }
     }
 
-    /// Moves up to `limit` of the oldest items to the back of `worker`'s queue, in their order, and
-    /// tells how many. Costs as [`steal_into_and_pop`](Self::steal_into_and_pop).
+    /// Moves up to `limit` of the oldest items to the back of `worker`'s queue, in their order.
+    /// Returns how many it moved. Costs as much as
+    /// [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
-    /// From one's own queue it takes nothing: [`Steal::Empty`].
+    /// If `worker` owns this queue, it takes nothing: [`Steal::Empty`].
     ///
     /// # Panics
-    /// When there would be more than 2³⁰ items in `worker`'s queue. None is taken then.
+    /// If there would be more than 2³⁰ items in `worker`'s queue. No item is then taken.
     pub fn steal_into(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<()> {
         if self.is_of(worker) {
             return Steal::Empty;
@@ -233,11 +240,11 @@ impl<T: Send> Stealer<T> {
             }
         }
     }
-    /// Rules 2 and 3: claims items, of which all but `apart` have room in `to`.
+    /// Rules 2 and 3: claims items. All of them but `apart` have room in `to`.
     fn claim(&self, limit: StealLimit, to: Option<&mut Owner<T>>, apart: u32) -> Claimed<'_, T> {
         let head = self.queue.load_head();
-        // Ordering: Acquire pairs with the owner's `publish`: the slots up to here are written, in
-        // a buffer that the load after the claim finds.
+        // Ordering: Acquire pairs with the owner's `publish`: the slots before this `bottom` are
+        // written, in a buffer that the load after the claim finds.
         let len = self.queue.bottom.load(Acquire).wrapping_sub(head.top);
         if len == 0 {
             return Claimed::Nothing;
@@ -251,8 +258,8 @@ impl<T: Send> Stealer<T> {
         }
         if let Some(to) = to {
             if n - apart > to.room() {
-                // `bottom` may be younger than `head` by any number of items. If `head` is still
-                // the same, there are as many as it seems.
+                // `bottom` may be newer than `head` by any number of items. If `head` is unchanged,
+                // `n` is right.
                 if self.queue.load_head() != head {
                     return Claimed::Busy;
                 }
@@ -264,7 +271,7 @@ impl<T: Send> Stealer<T> {
         }
         let claim = Claim(&self.queue);
         Claimed::Items(Items {
-            // SAFETY: claimed; the claim goes with the slots.
+            // SAFETY: this thief has a claim, which is stored beside the slots.
             slots: unsafe { self.queue.claimed_slots() },
             claim,
             from: head.top,
@@ -275,12 +282,13 @@ impl<T: Send> Stealer<T> {
 
 enum Claimed<'a, T> {
     Nothing,
-    /// Another thief copies, or won.
+    /// Another thief is copying, or won the exchange.
     Busy,
     Items(Items<'a, T>),
 }
 
-/// Items that a thief has claimed. Dropped, it releases their slots to the owner, not the items.
+/// Items that a thief has claimed. Its drop releases their slots to the owner; it does not drop the
+/// items.
 struct Items<'a, T> {
     claim: Claim<'a, T>,
     slots: Slots<T>,
@@ -289,21 +297,21 @@ struct Items<'a, T> {
 }
 
 impl<T: Send> Items<'_, T> {
-    /// Takes the oldest, of at least one.
+    /// Takes the oldest item. There is at least one.
     fn take(&mut self) -> T {
         let at = self.from;
         self.from = at.wrapping_add(1);
         self.n -= 1;
-        // SAFETY: claimed, and read once.
+        // SAFETY: this thief has claimed the item, and reads it once.
         unsafe { self.slots.read(at) }
     }
 
-    /// Moves them to the back of the other queue, which has room.
+    /// Moves the items to the back of the other queue, which has room.
     fn move_to(mut self, worker: &mut Worker<T>) -> usize {
         let owner = &mut worker.owner;
         let (n, bottom) = (self.n, owner.bottom.wrapping_add(self.n));
         for at in (0..n).map(|i| owner.bottom.wrapping_add(i)) {
-            // SAFETY: the worker's borrow is its owner's, and there is room.
+            // SAFETY: `&mut Worker` makes this thread that queue's owner, and there is room.
             unsafe { owner.slots.write(at, self.take()) };
         }
         drop(self.claim);

@@ -1,42 +1,72 @@
-//! What the growable queues share: the [`deque`](crate::deque) and the [`fifo`](crate::fifo).
+//! The parts that the growable queues share: the [`deque`](crate::deque) and the
+//! [`fifo`](crate::fifo).
+//!
+//! # Actors
+//!
+//! | actor | handle | does |
+//! |---|---|---|
+//! | *owner* | the one `Worker`, by `&mut self` | pushes, pops, replaces the buffer |
+//! | *thief* | a `Stealer`; any number of threads | takes the oldest items |
+//! | *last handle* | the worker or the stealer that is dropped last | frees the queue |
 //!
 //! # Fields
 //!
-//! | field | written by |
-//! |---|---|
-//! | `bottom` | the owner: one past the newest item |
-//! | `head`: two positions in one word, `steal` and `top` | owner and thieves, by read-modify-write |
-//! | `buffer` | the owner |
-//! | the buffer's slots | the owner, for positions in `bottom..steal + capacity` |
-//! | `replaced`: buffers that wait to be freed | the owner, then the last handle |
+//! | field | meaning | written by |
+//! |---|---|---|
+//! | `bottom` | one past the newest item | the owner |
+//! | `head` | two positions in one word, `steal` and `top` | all, by read-modify-write |
+//! | `buffer` | the buffer in use | the owner |
+//! | the buffer's slots | items | the owner, for positions in `bottom..steal + capacity` |
+//! | `replaced` | buffers that wait to be freed | the owner, then the last handle |
 //!
-//! Positions count up and wrap at 2³²; the slot is the position modulo the buffer's capacity.
-//! So only 2³² items taken between a thief's load of `head` and its exchange could deceive it.
+//! Positions count up and wrap at 2³²; an item's slot is its position modulo the capacity of the
+//! buffer. So only 2³² items that are taken between a thief's load of `head` and its exchange could
+//! deceive the thief.
+//!
+//! # States
+//!
+//! | an item is | when its position is |
+//! |---|---|
+//! | *available* | in `top..bottom` |
+//! | *being copied* | in `steal..top`: a thief has claimed it and has not released its claim |
+//!
+//! | a buffer is | when |
+//! |---|---|
+//! | *in use* | `buffer` points to it |
+//! | *replaced* | it is in `replaced`: a thief may still read it |
+//! | *freed* | no thief reads it, nor will (claim 2 below) |
 //!
 //! # Rules
 //!
-//! 1. `top..bottom` are the items. Each flavour's own rules say how one is taken.
-//! 2. A thief claims items by raising `top` alone, copies them, and then raises `steal` to where
-//!    `top` is by then. So `steal..top` are slots that a thief is still copying, and the owner does
-//!    not write to them. `steal == top` when no thief copies; only then may a thief begin. Until it
-//!    releases its claim, the owner raises `top` alone, too.
-//! 3. A thief loads `buffer` after its claim, and uses it until its release and no longer.
-//! 4. An item is published by a store of `bottom`, a buffer by the store of `buffer`. The owner
-//!    copies `steal..bottom` to a new buffer, not `top..bottom`. So whichever buffer a thief loads
-//!    holds the items that it claimed: if the claim came first, their slots were in `steal..` and
-//!    were copied; if the new buffer came first, they were copied as any other; and it can't load a
-//!    buffer from before an item's push, since its claim saw the push.
-//! 5. The owner replaces the buffer and then does a read-modify-write on `head`, which leaves the
-//!    value. A claim after it, in the order of `head`'s changes, loads the new buffer or a newer
-//!    one. A claim before it that is not released shows in what it reads. So if no thief copies by
-//!    then, or at any later look of the owner's, no thief uses a replaced buffer, nor will: the
-//!    owner frees it.
-//! 6. While a thief copies, replaced buffers are kept, and the buffer doesn't shrink. So those that
-//!    are kept grew too small meanwhile, each at most half of the next, but for one that may have
-//!    been replaced just as the thief began.
+//! 1. `top..bottom` are the available items. The rules of the deque and of the FIFO say how an item
+//!    is taken.
+//! 2. A thief claims items by raising `top` alone, copies them, and then raises `steal` to the
+//!    `top` of that moment. So `steal..top` holds the slots that a thief is still copying, and the
+//!    owner does not write to them. `steal == top` when no thief copies; only then may a thief
+//!    begin. Until that thief releases its claim, the owner raises `top` alone, too.
+//! 3. A thief loads `buffer` after its claim. It uses that buffer until its release and no longer.
+//! 4. A store of `bottom` publishes an item, the store of `buffer` a buffer. The owner copies
+//!    `steal..bottom` to a new buffer, not only `top..bottom`.
+//! 5. The owner replaces the buffer and then does a read-modify-write on `head` that leaves the
+//!    value unchanged. It frees the replaced buffers if no thief copies by then, or when no thief
+//!    copies by a later load of `head`.
+//! 6. While a thief copies, the owner keeps replaced buffers and does not shrink the buffer.
 //!
-//! A thief that is descheduled in mid-copy makes other thieves retry, and the owner's buffer grow
-//! instead of wrapping; no thread waits.
+//! # Why it is correct
+//!
+//! 1. *Whichever buffer a thief loads holds the items that it claimed.* If the claim came first,
+//!    the items' slots were in `steal..`, and the owner copied them (rule 4). If the new buffer
+//!    came first, they were copied like all others. The thief cannot load a buffer from before an
+//!    item's push, since its claim saw the push.
+//! 2. *No thief uses a freed buffer.* Take the order of the changes of `head`. A claim after the
+//!    owner's read-modify-write (rule 5) loads the new buffer or a newer one. A claim before it
+//!    that is not released shows in the value that the owner reads. So if the owner then sees no
+//!    thief copying, at that moment or later, no thief uses a replaced buffer, nor will.
+//! 3. *Replaced buffers are few.* Those that are kept (rule 6) became too small one after the
+//!    other, so each has at most half of the capacity of the next. One more may have been replaced
+//!    just as the thief began.
+//! 4. *No thread waits.* A thief that is descheduled while it copies makes other thieves retry, and
+//!    makes the owner's buffer grow instead of wrap around.
 use alloc::{boxed::Box, vec::Vec};
 use core::{
     mem::{self, MaybeUninit},
@@ -63,12 +93,12 @@ mod buffer;
 use buffer::Buffer;
 pub(crate) use buffer::Slots;
 
-/// The capacity of a new queue.
-pub(crate) const LEAST: usize = 32;
-/// Half of what positions tell apart in both directions.
-const MOST: u32 = 1 << 30;
+/// The capacity of a new queue unless the user gives one.
+pub(crate) const MIN_CAPACITY: usize = 32;
+/// Half of 2³¹, the distance up to which an `i32` tells which of two positions is older.
+const MAX_ITEMS: u32 = 1 << 30;
 
-/// What owner and thieves share.
+/// The fields that the owner and the thieves share.
 pub(crate) struct Queue<T> {
     head: CachePadded<AtomicU64>,
     pub(crate) bottom: CachePadded<AtomicU32>,
@@ -76,14 +106,14 @@ pub(crate) struct Queue<T> {
     replaced: UnsafeCell<Vec<*mut Buffer<T>>>,
 }
 
-// SAFETY: an item is reached by the one thread that took it (rules 1 and 2), so it only moves
-// between threads. `replaced` is the owner's until the last handle drops the queue.
+// SAFETY: only the one thread that took an item reaches it (rules 1 and 2), so items only move
+// between threads. `replaced` belongs to the owner until the last handle drops the queue.
 unsafe impl<T: Send> Sync for Queue<T> {}
 
-// SAFETY: as above; the buffers are the queue's own.
+// SAFETY: as above; the buffers belong to the queue.
 unsafe impl<T: Send> Send for Queue<T> {}
 
-// A panic, which only an item's drop, a push of too many or an allocation makes, leaves the queue
+// Only an item's drop, a push of too many items or an allocation can panic. Each leaves the queue
 // whole.
 impl<T> UnwindSafe for Queue<T> {}
 impl<T> RefUnwindSafe for Queue<T> {}
@@ -115,12 +145,13 @@ impl Head {
         self.steal != self.top
     }
 
-    /// Items below `bottom`; less than none while a deque's owner looks for one that is gone.
+    /// The number of items below `bottom`. It is −1 while a deque's owner looks for a last item
+    /// that is gone.
     pub(crate) const fn len(self, bottom: u32) -> i32 {
         bottom.wrapping_sub(self.top) as i32
     }
 
-    /// With `n` items claimed by the thief that copies, or begins to.
+    /// The value after the thief that copies, or begins to copy, claims `n` items.
     pub(crate) const fn claimed(self, n: u32) -> Self {
         Self {
             top: self.top.wrapping_add(n),
@@ -128,7 +159,7 @@ impl Head {
         }
     }
 
-    /// With one item taken by the owner.
+    /// The value after the owner takes one item.
     pub(crate) const fn taken(self) -> Self {
         if self.is_copying() {
             self.claimed(1)
@@ -140,15 +171,16 @@ impl Head {
 
 impl<T> Queue<T> {
     pub(crate) fn load_head(&self) -> Head {
-        // Ordering: Acquire pairs with a thief's release of its slots, which the owner writes
-        // again, and of its buffer, which the owner frees.
+        // Ordering: Acquire pairs with the Release exchange by which a thief releases its claim:
+        // the owner then writes the slots again, and frees the buffer, that the thief has read.
         Head::unpack(self.head.load(Acquire))
     }
 
     pub(crate) fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
-        // Ordering: Release ends this thread's copies before the owner's next look. Acquire pairs
-        // with `Owner::replace`: a claim after it loads the new buffer. What a failed exchange
-        // reads is only expected by the next one.
+        // Ordering: Release pairs with `load_head`: this thread's copies end before the owner next
+        // loads `head`. Acquire pairs with `Owner::replace`: a claim after it loads the new buffer.
+        // The value that a failed exchange reads is only expected by the next exchange, so Relaxed
+        // is enough there.
         match self
             .head
             .compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed)
@@ -160,30 +192,31 @@ impl<T> Queue<T> {
 
     pub(crate) fn len(&self) -> usize {
         let head = self.load_head();
-        // Ordering: Relaxed, only counted.
+        // Ordering: Relaxed, the value is only counted.
         usize::try_from(head.len(self.bottom.load(Relaxed))).unwrap_or(0)
     }
 
-    /// The slots that hold what the caller has claimed.
+    /// Returns the slots that hold the items that the caller has claimed.
     ///
     /// # Safety
-    /// The caller has a claim, and uses the slots no longer than it has.
+    /// The caller has a claim, and uses the slots only until it releases the claim.
     pub(crate) unsafe fn claimed_slots(&self) -> Slots<T> {
-        // Ordering: Acquire pairs with the store in `Owner::replace`: the copies are there.
+        // Ordering: Acquire pairs with the store in `Owner::replace`: the new buffer holds the
+        // copies.
         let buffer = self.buffer.load(Acquire);
-        // SAFETY: the claim keeps it (rule 5).
+        // SAFETY: the owner does not free the buffer while the claim lasts (rule 5).
         unsafe { &*buffer }.slots()
     }
 
     /// # Safety
-    /// The caller is the owner or the last handle. No thief copies, and the next one that does
+    /// The caller is the owner or the last handle. No thief copies, and the next thief that does
     /// loads a newer buffer (rule 5).
     unsafe fn free_replaced(&self) {
         self.replaced.with_mut(|replaced| {
-            // SAFETY: the caller's.
+            // SAFETY: by the caller's contract.
             let replaced = unsafe { &mut *replaced };
             for buffer in replaced.drain(..) {
-                // SAFETY: the caller's; it is in the list once.
+                // SAFETY: by the caller's contract; each buffer is in the list once.
                 unsafe { Buffer::free(buffer) };
             }
         });
@@ -195,31 +228,31 @@ impl<T> Drop for Queue<T> {
         self.head.retire();
         self.bottom.retire();
         self.buffer.retire();
-        // SAFETY: the last handle.
+        // SAFETY: this is the last handle.
         unsafe { self.free_replaced() };
         self.replaced.retire();
-        // Ordering: Relaxed three times, the last handle is alone.
+        // Ordering: Relaxed here and twice below, since the last handle is alone.
         let head = Head::unpack(self.head.load(Relaxed));
         // Ordering: as above.
         let bottom = self.bottom.load(Relaxed);
         // Ordering: as above.
         let buffer = self.buffer.load(Relaxed);
         if buffer.is_null() {
-            // The owner has freed it, and left no items.
+            // The owner has freed the buffer, and left no items.
             return;
         }
         Rest(buffer, head.top, bottom).run();
 
-        /// Goes on with the others when an item's drop panics.
+        /// Drops the other items if an item's drop panics.
         struct Rest<T>(*mut Buffer<T>, u32, u32);
         impl<T> Rest<T> {
             fn run(&mut self) {
-                // SAFETY: it is freed after this.
+                // SAFETY: the buffer is freed only after this call.
                 let slots = unsafe { &*self.0 }.slots();
                 while self.1 != self.2 {
                     let at = self.1;
                     self.1 = at.wrapping_add(1);
-                    // SAFETY: the items that are left are the last handle's, and each is read once.
+                    // SAFETY: the remaining items belong to the last handle, and each is read once.
                     drop(unsafe { slots.read(at) });
                 }
             }
@@ -227,36 +260,36 @@ impl<T> Drop for Queue<T> {
         impl<T> Drop for Rest<T> {
             fn drop(&mut self) {
                 self.run();
-                // SAFETY: it came from a box, and there is no other pointer to it.
+                // SAFETY: the pointer came from a box, and there is no other pointer to it.
                 unsafe { Buffer::free(self.0) };
             }
         }
     }
 }
 
-/// The owner's half: what it keeps for itself.
+/// The owner's end, with the copies that only the owner uses.
 pub(crate) struct Owner<T> {
     pub(crate) queue: Arc<Queue<T>>,
     pub(crate) bottom: u32,
-    /// A copy of the queue's, which only the owner changes: with a load before its store a model would
-    /// miss a thief's load between the two.
+    /// A copy of the queue's `buffer`, which only the owner changes. If the owner loaded `buffer`
+    /// before it stores to it, a model would miss a thief's load between the two.
     buffer: *mut Buffer<T>,
-    /// Those of the buffer in use, which only the owner replaces.
+    /// The slots of the buffer in use, which only the owner replaces.
     pub(crate) slots: Slots<T>,
-    /// The `bottom` at which the buffer is full, by a `steal` that the owner has seen: never beyond
-    /// the real one, so that room is only ever underestimated.
+    /// The `bottom` at which the buffer is full, by a `steal` that the owner has seen. It is never
+    /// beyond the true one, so the owner only ever underestimates the room.
     limit: u32,
-    /// A pop that leaves fewer items looks whether there is memory to free.
-    low: u32,
-    least: u32,
+    /// A pop that leaves fewer items than this checks whether there is memory to free.
+    shrink_below: u32,
+    min_capacity: u32,
 }
 
-// SAFETY: the slots are the queue's, which is `Send`.
+// SAFETY: the slots belong to the queue, which is `Send`.
 unsafe impl<T: Send> Send for Owner<T> {}
 
-// SAFETY: what takes `&self` reads the fields, which only `&mut self` writes, and the queue's
-// atomics. It reaches no slot, and hands out no reference to an item, only the queue, which is
-// `Sync` if the items are `Send`.
+// SAFETY: operations that take `&self` read the fields, which only `&mut self` writes, and the
+// queue's atomics. They reach no slot and hand out no reference to an item, only the queue, which
+// is `Sync` if the items are `Send`.
 unsafe impl<T: Send> Sync for Owner<T> {}
 
 impl<T> UnwindSafe for Owner<T> {}
@@ -264,15 +297,15 @@ impl<T> RefUnwindSafe for Owner<T> {}
 
 impl<T> Owner<T> {
     /// # Panics
-    /// When `capacity` is above 2³⁰.
+    /// If `capacity` is above 2³⁰.
     #[track_caller]
     pub(crate) fn starting_at(capacity: usize, at: u32) -> Self {
         assert!(
-            capacity <= MOST as usize,
+            capacity <= MAX_ITEMS as usize,
             "a queue holds up to 2^30 items, not {capacity}"
         );
-        let least = (capacity as u32).next_power_of_two().max(2);
-        let buffer = Box::new(Buffer::new(least));
+        let min_capacity = (capacity as u32).next_power_of_two().max(2);
+        let buffer = Box::new(Buffer::new(min_capacity));
         let slots = buffer.slots();
         let buffer = Box::into_raw(buffer);
         let queue = Queue {
@@ -286,9 +319,9 @@ impl<T> Owner<T> {
             bottom: at,
             buffer,
             slots,
-            limit: at.wrapping_add(least),
-            low: 0,
-            least,
+            limit: at.wrapping_add(min_capacity),
+            shrink_below: 0,
+            min_capacity,
         }
     }
 
@@ -297,14 +330,14 @@ impl<T> Owner<T> {
     }
 
     /// # Panics
-    /// When there are 2³⁰ items. The item is dropped then.
+    /// If there are 2³⁰ items. The item is then dropped.
     #[inline]
     #[track_caller]
     pub(crate) fn push(&mut self, item: T) {
         if self.bottom == self.limit {
             self.grow(1);
         }
-        // SAFETY: the owner's buffer, and there is room.
+        // SAFETY: this is the owner and its buffer, and there is room.
         unsafe { self.slots.write(self.bottom, item) };
         self.publish(self.bottom.wrapping_add(1));
     }
@@ -312,11 +345,12 @@ impl<T> Owner<T> {
     #[inline]
     pub(crate) fn publish(&mut self, bottom: u32) {
         self.bottom = bottom;
-        // Ordering: Release publishes the slots to a thief's look at `bottom`.
+        // Ordering: Release pairs with a thief's Acquire load of `bottom`: the slots before
+        // `bottom` are written.
         self.queue.bottom.store(bottom, Release);
     }
 
-    /// What fits before the owner has to look again.
+    /// The number of items that fit before the owner must load `head` again.
     pub(crate) fn room(&self) -> u32 {
         self.limit.wrapping_sub(self.bottom)
     }
@@ -324,7 +358,7 @@ impl<T> Owner<T> {
     /// Makes room for `n` items.
     ///
     /// # Panics
-    /// When there would be more than 2³⁰.
+    /// If there would be more than 2³⁰ items.
     #[cold]
     #[track_caller]
     pub(crate) fn grow(&mut self, n: u32) {
@@ -333,46 +367,48 @@ impl<T> Owner<T> {
         if needed <= self.capacity() {
             return self.settle(head);
         }
-        assert!(needed <= MOST, "a queue holds up to 2^30 items");
+        assert!(needed <= MAX_ITEMS, "a queue holds up to 2^30 items");
         self.replace(needed.next_power_of_two(), head);
     }
 
-    /// After a pop that left so many items.
+    /// Frees memory if possible, after a pop that left `len` items.
     #[inline]
     pub(crate) fn shrink(&mut self, len: u32) {
-        if len < self.low {
-            self.free();
+        if len < self.shrink_below {
+            self.shrink_or_free();
         }
     }
 
-    /// Frees what rules 5 and 6 allow: a buffer of which less than a quarter is in use gives way to
-    /// one of which at least a quarter is, but for the capacity at birth.
+    /// Frees what rules 5 and 6 allow. If less than a quarter of the buffer is in use, a smaller
+    /// one replaces it, of which at least a quarter is in use; but the capacity never goes below
+    /// the initial one.
     #[cold]
-    fn free(&mut self) {
+    fn shrink_or_free(&mut self) {
         let head = self.queue.load_head();
         let used = self.used(head);
         let capacity = self.capacity();
-        if capacity > self.least && used < capacity / 4 && !head.is_copying() {
-            self.replace((2 * used).next_power_of_two().max(self.least), head);
+        if capacity > self.min_capacity && used < capacity / 4 && !head.is_copying() {
+            self.replace((2 * used).next_power_of_two().max(self.min_capacity), head);
         } else {
             self.settle(head);
         }
     }
 
-    /// Slots that are not the owner's to write.
+    /// The number of slots that the owner may not write.
     fn used(&self, head: Head) -> u32 {
         self.bottom.wrapping_sub(head.steal)
     }
 
-    /// Rules 4 and 5, by a `head` just loaded: what is in use then fits.
+    /// Rules 4 and 5: replaces the buffer, by a `head` that was just loaded. The new buffer then
+    /// holds all slots in use.
     fn replace(&mut self, capacity: u32, head: Head) {
         let new = Box::new(Buffer::new(capacity));
         let slots = new.slots();
         let mut at = head.steal;
         while at != self.bottom {
-            // SAFETY: the slots from `steal` on are not written by others; the copy of an item that
-            // a thief has claimed is never read as an item by the owner, and by the thief from one
-            // of both buffers.
+            // SAFETY: no other thread writes the slots from `steal` on. The owner never reads the
+            // copy of an item that a thief has claimed as an item, and the thief reads it from one
+            // of the two buffers.
             unsafe { slots.copy(self.slots, at) };
             at = at.wrapping_add(1);
         }
@@ -381,28 +417,29 @@ impl<T> Owner<T> {
             // SAFETY: only the owner uses the list.
             unsafe { &mut *replaced }.push(old);
         });
-        // Ordering: Release publishes the copies to `claimed_slots`.
+        // Ordering: Release pairs with the Acquire of `claimed_slots`: the copies are written.
         self.queue.buffer.store(self.buffer, Release);
         self.slots = slots;
-        // Ordering: AcqRel, rule 5: Release shows the new buffer to later claims, Acquire pairs
-        // with the release of earlier ones, whose thieves have read the old buffer. It changes
-        // nothing.
+        // Ordering: AcqRel, rule 5. Release pairs with later claims, which then load the new
+        // buffer. Acquire pairs with earlier releases, whose thieves have read the old buffer. The
+        // value stays unchanged.
         let head = self.queue.head.fetch_or(0, AcqRel);
         self.settle(Head::unpack(head));
     }
 
-    /// What is to be freed and when to look again, by a `head` that was read after the buffer was
-    /// replaced, if it was.
+    /// Frees replaced buffers if rule 5 allows it, and sets when the owner looks at `head` again.
+    ///
+    /// `head` was loaded after the last replacement of the buffer.
     fn settle(&mut self, head: Head) {
         let capacity = self.capacity();
         self.limit = head.steal.wrapping_add(capacity);
-        self.low = if head.is_copying() {
-            // There may be a replaced buffer: look again at the next pop.
+        self.shrink_below = if head.is_copying() {
+            // There may be a replaced buffer: check again at the next pop.
             u32::MAX
         } else {
-            // SAFETY: the owner, by rule 5.
+            // SAFETY: this is the owner, and rule 5 allows it.
             unsafe { self.queue.free_replaced() };
-            if capacity > self.least {
+            if capacity > self.min_capacity {
                 capacity / 4
             } else {
                 0
@@ -413,33 +450,34 @@ impl<T> Owner<T> {
 
 impl<T> Drop for Owner<T> {
     fn drop(&mut self) {
-        // As a thief would, one by one, so that nothing rests on the owner's copies. An item whose
-        // drop panics leaves the others to the last handle.
+        // Takes the items one by one, as a thief would, so that nothing rests on the owner's
+        // copies. If an item's drop panics, the others are left to the last handle.
         loop {
             let head = self.queue.load_head();
-            // Ordering: Relaxed, the owner's own.
+            // Ordering: Relaxed, only the owner writes `bottom`.
             if head.len(self.queue.bottom.load(Relaxed)) <= 0 {
                 break;
             }
             if self.queue.exchange_head(head, head.taken()).is_ok() {
-                // SAFETY: the exchange took it, and no thread writes slots any more.
+                // SAFETY: the exchange took the item, and no thread writes slots any more.
                 drop(unsafe { self.slots.read(head.top) });
             }
         }
         if self.queue.load_head().is_copying() {
             return;
         }
-        // Nothing is left to claim, so no thief loads a buffer any more.
-        // SAFETY: the owner, and as said.
+        // Nothing is left to claim, so no thief will load a buffer.
+        // SAFETY: this is the owner, no thief copies, and none will.
         unsafe { self.queue.free_replaced() };
-        // Ordering: Relaxed, for the last handle, which the count orders after this.
+        // Ordering: Relaxed, only the last handle reads it, and the `Arc`'s count orders that after
+        // this.
         self.queue.buffer.store(ptr::null_mut(), Relaxed);
-        // SAFETY: it came from a box, and no thief uses it, nor will.
+        // SAFETY: the pointer came from a box, and no thief uses it, nor will.
         unsafe { Buffer::free(self.buffer) };
     }
 }
 
-/// Slots that a thief holds (rule 2).
+/// A thief's claim (rule 2). Its drop releases the claim.
 pub(crate) struct Claim<'a, T>(pub(crate) &'a Queue<T>);
 
 impl<T> Drop for Claim<'_, T> {

@@ -1,7 +1,8 @@
-//! A worker's own queue, whichever it is.
+//! Traits over the three kinds of local queue.
 use crate::{Full, Overflow, Steal, StealLimit};
 
-/// The owner's end of a [`ring`](crate::ring), a [`deque`](crate::deque) or a [`fifo`](crate::fifo), for executors that take either.
+/// The owner's end of a [`ring`](crate::ring), a [`deque`](crate::deque) or a
+/// [`fifo`](crate::fifo): for executors that work with any of them.
 ///
 /// ```
 /// use queue_spmc::{LocalQueue, LocalStealer, Overflow, Steal, StealLimit};
@@ -37,38 +38,39 @@ pub trait LocalQueue<T>: Send {
     /// The thieves' end.
     type Stealer: LocalStealer<T, Worker = Self>;
 
-    /// Puts an item in.
+    /// Pushes an item.
     ///
     /// # Errors
-    /// Gives it back when there is no room. A queue that grows never does.
+    /// Returns the item if there is no room. A queue that grows never does.
     fn push(&mut self, item: T) -> Result<(), Full<T>>;
 
-    /// Puts an item in; a queue that is full sends half of its items and this one to `overflow`.
+    /// Pushes an item. A full queue moves half of its items and this one to `overflow`.
     fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>);
 
-    /// Takes the item that is the owner's next.
+    /// Takes the owner's next item.
     fn pop(&mut self) -> Option<T>;
 
-    /// Items in the queue. Thieves may take some at any time.
+    /// Returns the number of items in the queue. Thieves may take some at any time.
     fn len(&self) -> usize;
 
-    /// Whether the queue is empty. True stays true until the next push.
+    /// Returns whether the queue is empty. If true, it stays true until the next push.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether items became open to thieves otherwise than by a push since this was last asked.
+    /// Returns whether items became available to thieves, other than by a push, since the last
+    /// call.
     fn gave_back(&mut self) -> bool {
         false
     }
 
-    /// A thief's end.
+    /// Returns a thief's end.
     fn stealer(&self) -> Self::Stealer;
 }
 
 /// The thieves' end of a [`LocalQueue`].
 pub trait LocalStealer<T>: Clone + Send + Sync {
-    /// The owner's.
+    /// The owner's end.
     type Worker;
 
     /// Takes the oldest item.
@@ -77,13 +79,14 @@ pub trait LocalStealer<T>: Clone + Send + Sync {
     /// Moves up to `limit` of the oldest items into `worker`'s queue.
     fn steal_into(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<()>;
 
-    /// Moves up to `limit` of the oldest items into `worker`'s queue, but for the first.
+    /// Takes up to `limit` of the oldest items: returns the first, and moves the others into
+    /// `worker`'s queue.
     fn steal_into_and_pop(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<T>;
 
-    /// Items that can be stolen, as far as this thread sees.
+    /// Returns the number of items that can be stolen, as far as this thread sees.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns whether no item can be stolen, as far as this thread sees.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

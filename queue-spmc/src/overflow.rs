@@ -1,13 +1,14 @@
-//! Where a full ring's tasks go.
+//! Where the items of a full ring go.
 
-/// A queue without bound behind a bounded one.
+/// An unbounded queue that takes the items of a full ring.
 ///
-/// Its methods are called with nothing of the ring half done: they may panic, and what they drop
-/// is dropped once.
+/// The ring is in a consistent state during each call: a method may panic, and an item that it
+/// drops is dropped once.
 pub trait Overflow<T> {
     /// Takes one item.
     fn push(&self, item: T);
 
-    /// Takes many, oldest first. What the iterator still holds when it is dropped is dropped.
+    /// Takes many items, oldest first. Items that are left in the iterator when it is dropped are
+    /// dropped.
     fn push_batch(&self, batch: impl ExactSizeIterator<Item = T>);
 }

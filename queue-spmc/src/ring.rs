@@ -1,57 +1,102 @@
 //! A bounded FIFO ring with one owner and many thieves.
 //!
-//! The algorithm is Go's run queue as Tokio's scheduler took it over, with two changes. A batch is claimed before it is
-//! copied: the source reads a slot that may be overwritten before its exchange fails, which is a
-//! data race on a plain slot. And the owner claims a few items with one exchange and gives back what thieves ask for, so that most
-//! of its pops have no read-modify-write.
+//! The algorithm is Go's run queue with the two-position head of Tokio's scheduler. Two points
+//! differ from Go's:
+//!
+//! - A thief claims a batch before it copies it, as in Tokio. Go's thief copies first, so it may
+//!   read a slot that the owner overwrites before the thief's exchange fails: a data race on a
+//!   plain slot.
+//! - The owner can claim several items with one exchange, and gives them back when a thief requests
+//!   items. So most of its pops need no read-modify-write.
+//!
+//! # Actors
+//!
+//! | actor | handle | does |
+//! |---|---|---|
+//! | *owner* | the one [`Worker`], by `&mut self` | pushes at the back, pops at the front |
+//! | *thief* | a [`Stealer`]; any number of threads | takes from the front |
 //!
 //! # Fields
 //!
-//! | field | written by |
-//! |---|---|
-//! | `tail` | the owner: one past the newest item |
-//! | `head`: two positions in one word, `steal` and `real` | owner and thieves, by compare-exchange |
-//! | `wanted` | a thief that finds nothing sets it, the owner clears it |
-//! | `slots[i]` | the owner, for positions in `tail..oldest + capacity` |
-//! | `next`, `claimed` | the owner, for itself |
+//! | field | meaning | written by |
+//! |---|---|---|
+//! | `tail` | one past the newest published item | the owner |
+//! | `head` | two positions in one word, `steal` and `real` | all, by compare-exchange |
+//! | `request` | a flag: a thief found nothing | set by a thief, cleared by the owner |
+//! | `slots[i]` | an item, or nothing | the owner, for positions in `tail..oldest + capacity` |
+//! | `next`, `claimed` | the range that the owner has claimed | the owner, in its own memory |
 //!
-//! Positions count up and wrap at 2³²; the slot is the position modulo the capacity. `steal ≤ real ≤ tail` and
-//! `next ≤ claimed ≤ real` (wrapping). `oldest` is the older of `steal` and, if the owner has claimed something, `next`; `tail − oldest ≤ capacity`.
+//! Positions count up and wrap at 2³²; an item's slot is its position modulo the capacity.
+//! `steal ≤ real ≤ tail` and `next ≤ claimed ≤ real` (wrapping). `oldest` is the older of `steal`
+//! and, if the owner has claimed something, `next`. `tail − oldest ≤ capacity`.
+//!
+//! # States of an item
+//!
+//! | state | position | may be taken by |
+//! |---|---|---|
+//! | *available* | in `real..tail` | the owner or a thief, by an exchange that moves `real` |
+//! | *claimed* | in `next..claimed` | the owner, without exchange |
+//! | *private* (rule 8) | at `tail`, unpublished; counts as claimed | the owner, without exchange |
+//! | *being copied* | in `steal..real` | the thief that claimed it |
+//!
+//! An item in none of these states is *taken*. At most one thief copies at a time.
 //!
 //! # Rules
 //!
-//! 1. `real..tail` are the items that anyone may take. Moving `real` over an item takes it, so each is taken once.
-//! 2. `steal..real` are slots that a thief has taken and is still copying. The owner does not
-//!    write to them. `steal == real` when no thief copies; only then may a thief claim.
-//! 3. A thief claims by moving `real`, copies, and then moves `steal` up to where `real` is by now.
-//!    In between the owner claims as ever, moving `real` alone; other thieves get [`Steal::Retry`].
-//! 4. Only the owner writes slots, so what has been taken stays in place until the owner has seen it released.
-//! 5. An item is published by the store of `tail` and freed for writing by the exchange on `head`.
-//! 6. The owner claims by moving `real` as well: one item, or up to [as many as it was told](Worker::with_claim) and never more than half of them, rounded up.
-//!    `next..claimed` are its own then, and popping them touches nothing that is shared but `wanted`, to read it.
-//! 7. A thief that finds nothing to take sets `wanted`. The owner's next operation sees it and gives back what it has claimed: if nobody took items
-//!    from behind the claimed ones, by moving `real` back to `next`; else, if all of those are gone, by moving its own to the tail. If others are left
-//!    behind the claimed ones there is something to steal already, and it clears `wanted` alone. The owner sees its items in order in each case; a
-//!    thief may get an item that came back after younger ones.
-//! 8. An owner that claims more than one item at a time claims one that it pushes into an empty ring at birth, unless a thief has asked: it writes the slot and
-//!    does not move `tail`. Its next push, or rule 7, moves `tail` over it and so opens it.
+//! 1. Anyone may take the items in `real..tail`. Moving `real` over an item takes it, so each item
+//!    is taken once.
+//! 2. `steal..real` holds the slots that a thief has claimed and is still copying. The owner does
+//!    not write to them. `steal == real` when no thief copies; only then may a thief claim.
+//! 3. A thief claims by moving `real`, copies, and then moves `steal` up to the `real` of that
+//!    moment. Meanwhile the owner claims as usual but moves `real` alone, and other thieves get
+//!    [`Steal::Retry`].
+//! 4. Only the owner writes slots. So a claimed item stays in its slot until the owner has seen the
+//!    thief release it.
+//! 5. The store of `tail` publishes an item. The exchange on `head` frees its slot for writing.
+//! 6. The owner also claims by moving `real`: one item, or up to the number given to
+//!    [`Worker::with_claim`], but never more than half of the items, rounded up. The items in
+//!    `next..claimed` are then its own. To pop one of them it only reads `request`, and writes
+//!    nothing that is shared.
+//! 7. A thief that finds nothing to take sets `request`. The owner's next operation sees the flag
+//!    and gives back what the owner has claimed:
+//!    - If no thief took items from behind the claimed ones, the owner moves `real` back to `next`.
+//!    - If thieves took all of those, the owner moves its claimed items to the tail.
+//!    - If some of those are left, there is something to steal already, and the owner only clears
+//!      `request`.
 //!
-//! 9. What [`Worker::pop_n`] has claimed and not given out when its iterator goes, and what is
-//!    claimed when the owner is [told a new number](Worker::with_claim), goes back by rule 7, asked
-//!    for or not.
+//!    The owner sees its items in order in each case. A thief may get an item that was given back
+//!    after younger ones.
+//! 8. An owner that claims more than one item at a time makes an item private when it pushes it
+//!    into an empty ring and no thief has set `request`: it writes the slot and does not move
+//!    `tail`. Its next push, or rule 7, moves `tail` over the item, which makes it available.
+//! 9. Two operations give claimed items back by rule 7 without a request: the drop of an iterator
+//!    of [`Worker::pop_n`] gives back the items that it claimed and did not yield, and
+//!    [`Worker::with_claim`] gives back everything that is claimed.
 //!
-//! A thief that is descheduled in mid-copy holds back the slots it copies, not the owner: a push that finds no
-//! room overflows its one item and goes on. It holds back other thieves for as long as one copy takes.
+//! # Why it is correct
 //!
-//! What the owner has claimed waits, at worst, until its next operation: in a scheduler, for the end of the poll in progress. Items
-//! that are open wait for nobody.
-//!
-//! # Why an old `head` does no harm
-//!
-//! Rule 7 moves `real` back, so a thief's exchange may find the value that it read although `head` has changed twice in between. Then `real` names
-//! the same item as before: the owner moves it back only over items that are still in their slots, and never below `next`.
-//! An item that is moved to the tail gets a new position. So the items from `real` to the `tail` that the thief has read are there.
-//! A position returns after 2³² items only, which is what it takes between a thief's load and its exchange to deceive it.
+//! 1. *Each item is taken once.* An available item is taken by an exchange that moves `real` over
+//!    it. All exchanges are on one word, and each succeeds only on the value that the thread read.
+//!    A claimed or private item belongs to the owner alone until rule 7 makes it available again.
+//! 2. *A thief reads only written slots.* The owner writes a slot before it stores `tail` with
+//!    Release. A thief loads `head` and then `tail`, both with Acquire, and claims nothing beyond
+//!    that `tail`.
+//! 3. *No slot is overwritten while a thief copies it.* The owner writes only positions in
+//!    `tail..oldest + capacity`, by a `head` that it loaded with Acquire. A thief moves `steal`
+//!    with Release, after its copies (rules 2 to 5).
+//! 4. *An old `head` does no harm.* Rule 7 moves `real` back. So a thief's exchange may find the
+//!    value that the thief read although `head` has changed twice in between. Then `real` still
+//!    names the same item: the owner moves `real` back only over items that are still in their
+//!    slots, and never below `next`, and an item that moves to the tail gets a new position. So all
+//!    items from `real` to the `tail` that the thief read are there. Otherwise a position returns
+//!    only after 2³² items; so many must pass between a thief's load and its exchange to deceive
+//!    it.
+//! 5. *The owner never waits.* A thief that is descheduled while it copies keeps only the slots
+//!    that it copies. A push that finds no room overflows its one item and goes on. Other thieves
+//!    retry for as long as one copy takes.
+//! 6. *No item is hidden for long.* A claimed or private item waits at most until the owner's next
+//!    operation: in a scheduler, for the end of the poll in progress. An available item waits for
+//!    nobody.
 use alloc::{boxed::Box, vec::Vec};
 use core::mem::MaybeUninit;
 use sync_shim::{
@@ -65,33 +110,38 @@ use sync_shim::{
 };
 
 mod arc;
+mod claim;
+mod overflow;
+mod pop_n;
 mod storage;
 mod taken;
 mod thief;
 mod worker;
 
 pub use crate::steal::{Full, Steal, StealLimit};
+pub use pop_n::PopN;
 pub use storage::{Borrowed, Inline, Shared, Storage};
 pub use thief::Stealer;
-pub use worker::{PopN, Worker};
+pub use worker::Worker;
 
 type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
-/// What owner and thieves share, but for the slots.
+/// The fields that the owner and the thieves share, except the slots.
 #[derive(Debug)]
-struct Core {
+struct Header {
     head: CachePadded<AtomicU64>,
     tail: CachePadded<AtomicU32>,
-    wanted: CachePadded<AtomicU32>,
+    request: CachePadded<AtomicU32>,
 }
 
-/// Both positions of `head`, as they are there: an owner's copy in one word is compared and expected as it is.
+/// Both positions of `head`, packed as in the atomic, so that the owner compares and expects its
+/// copy as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head(u64);
 
 impl Head {
     const fn new(steal: u32, real: u32) -> Self {
-        // The halves share no bit, so `|` is `^`: `.cargo/mutants.toml` leaves that mutant out.
+        // The halves share no bit, so `|` equals `^`: `.cargo/mutants.toml` leaves that mutant out.
         Self((steal as u64) << 32 | real as u64)
     }
 
@@ -111,7 +161,7 @@ impl Head {
         self.steal() != self.real()
     }
 
-    /// With `real` moved by the owner.
+    /// The value after the owner moves `real`.
     const fn moved(self, real: u32) -> Self {
         if self.is_copying() {
             Self::new(self.steal(), real)
@@ -121,50 +171,55 @@ impl Head {
     }
 }
 
-impl Core {
+impl Header {
     #[inline]
     fn load_head(&self) -> Head {
-        // Ordering: Acquire pairs with the release of `head` by a thief (its copies end before the owner writes the
-        // slots again) and by whoever moved `real` (a `tail` read after this is not older than `real`).
+        // Ordering: Acquire pairs with two Release exchanges in `exchange_head`: a thief's that
+        // moves `steal` (its copies end before the owner writes the slots again), and any thread's
+        // that moved `real` (a `tail` read after this load is not older than that `real`).
         Head(self.head.load(Acquire))
     }
 
     #[inline]
     fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
-        // Ordering: Release ends this thread's copies before the owner's next look, and carries
-        // the `tail` that the claim rests on. What is replaced was read with Acquire before. What is found instead takes the place of a look: Acquire
-        // as in `load_head`, as an owner that gives items back then writes the slots of earlier copies.
+        // Ordering: Release pairs with the Acquire of `load_head`: this thread's copies end before
+        // the owner next loads `head`, and a thread that reads the new `real` also sees the `tail`
+        // that the claim rests on. Success needs no Acquire, since the replaced value was loaded
+        // with Acquire before. Failure stands for a load, so it has Acquire as in `load_head`: an
+        // owner that gives items back then writes slots that thieves copied before.
         match self.head.compare_exchange(from.0, to.0, Release, Acquire) {
             Ok(_) => Ok(()),
             Err(now) => Err(Head(now)),
         }
     }
 
-    /// Items that anyone may take; a hint for everybody but the owner.
+    /// The number of available items. A hint for every thread except the owner.
     #[inline]
     fn len(&self) -> u32 {
         let head = self.load_head();
-        // Ordering: Relaxed, only counted: the look at `head` keeps it from being older than `real`.
+        // Ordering: Relaxed, the value is only counted. After the load of `head` above, `tail` is
+        // not older than `real`.
         self.tail.load(Relaxed).wrapping_sub(head.real())
     }
 
     #[inline(always)]
-    fn wanted(&self) -> u32 {
-        // Ordering: Relaxed, the flag is all there is to know. Who asks again finds it set or sets it again.
-        self.wanted.load(Relaxed)
+    fn request(&self) -> u32 {
+        // Ordering: Relaxed, the flag carries no other data. A thief that looks again finds the
+        // flag set or sets it again.
+        self.request.load(Relaxed)
     }
 
-    fn set_wanted(&self, wanted: u32) {
-        if self.wanted() != wanted {
-            // Ordering: Relaxed, as in `wanted`.
-            self.wanted.store(wanted, Relaxed);
+    fn set_request(&self, request: u32) {
+        if self.request() != request {
+            // Ordering: Relaxed, as in `request`.
+            self.request.store(request, Relaxed);
         }
     }
 
-    /// Where the items lie that are left when all handles are gone.
-    fn rest(&mut self) -> (u32, u32) {
+    /// The first position and the number of the items that are left when all handles are gone.
+    fn remaining(&mut self) -> (u32, u32) {
         self.retire();
-        // Ordering: Relaxed, the last handle is alone.
+        // Ordering: Relaxed, no other handle exists, so no other thread touches the ring.
         let head = Head(self.head.load(Relaxed));
         // Ordering: as above.
         let tail = self.tail.load(Relaxed);
@@ -174,7 +229,7 @@ impl Core {
     fn retire(&mut self) {
         self.head.retire();
         self.tail.retire();
-        self.wanted.retire();
+        self.request.retire();
     }
 }
 
@@ -182,31 +237,33 @@ impl Core {
 /// `index` is below the number of slots.
 #[inline(always)]
 unsafe fn slot<T>(slots: &[Slot<T>], index: u32) -> &Slot<T> {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     unsafe { slots.get_unchecked(index as usize) }
 }
 
 /// # Safety
-/// The caller has taken the item in the slot `index`, which is below their number, and reads it once.
+/// `index` is below the number of slots. The caller has taken the item in that slot and reads it
+/// once.
 #[inline(always)]
 unsafe fn read<T>(slots: &[Slot<T>], index: u32) -> T {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     let slot = unsafe { slot(slots, index) };
-    // SAFETY: the caller's; the slot was written before `tail` was published.
+    // SAFETY: by the caller's contract; the slot was written before `tail` was published.
     slot.with(|slot| unsafe { slot.cast::<T>().read() })
 }
 
 /// # Safety
-/// The caller is the owner, and `index`, which is below the number of slots, that of a position in `tail..oldest + capacity`.
+/// The caller is the owner. `index` is below the number of slots, and is the slot of a position in
+/// `tail..oldest + capacity`.
 #[inline(always)]
 unsafe fn write<T>(slots: &[Slot<T>], index: u32, item: T) {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     let slot = unsafe { slot(slots, index) };
-    // SAFETY: nobody else touches a slot outside of `oldest..tail`.
+    // SAFETY: by the caller's contract; no other thread touches a slot outside of `oldest..tail`.
     slot.with_mut(|slot| unsafe { slot.cast::<T>().write(item) });
 }
 
-/// The slot of a position, of a power of two of slots.
+/// The slot index of a position. The number of slots is a power of two.
 #[inline(always)]
 fn index<T>(slots: &[Slot<T>], position: u32) -> u32 {
     position & (slots.len() as u32).wrapping_sub(1)

@@ -1,38 +1,39 @@
-//! What stealing and pushing answer: the words that ring and deque share.
+//! The results of stealing and pushing, which all queues share.
 use core::fmt;
 
-/// The ring was full; here is the item.
+/// The error of a push into a full ring. It holds the item that was refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
 
-/// What came of a steal.
+/// The result of a steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a stolen item would be dropped"]
 pub enum Steal<T> {
-    /// There was nothing to take.
+    /// Nothing was there to take.
     Empty,
-    /// Another thief is copying, or got in between: there may be something.
+    /// Another thief is copying, or took items in between. Try again: there may be something to
+    /// take.
     Retry,
-    /// The oldest item, and how many more were moved to the thief's queue.
+    /// The steal took items.
     Success {
         /// The oldest item.
         first: T,
-        /// Items moved besides.
+        /// How many more items were moved to the thief's queue.
         moved: usize,
     },
 }
 
-/// How much a thief takes.
+/// How many items a thief takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealLimit {
     /// Half of the items, rounded up.
     Half,
-    /// At most so many. With 0 nothing is taken, and the answer is [`Steal::Empty`].
+    /// At most so many. With 0 nothing is taken, and the result is [`Steal::Empty`].
     AtMost(usize),
 }
 
 impl StealLimit {
-    /// How many of `len` items a thief takes.
+    /// Returns how many of `len` items a thief takes.
     #[inline]
     pub(crate) fn of(self, len: u32) -> u32 {
         match self {

@@ -1,5 +1,5 @@
-//! The invariant public types: a stealer takes out what a worker pushed.
-//! `tests/variance.rs` has the covariant ones.
+//! The invariant public types: a stealer takes out items that a worker pushed. `tests/variance.rs`
+//! has the covariant types.
 sync_shim::invariant! {
     ring_worker: "queue_spmc::ring::Worker<P>",
     ring_stealer: "queue_spmc::ring::Stealer<P>",

@@ -1,4 +1,4 @@
-//! Any sequence of operations does to a growable queue what it does to a `VecDeque`.
+//! Any sequence of operations on a growable queue gives the results of a `VecDeque`.
 #![cfg(all(feature = "deque", not(any(selvedge_loom, selvedge_shuttle))))]
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use queue_spmc::{LocalQueue, LocalStealer, Steal, StealLimit, deque, fifo};
@@ -25,9 +25,9 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A flavour.
+/// A kind of growable queue.
 trait Growable: LocalQueue<u32> {
-    /// The owner's next.
+    /// Takes the owner's next item from the model.
     fn next_of(model: &mut VecDeque<u32>) -> Option<u32>;
     fn with_capacity(capacity: usize) -> Self;
     fn capacity(&self) -> usize;
@@ -38,7 +38,7 @@ trait Growable: LocalQueue<u32> {
             .for_each(|item| assert!(self.push(item).is_ok()));
     }
 
-    /// All items, in the owner's order.
+    /// Takes all items of the model, in the owner's order.
     fn drained(mut model: VecDeque<u32>) -> Vec<u32> {
         from_fn(|| Self::next_of(&mut model)).collect()
     }
@@ -133,15 +133,19 @@ where
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_deque_is_a_vec_deque(ops in prop::collection::vec(op(), 0..100)) {
+    fn deque_behaves_as_a_vec_deque(ops in prop::collection::vec(op(), 0..100)) {
         run::<deque::Worker<u32>>(ops)?;
     }
 
     #[test]
-    fn a_fifo_is_a_vec_deque(ops in prop::collection::vec(op(), 0..100)) {
+    fn fifo_behaves_as_a_vec_deque(ops in prop::collection::vec(op(), 0..100)) {
         run::<fifo::Worker<u32>>(ops)?;
     }
 }

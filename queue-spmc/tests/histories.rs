@@ -1,4 +1,5 @@
-//! What owner and thieves saw, judged against a queue of one thread: on real threads, and under shuttle's schedules.
+//! Checks that rings and growable queues are linearizable: on real threads, and under shuttle's
+//! schedules.
 #![cfg(not(selvedge_loom))]
 use queue_spmc::ring::{Full, Steal, StealLimit};
 use std::{collections::VecDeque, sync::Mutex};
@@ -34,7 +35,7 @@ impl Answer {
     }
 }
 
-/// Oldest first, of a bounded length.
+/// The sequential object: a bounded FIFO queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Fifo {
     items: VecDeque<u32>,
@@ -58,7 +59,8 @@ impl Sequential for Fifo {
                 self.items.push_back(*item);
                 len < self.capacity
             }
-            // A thief that copies holds back what was popped since, so no length is too short: see `full_for_a_reason`.
+            // A thief that copies also keeps the slots of items that were popped since. So a push
+            // may find the ring full at any length: `full_for_a_reason` checks that.
             (Call::Push(_), Answer::Full) => true,
             (Call::Pop | Call::Steal | Call::StealHalf, Empty) => len == 0,
             (Call::Steal | Call::StealHalf, Retry) => true,
@@ -69,7 +71,7 @@ impl Sequential for Fifo {
     }
 }
 
-/// A few calls of the owner's and of `thieves`, on a ring of 4.
+/// Records a few calls of the owner and of `thieves` on a ring of 4.
 fn ring(thieves: usize, half: bool) -> Vec<Vec<Event<Fifo>>> {
     use queue_spmc::ring::Worker;
     let clock = Clock::default();
@@ -134,7 +136,8 @@ fn judge<S: Sequential + std::fmt::Debug>(object: S, history: Vec<Vec<Event<S>>>
     }
 }
 
-/// A push finds the ring full only when it is, or a thief has taken something and copies.
+/// Returns whether every refused push had a reason: the ring was full, or a thief that took items
+/// was copying.
 fn full_for_a_reason(history: &[Vec<Event<Fifo>>]) -> bool {
     let all = || history.iter().flatten();
     let full = |event: &&Event<Fifo>| event.answer == Answer::Full;
@@ -159,20 +162,22 @@ fn judge_ring(history: Vec<Vec<Event<Fifo>>>) {
     judge(empty_ring(), history);
 }
 
-/// Bites: a thief that takes more than half; a push that overwrites what a thief copies; a pop past the tail.
+/// Fails with: a thief that takes more than half; a push that overwrites a slot that a thief
+/// copies; a pop past the tail.
 #[test]
-fn a_ring_with_three_thieves_is_a_queue() {
+fn ring_with_three_thieves_is_linearizable() {
     model(|| judge_ring(ring(3, true)));
 }
 
 #[test]
-fn a_ring_with_seven_thieves_is_a_queue() {
+fn ring_with_seven_thieves_is_linearizable() {
     model(|| judge_ring(ring(7, false)));
 }
 
-/// What the ring did, with one answer changed, is refused: an item twice, an item lost, two in the wrong order.
+/// A history of the ring with one answer changed is rejected, whether the answer becomes `Empty`,
+/// another item, or one item more.
 #[test]
-fn a_history_with_one_answer_changed_is_refused() {
+fn history_with_one_answer_changed_is_rejected() {
     model(|| {
         let history = ring(3, true);
         judge_ring(history.clone());
@@ -182,7 +187,7 @@ fn a_history_with_one_answer_changed_is_refused() {
             .flatten()
             .filter(|event| taken(event))
             .count();
-        assert!(count > 0, "somebody took something");
+        assert!(count > 0, "no item was taken");
         for number in 0..count {
             for change in [
                 |_| Empty,
@@ -208,7 +213,8 @@ mod growable {
     use super::*;
     use queue_spmc::{LocalQueue, LocalStealer, deque, fifo};
 
-    /// The owner's end is the newest, the thieves' the oldest.
+    /// The sequential object: a queue whose owner takes the newest item, and whose thieves take the
+    /// oldest.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
     struct Lifo(VecDeque<u32>);
 
@@ -230,8 +236,8 @@ mod growable {
         }
     }
 
-    /// A few calls of the owner's and of `thieves`, on a queue that grows. A thief's second call moves
-    /// half, if that is one step.
+    /// Records a few calls of the owner and of `thieves` on a queue that grows. With `half`, a
+    /// thief's second call steals half.
     fn run<Q, S>(new: fn() -> Q, thieves: usize, half: bool) -> Vec<Vec<Event<S>>>
     where
         Q: LocalQueue<u32> + 'static,
@@ -300,25 +306,25 @@ mod growable {
         judge(any_length, run(new, thieves, true));
     }
 
-    /// Bites: a pop of the last item without its exchange.
+    /// Fails with: a pop of the last item without its exchange.
     #[test]
-    fn a_deque_with_three_thieves_is_a_queue_of_two_ends() {
+    fn deque_with_three_thieves_is_linearizable() {
         model(|| judge_deque(3));
     }
 
     #[test]
-    fn a_deque_with_seven_thieves_is_a_queue_of_two_ends() {
+    fn deque_with_seven_thieves_is_linearizable() {
         model(|| judge_deque(7));
     }
 
-    /// Bites: a thief that takes more than half; a pop without its exchange.
+    /// Fails with: a thief that takes more than half; a pop without its exchange.
     #[test]
-    fn a_fifo_with_three_thieves_is_a_queue() {
+    fn fifo_with_three_thieves_is_linearizable() {
         model(|| judge_fifo(3));
     }
 
     #[test]
-    fn a_fifo_with_seven_thieves_is_a_queue() {
+    fn fifo_with_seven_thieves_is_linearizable() {
         model(|| judge_fifo(7));
     }
 }

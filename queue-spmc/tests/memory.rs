@@ -1,4 +1,4 @@
-//! How much memory the growable queues hold, counted at the allocator.
+//! The memory that the growable queues hold, counted at the allocator.
 #![cfg(all(feature = "deque", not(any(selvedge_loom, selvedge_shuttle))))]
 use allocation_counter::{AllocationInfo, measure};
 use queue_spmc::{Steal, StealLimit, deque, fifo};
@@ -6,27 +6,29 @@ use std::mem::forget;
 
 const ITEMS: u64 = 1_000_000;
 
-/// Two words, as a job's pointer and its function are.
+/// Two words, as a job that is a pointer and a function.
 type Item = [u64; 2];
 
 fn items() -> impl Iterator<Item = Item> {
     (0..ITEMS).map(|item| [item; 2])
 }
 
-/// What `cycle` allocated. What it returns is not freed.
+/// Returns what `cycle` allocated. Its result is not freed.
 fn cost<R>(cycle: impl FnOnce() -> R) -> AllocationInfo {
     measure(|| forget(cycle()))
 }
 
-/// Bytes of a buffer.
+/// The bytes of a buffer.
 fn buffer(capacity: i64) -> i64 {
     capacity * size_of::<Item>() as i64
 }
 
-/// Beside the buffers: what owner and thieves share, and a buffer's own words.
+/// The bytes besides the buffers: the fields that the owner and the thieves share, and a buffer's
+/// own words.
 const REST: i64 = 1_024;
 
-/// While the queue grows, both buffers; afterwards one of the capacity at birth.
+/// Asserts that the queue holds two buffers while it grows, and afterwards one of the initial
+/// capacity.
 fn assert_bounded(cost: AllocationInfo) {
     let (held, most) = (cost.bytes_current, cost.bytes_max as i64);
     assert!(held <= buffer(32) + REST, "{held} bytes are held");
@@ -78,7 +80,7 @@ fn fifo_after_pushes_and_steals_holds_one_small_buffer() {
     }));
 }
 
-/// A buffer is at least a quarter full, but for the smallest, however often the queue grows.
+/// Unless it is the smallest, a buffer is at least a quarter full, however often the queue grows.
 #[test]
 fn growable_queue_of_few_items_holds_at_most_four_times_as_many() {
     const LEFT: usize = 100;
@@ -107,7 +109,7 @@ fn dropped_worker_frees_its_buffer_though_a_stealer_lives() {
     assert!(cost.bytes_current <= REST, "{cost:?}");
 }
 
-/// A thief's own queue, which grows to what it takes at once.
+/// A thief's own queue grows to the number of items that it takes at once.
 #[test]
 fn thief_of_half_holds_one_buffer_of_what_it_took() {
     let mut worker = fifo::Worker::new();

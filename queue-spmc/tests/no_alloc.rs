@@ -1,4 +1,4 @@
-//! A ring allocates at its birth, then never again.
+//! A ring allocates when it is created, and never again.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use allocation_counter::measure;
 use queue_spmc::{
@@ -16,7 +16,7 @@ impl Overflow<u32> for Nowhere {
 }
 
 #[test]
-fn a_ring_on_the_heap_allocates_at_its_birth_alone() {
+fn ring_on_the_heap_allocates_only_when_created() {
     let birth = measure(|| drop(Worker::<u32>::new(64)));
     assert!(birth.count_total > 0, "the measure counts");
     let (mut worker, mut thief) = (Worker::new(64), Worker::new(64).with_claim(16));
@@ -38,7 +38,7 @@ fn a_ring_on_the_heap_allocates_at_its_birth_alone() {
 }
 
 #[test]
-fn a_ring_in_place_never_allocates() {
+fn inline_ring_never_allocates() {
     let all = measure(|| {
         let mut ring = Inline::<u32, 64>::new();
         let (mut worker, stealer) = ring.split();

@@ -1,4 +1,4 @@
-//! Any sequence of operations does to a ring what it does to its description in two `VecDeque`s, and allocates nothing.
+//! Any sequence of operations on a ring gives the results of a model in two `VecDeque`s.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use proptest::prelude::*;
 use queue_spmc::{
@@ -14,7 +14,8 @@ enum Op {
     Extend(u32),
     Pop,
     PopN(usize),
-    /// Of so many takes so many, and goes after so many steals.
+    /// `PopSome(n, taken, stolen)`: takes `taken` items of `pop_n(n)`, then drops the iterator
+    /// after `stolen` steals.
     PopSome(usize, usize, usize),
     Claim(usize),
     Steal,
@@ -23,7 +24,7 @@ enum Op {
     StealHere(u32),
 }
 
-/// One of which the owner is told to claim up to `claim` items.
+/// An operation; `Claim` sets at most `claim` items.
 fn op(claim: usize) -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => Just(Op::Push),
@@ -55,54 +56,56 @@ impl Overflow<u32> for Global {
 
 const CAPACITY: usize = 8;
 
-/// What the owner sees: what it has claimed, oldest first, and what is open. How much it claims is the ring's to choose, so it
-/// is learnt from what thieves see.
+/// The owner's view: the claimed items, oldest first, and the available ones. The ring chooses how
+/// many it claims, so the model learns that from what thieves see.
 #[derive(Default)]
 struct Model {
     claimed: VecDeque<u32>,
-    open: VecDeque<u32>,
-    asked: bool,
-    /// Thieves took from behind what is claimed.
+    available: VecDeque<u32>,
+    requested: bool,
+    /// Thieves took items from behind the claimed ones.
     behind: bool,
 }
 
 impl Model {
     fn len(&self) -> usize {
-        self.claimed.len() + self.open.len()
+        self.claimed.len() + self.available.len()
     }
 
-    /// Nobody takes from behind claimed items and leaves others there, in front of an owner that was asked.
-    fn answer(&mut self) {
-        if self.asked && !self.claimed.is_empty() {
+    /// Rule 7. In these sequences a thief that found nothing leaves no item behind the claimed
+    /// ones.
+    fn serve_request(&mut self) {
+        if self.requested && !self.claimed.is_empty() {
             self.give_back();
         }
     }
 
     fn give_back(&mut self) {
-        if self.open.is_empty() || !self.behind {
-            self.claimed.append(&mut self.open);
-            self.open.append(&mut self.claimed);
+        if self.available.is_empty() || !self.behind {
+            self.claimed.append(&mut self.available);
+            self.available.append(&mut self.claimed);
         }
-        self.asked = false;
+        self.requested = false;
     }
 
-    /// The owner may have claimed more, or opened an early item: `open` are open now.
-    fn see(&mut self, open: usize) {
-        while self.open.len() > open {
-            self.claimed.extend(self.open.pop_front());
+    /// The owner may have claimed more items, or published a private one: `available` are available
+    /// now.
+    fn observe(&mut self, available: usize) {
+        while self.available.len() > available {
+            self.claimed.extend(self.available.pop_front());
         }
-        while self.open.len() < open {
-            self.open.push_front(self.claimed.pop_back().unwrap());
+        while self.available.len() < available {
+            self.available.push_front(self.claimed.pop_back().unwrap());
         }
     }
 
     fn steal(&mut self, limit: usize) -> Vec<u32> {
-        if self.open.is_empty() {
-            self.asked = true;
+        if self.available.is_empty() {
+            self.requested = true;
         }
-        let n = limit.min(self.open.len());
+        let n = limit.min(self.available.len());
         self.behind |= n > 0 && !self.claimed.is_empty();
-        self.open.drain(..n).collect()
+        self.available.drain(..n).collect()
     }
 }
 
@@ -121,34 +124,35 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
         next += 1;
         let owners = !matches!(op, Op::Steal | Op::StealHalf | Op::StealInto(_));
         let had_claimed = !model.claimed.is_empty();
-        let was_asked = model.asked;
-        // What is stolen from behind claimed items holds its slot until those have left.
+        let was_requested = model.requested;
+        // An item that is stolen from behind claimed items keeps its slot in use until those have
+        // left.
         let room = ring.spare_capacity();
         prop_assert!(room <= CAPACITY - model.len());
         prop_assert!(room == CAPACITY - model.len() || had_claimed);
         match op {
             Op::Push => {
-                let fits = room > 0 || (had_claimed && was_asked && model.len() < CAPACITY);
+                let fits = room > 0 || (had_claimed && was_requested && model.len() < CAPACITY);
                 prop_assert_eq!(ring.push(next).is_ok(), fits);
-                model.answer();
+                model.serve_request();
                 if fits {
-                    model.open.push_back(next);
+                    model.available.push_back(next);
                 }
             }
             Op::PushOrOverflow => {
                 let global = Global::default();
                 ring.push_or_overflow(next, &global);
-                model.answer();
+                model.serve_request();
                 let out = global.0.into_inner();
                 if out.is_empty() {
-                    prop_assert!(room > 0 || (had_claimed && was_asked));
-                    model.open.push_back(next);
+                    prop_assert!(room > 0 || (had_claimed && was_requested));
+                    model.available.push_back(next);
                 } else {
                     prop_assert_eq!(room, 0);
                     let mut half: Vec<_> = model.claimed.drain(..).collect();
                     let others = (CAPACITY / 2).saturating_sub(half.len());
-                    let others = others.min(model.open.len());
-                    half.extend(model.open.drain(..others));
+                    let others = others.min(model.available.len());
+                    half.extend(model.available.drain(..others));
                     half.push(next);
                     prop_assert_eq!(out, half);
                 }
@@ -156,30 +160,43 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
             Op::Extend(n) => {
                 let mut items = next..next + n;
                 let pushed = ring.extend(&mut items);
-                model.answer();
+                model.serve_request();
                 prop_assert!(pushed >= room.min(n as usize) && pushed <= CAPACITY - model.len());
-                model.open.extend(next..items.start);
+                model.available.extend(next..items.start);
                 next += n;
             }
             Op::Pop => {
-                let popped = model.claimed.pop_front().or_else(|| model.open.pop_front());
+                let popped = model
+                    .claimed
+                    .pop_front()
+                    .or_else(|| model.available.pop_front());
                 prop_assert_eq!(ring.pop(), popped);
-                model.answer();
+                model.serve_request();
             }
             Op::PopN(n) => {
                 let expected: Vec<_> = (0..n)
-                    .map_while(|_| model.claimed.pop_front().or_else(|| model.open.pop_front()))
+                    .map_while(|_| {
+                        model
+                            .claimed
+                            .pop_front()
+                            .or_else(|| model.available.pop_front())
+                    })
                     .collect();
                 prop_assert_eq!(ring.pop_n(n).collect::<Vec<_>>(), expected);
             }
             Op::PopSome(n, taken, stolen) => {
                 let expected: Vec<_> = (0..n.min(taken))
-                    .map_while(|_| model.claimed.pop_front().or_else(|| model.open.pop_front()))
+                    .map_while(|_| {
+                        model
+                            .claimed
+                            .pop_front()
+                            .or_else(|| model.available.pop_front())
+                    })
                     .collect();
                 let mut popped = ring.pop_n(n);
                 let got: Vec<_> = popped.by_ref().take(taken).collect();
                 model.behind &= !model.claimed.is_empty();
-                model.see(stealer.len());
+                model.observe(stealer.len());
                 for _ in 0..stolen {
                     let item = model.steal(1).pop();
                     prop_assert_eq!(stolen_one(&stealer), item);
@@ -207,7 +224,7 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
             }
             Op::StealHalf => {
                 let mut thief = Worker::new(CAPACITY);
-                let expected = model.steal(model.open.len().div_ceil(2));
+                let expected = model.steal(model.available.len().div_ceil(2));
                 match stealer.steal_into_and_pop(&mut thief, StealLimit::Half) {
                     Steal::Success { first, moved } => {
                         prop_assert_eq!(first, expected[0]);
@@ -231,7 +248,7 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
                 let mut victim = Worker::new(CAPACITY).with_claim(1);
                 victim.extend(next..next + n);
                 let stolen = victim.stealer().steal_into(&mut ring, StealLimit::Half);
-                model.answer();
+                model.serve_request();
                 let most = (n as usize).div_ceil(2);
                 let moved = match stolen {
                     Steal::Success { moved, .. } => moved as u32,
@@ -239,14 +256,14 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
                 };
                 prop_assert!(moved as usize >= room.min(most));
                 prop_assert!(moved as usize <= most.min(CAPACITY - model.len()));
-                model.open.extend(next..next + moved);
+                model.available.extend(next..next + moved);
                 next += n;
             }
         }
         if owners {
-            let hears = !matches!(op, Op::PopN(_) | Op::PopSome(..));
-            model.asked &= !hears;
-            model.see(stealer.len());
+            let handles_request = !matches!(op, Op::PopN(_) | Op::PopSome(..));
+            model.requested &= !handles_request;
+            model.observe(stealer.len());
             model.behind &= !model.claimed.is_empty();
             // A ring that claims one at a time has nothing claimed between two operations.
             let most = if claim > 1 {
@@ -255,31 +272,39 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
                 0
             };
             prop_assert!(model.claimed.len() <= most || model.behind);
-            // What was claimed when a thief asked is open after the owner's next operation. An early item may be claimed anew.
-            if had_claimed && was_asked && hears {
+            // Items that were claimed when a thief made a request are available after the owner's
+            // next operation. A private item may be claimed anew.
+            if had_claimed && was_requested && handles_request {
                 prop_assert!(model.claimed.len() <= 1);
                 prop_assert!(ring.gave_back() || model.len() <= 1);
             }
         }
         prop_assert_eq!(ring.len(), model.len());
-        prop_assert_eq!(stealer.len(), model.open.len());
+        prop_assert_eq!(stealer.len(), model.available.len());
         prop_assert_eq!(ring.is_empty(), model.len() == 0);
     }
-    let rest: Vec<_> = model.claimed.into_iter().chain(model.open).collect();
+    let rest: Vec<_> = model.claimed.into_iter().chain(model.available).collect();
     prop_assert_eq!(ring.drain().collect::<Vec<_>>(), rest);
     Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_plain_ring_is_a_bounded_vec_deque(ops in prop::collection::vec(op(1), 0..200)) {
+    fn plain_ring_behaves_as_a_bounded_vec_deque(ops in prop::collection::vec(op(1), 0..200)) {
         run(1, ops)?;
     }
 
     #[test]
-    fn a_ring_that_claims_is_one_too(claim in 2..5usize, ops in prop::collection::vec(op(9), 0..200)) {
+    fn claiming_ring_behaves_as_a_bounded_vec_deque(
+        claim in 2..5usize,
+        ops in prop::collection::vec(op(9), 0..200),
+    ) {
         run(claim, ops)?;
     }
 }

@@ -1,6 +1,7 @@
-//! An owner and two thieves on real threads: every item turns up exactly once, and in order where order is promised.
+//! An owner and two thieves on real threads: every item turns up exactly once, and in order where
+//! order is promised.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
+//! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the mix of operations.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_spmc::{
     Overflow,
@@ -15,7 +16,8 @@ use std::{
     thread,
 };
 
-/// Items seen: how many, and the sums of the items and of their hashes, so that one item twice for another that is lost shows.
+/// A summary of the items that were seen: their number, their sum, and the sum of their hashes. So
+/// a run shows if one item was taken twice and another was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     count: u64,
@@ -46,7 +48,7 @@ impl Extend<u64> for Tally {
     }
 }
 
-/// A thread's items, which must come in order.
+/// A summary of one thread's items, which must come in order.
 #[derive(Default)]
 struct InOrder {
     tally: Tally,
@@ -82,15 +84,15 @@ impl Overflow<u64> for Global {
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {
-    let said = std::env::var(name).ok();
-    said.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
+    let value = std::env::var(name).ok();
+    value.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
 }
 
 fn items() -> u64 {
     number("SELVEDGE_ITEMS", 300_000)
 }
 
-/// Numbers without a pattern.
+/// A pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -98,7 +100,7 @@ impl Dice {
         Self(number("SELVEDGE_SEED", 1))
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` calls, on average.
     fn once_in(&mut self, n: u64) -> bool {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         (self.0 >> 33) % n == 0
@@ -158,7 +160,7 @@ fn run(claim: usize, thieves_in_order: bool) {
     assert_all(all, items);
 }
 
-/// A growable queue in bursts, beside two thieves.
+/// Fills and empties a growable queue in bursts, beside two thieves.
 #[cfg(feature = "deque")]
 macro_rules! grows_and_shrinks {
     ($queue:ident, $mine:ty, $theirs:ty) => {{
@@ -208,22 +210,22 @@ macro_rules! grows_and_shrinks {
 
 #[cfg(feature = "deque")]
 #[test]
-fn in_a_deque_every_item_turns_up_once_and_in_order_for_each_thief() {
+fn deque_items_are_taken_once_and_in_order_for_thieves() {
     grows_and_shrinks!(deque, Tally, Tally);
 }
 
 #[cfg(feature = "deque")]
 #[test]
-fn in_a_fifo_items_turn_up_once_and_in_order_for_each_thread() {
+fn fifo_items_are_taken_once_and_in_order_for_each_thread() {
     grows_and_shrinks!(fifo, InOrder, InOrder);
 }
 
 #[test]
-fn in_a_plain_ring_every_item_turns_up_once_and_in_order_for_each_thread() {
+fn plain_ring_items_are_taken_once_and_in_order_for_all() {
     run(1, true);
 }
 
 #[test]
-fn in_a_ring_that_claims_every_item_turns_up_once_and_in_order_for_the_owner() {
+fn claiming_ring_items_are_taken_once_and_in_order_for_owner() {
     run(16, false);
 }

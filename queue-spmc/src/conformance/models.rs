@@ -1,10 +1,11 @@
-//! The kit under the model, on a queue that passes and on one that only another thread's push in between betrays.
-use super::{Order, Subject, Token, overflow, pushers_lose_nothing_to_each_other};
+//! The kit under the model: on a correct queue, and on a queue that fails only when another thread
+//! pushes in between.
+use super::{Order, Subject, Token, concurrent_pushers_lose_no_item, overflow};
 use crate::Overflow;
 use alloc::collections::VecDeque;
 use sync_shim::{model_must_fail, sync::Mutex};
 
-/// A locked queue. `ATOMIC`: a push is one turn of the lock.
+/// A locked queue. With `ATOMIC` a push locks once, else twice.
 struct Locked<const ATOMIC: bool>(Mutex<VecDeque<Token>>);
 
 impl<const ATOMIC: bool> Overflow<Token> for Locked<ATOMIC> {
@@ -44,14 +45,14 @@ impl<const ATOMIC: bool> Subject for Locked<ATOMIC> {
 }
 
 #[test]
-fn a_locked_queue_passes() {
+fn kit_passes_a_locked_queue() {
     overflow::<Locked<true>>();
 }
 
 #[test]
-fn a_push_in_two_turns_of_the_lock_loses_an_item() {
+fn push_that_locks_twice_loses_an_item() {
     model_must_fail(
-        "pushers_lose_nothing_to_each_other: lost",
-        pushers_lose_nothing_to_each_other::<Locked<false>>,
+        "concurrent_pushers_lose_no_item: lost",
+        concurrent_pushers_lose_no_item::<Locked<false>>,
     );
 }

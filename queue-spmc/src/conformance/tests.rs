@@ -1,4 +1,4 @@
-//! Each check fails for what it is there for, and says its name.
+//! Each check finds its fault, and its panic begins with the name of the check.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Order, Subject, Token, overflow};
 use crate::Overflow;
@@ -12,7 +12,7 @@ use sync_shim::conformance::bury;
 
 const SINGLE_IS_LOST: u8 = 0;
 const LAST_OF_A_BATCH_IS_LOST: u8 = 1;
-const BATCH_IS_TURNED_ROUND: u8 = 2;
+const BATCH_IS_REVERSED: u8 = 2;
 const ITEM_COMES_TWICE: u8 = 3;
 const DROP_LEAKS: u8 = 4;
 const DROP_DROPS_TWICE: u8 = 5;
@@ -28,9 +28,9 @@ impl<const FAULT: u8> Faulty<FAULT> {
     }
 }
 
-/// The same token again.
+/// Makes a second copy of a token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: unsound on purpose; the kit forgets what comes twice.
+    // SAFETY: unsound on purpose; the kit forgets a token that comes out twice.
     unsafe { core::ptr::read(token) }
 }
 
@@ -53,7 +53,7 @@ impl<const FAULT: u8> Overflow<Token> for Faulty<FAULT> {
                 _ => batch.len(),
             };
             let mut batch: VecDeque<_> = batch.take(keep).collect();
-            if FAULT == BATCH_IS_TURNED_ROUND {
+            if FAULT == BATCH_IS_REVERSED {
                 batch.make_contiguous().reverse();
             }
             queue.append(&mut batch);
@@ -104,12 +104,12 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
 }
 
 fn said<const FAULT: u8>() -> String {
-    let panic = catch_unwind(overflow::<Faulty<FAULT>>).expect_err("the kit is content");
-    *panic.downcast::<String>().expect("a panic with words")
+    let panic = catch_unwind(overflow::<Faulty<FAULT>>).expect_err("the kit must find the fault");
+    *panic.downcast::<String>().expect("the panic has a message")
 }
 
 #[test]
-fn the_kit_is_content_with_a_queue_without_a_fault() {
+fn kit_passes_a_correct_queue() {
     overflow::<Faulty<RIGHT>>();
 }
 
@@ -125,7 +125,7 @@ fn each_fault_is_found_and_named() {
             "each_item_comes_out_once: lost: token 3 of 7 was dropped",
         ),
         (
-            said::<BATCH_IS_TURNED_ROUND>(),
+            said::<BATCH_IS_REVERSED>(),
             "each_item_comes_out_once: order",
         ),
         (
@@ -134,7 +134,7 @@ fn each_fault_is_found_and_named() {
         ),
         (
             said::<ROOM_FOR_TWO_WHEN_EMPTY>(),
-            "a_full_ring_spills_whole: lost: token 4 of 9 was dropped",
+            "full_ring_overflows_every_item: lost: token 4 of 9 was dropped",
         ),
         (
             said::<DROP_LEAKS>(),

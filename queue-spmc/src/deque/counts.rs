@@ -1,8 +1,8 @@
-//! What an operation costs: the README's table, counted.
+//! The cost of each operation, as the README's table states it.
 use super::*;
 use sync_shim::count::{Counts, counted};
 
-/// Read-modify-writes and fences.
+/// Returns the numbers of read-modify-writes and of `SeqCst` fences.
 fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
     let (
         _,
@@ -16,7 +16,7 @@ fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
 }
 
 #[test]
-fn every_operation_costs_what_the_readme_says() {
+fn deque_operations_cost_what_the_readme_says() {
     let mut worker = Worker::with_capacity(8);
     let mut thief = Worker::new();
     let stealer = worker.stealer();
@@ -24,7 +24,7 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(cost(|| worker.push(8)), (1, 0), "growing");
     assert_eq!(cost(|| worker.pop()), (0, 1));
     assert_eq!(cost(|| stealer.steal()), (2, 1));
-    // Four items.
+    // Moves four items.
     let half = StealLimit::Half;
     assert_eq!(cost(|| stealer.steal_into(&mut thief, half)), (5, 4));
     assert_eq!(cost(|| worker.pop()), (1, 1), "shrinking");

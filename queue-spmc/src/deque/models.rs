@@ -1,4 +1,7 @@
-//! Owner and thieves against each other, over positions that wrap. Every item is a number; each must turn up exactly once.
+//! Models of an owner against thieves, over positions that wrap. Each item is a number that must
+//! turn up exactly once.
+//!
+//! "Fails with" names the changes to the code with which a model fails.
 use super::*;
 use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
 
@@ -10,7 +13,7 @@ fn deque(capacity: usize, items: u32) -> Worker<u32> {
     worker
 }
 
-/// Takes what it can in `times` tries.
+/// Steals one item in each of `times` tries, and returns the items.
 fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
@@ -27,16 +30,17 @@ fn assert_each_once(mut got: Vec<u32>, n: u32) {
     assert_eq!(got, (0..n).collect::<Vec<_>>());
 }
 
-/// Joins the thief and takes what is left.
+/// Takes the remaining items, after the thieves have ended, and checks all of them.
 fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     got.extend(stolen);
     got.extend(core::iter::from_fn(|| worker.pop()));
     assert_each_once(got, n);
 }
 
-/// Bites: `bottom` published with Relaxed, by a push or by the pop; a thief that reads `bottom` with Relaxed.
+/// Fails with: `bottom` published with Relaxed, by a push or by the pop; a thief that loads
+/// `bottom` with Relaxed.
 #[test]
-fn pushes_and_a_pop_against_two_steals() {
+fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     model(|| {
         let mut worker = deque(2, 0);
         let stealer = worker.stealer();
@@ -50,15 +54,16 @@ fn pushes_and_a_pop_against_two_steals() {
 
 /// Two items, two pops, two steals: both fences are needed.
 ///
-/// Bites: either fence left out; a last item taken without the exchange; `bottom` not restored.
+/// Fails with: either fence left out; a last item taken without the exchange; a `bottom` that is
+/// not restored.
 #[test]
-fn pops_against_two_steals() {
+fn pops_against_two_steals_take_each_item_once() {
     Model::new().whole_fences().check(two_pops_and_two_steals);
 }
 
-/// Bites: as above.
+/// Fails with: as above.
 #[test]
-fn full_pops_against_two_steals_between_the_fences() {
+fn full_pops_against_two_steals_between_fences() {
     model(two_pops_and_two_steals);
 }
 
@@ -72,11 +77,11 @@ fn two_pops_and_two_steals() {
     all(&mut worker, got, thief.join().unwrap(), 3);
 }
 
-/// The owner pops what a thief might claim, and pushes over it.
+/// The owner pops an item that a thief might claim, and pushes over it.
 ///
-/// Bites: a release with Relaxed; a push that takes `top` for `steal`.
+/// Fails with: a release with Relaxed; a push that uses `top` in place of `steal`.
 #[test]
-fn pushes_over_a_slot_in_mid_copy() {
+fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
         let mut worker = deque(2, 2);
         let stealer = worker.stealer();
@@ -88,7 +93,7 @@ fn pushes_over_a_slot_in_mid_copy() {
     });
 }
 
-/// Bites: a claim with a store in place of the exchange.
+/// Fails with: a claim by a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -101,9 +106,10 @@ fn two_thieves_take_each_item_once() {
     });
 }
 
-/// The same with an item for each, while the owner pushes over the oldest slot. Bounded: without a bound it takes hours.
+/// As above with an item for each thief, while the owner pushes over the oldest slot. Bounded:
+/// without a bound it takes hours.
 ///
-/// Bites: beginning while another copies (the first to end frees the other's slot).
+/// Fails with: a thief that begins while another copies (the first to end frees the other's slot).
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| {
@@ -117,11 +123,11 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
     });
 }
 
-/// Bites: copying from `top` on when growing; a thief that loads the buffer before its claim, or with
-/// Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or by a look at
-/// `head` that is no read-modify-write.
+/// Fails with: a growth that copies from `top` on; a thief that loads the buffer before its claim,
+/// or with Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or after a
+/// look at `head` that is no read-modify-write.
 #[test]
-fn growing_against_two_steals() {
+fn growth_against_two_steals_takes_each_item_once() {
     model(|| {
         let mut worker = deque(2, 2);
         let stealer = worker.stealer();
@@ -133,9 +139,9 @@ fn growing_against_two_steals() {
     });
 }
 
-/// Bites: shrinking while a thief copies; a replaced buffer that is freed at once.
+/// Fails with: a deque that shrinks while a thief copies; a replaced buffer that is freed at once.
 #[test]
-fn shrinking_against_a_steal() {
+fn shrinking_against_a_steal_takes_each_item_once() {
     model(|| {
         let mut worker = deque(2, 5);
         assert_eq!(worker.capacity(), 8);
@@ -154,15 +160,15 @@ fn shrinking_against_a_steal() {
 
 /// Half of four by single claims, against three pops.
 ///
-/// Bites: what `several_items_by_one_exchange_are_taken_twice` does.
+/// Fails with: the change that `batch_by_one_exchange_takes_an_item_twice` makes.
 #[test]
-fn a_batch_against_pops() {
+fn batch_steal_against_pops_takes_each_item_once() {
     Model::new().whole_fences().check(a_batch_and_pops);
 }
 
-/// Bites: as above.
+/// Fails with: as above.
 #[test]
-fn full_a_batch_against_pops_between_the_fences() {
+fn full_batch_steal_against_pops_between_fences() {
     model(a_batch_and_pops);
 }
 
@@ -180,9 +186,9 @@ fn a_batch_and_pops() {
     all(&mut worker, got, thief.join().unwrap(), 4);
 }
 
-/// Bites: a drop that reads without claiming.
+/// Fails with: a drop that reads without claiming.
 #[test]
-fn drop_against_a_steal() {
+fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {
         let count = Counted::new(());
         let mut worker = Worker::starting_at(2, WRAP);
@@ -195,21 +201,21 @@ fn drop_against_a_steal() {
     });
 }
 
-/// Takes half with one exchange, as is often published: the owner pops below it without one.
+/// Steals half by one exchange, as is often published: the owner pops the same items without one.
 #[test]
-fn several_items_by_one_exchange_are_taken_twice() {
+fn batch_by_one_exchange_takes_an_item_twice() {
     model_must_fail("right: [0, 1, 2, 3]", || {
         let mut worker = deque(4, 4);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || {
             let deque = &stealer.deque;
             let head = deque.load_head();
-            let half = open(deque, head) / 2;
+            let half = stealable_len(deque, head) / 2;
             if half == 0 || deque.exchange_head(head, head.claimed(half)).is_err() {
                 return Vec::new();
             }
             let claim = Claim(deque);
-            // SAFETY: claimed, if not alone.
+            // SAFETY: this thief has a claim, though the owner may take the same items.
             let slots = unsafe { deque.claimed_slots() };
             // SAFETY: unsound on purpose; the items are numbers.
             let read = |i| unsafe { slots.read(head.top.wrapping_add(i)) };
@@ -221,7 +227,7 @@ fn several_items_by_one_exchange_are_taken_twice() {
         got.extend(worker.pop());
         got.extend(worker.pop());
         got.extend(thief.join().unwrap());
-        // Before the panic: a model's memory is not freed while it unwinds.
+        // Dropped before the panic: a model's memory is not freed while it unwinds.
         drop(worker);
         assert_each_once(got, 4);
     });
@@ -229,14 +235,14 @@ fn several_items_by_one_exchange_are_taken_twice() {
 
 /// A thief that copies before it claims, as published, beside an owner that pushes over the slot.
 #[test]
-fn a_copy_before_the_claim_is_a_data_race() {
+fn copy_before_the_claim_is_a_data_race() {
     model_must_fail("Concurrent read and write accesses", || {
         let mut worker = deque(2, 2);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || {
             let deque = &stealer.deque;
             let head = deque.load_head();
-            if open(deque, head) == 0 {
+            if stealable_len(deque, head) == 0 {
                 return Vec::new();
             }
             // SAFETY: unsound on purpose, though no buffer is replaced.

@@ -1,4 +1,4 @@
-//! One thread's view.
+//! The deque as one thread sees it.
 use super::*;
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ fn drain(worker: &mut Worker<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn it_grows_and_shrinks_again() {
+fn deque_grows_and_shrinks_again() {
     let mut worker = deque(4, 1_000);
     assert_eq!((worker.capacity(), worker.len()), (1_024, 1_000));
     assert!(drain(&mut worker).into_iter().eq((0..1_000).rev()));
@@ -21,7 +21,7 @@ fn it_grows_and_shrinks_again() {
 }
 
 #[test]
-fn a_thief_takes_half_rounded_up_oldest_first() {
+fn steal_of_half_takes_half_rounded_up_oldest_first() {
     let worker = deque(2, 5);
     let stealer = worker.stealer();
     let mut mine = Worker::new();
@@ -42,7 +42,7 @@ fn a_thief_takes_half_rounded_up_oldest_first() {
 }
 
 #[test]
-fn stealing_from_oneself_nothing_or_no_items_takes_nothing() {
+fn steal_from_own_deque_or_of_no_items_returns_empty() {
     let mut worker = deque(4, 2);
     let stealer = worker.stealer();
     let mut mine = Worker::new();
@@ -58,7 +58,7 @@ fn stealing_from_oneself_nothing_or_no_items_takes_nothing() {
 }
 
 #[test]
-fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
+fn dropped_worker_drops_items_and_a_leaked_one_leaves_them() {
     let counted = Arc::new(());
     let two = || {
         let mut worker = Worker::new();
@@ -72,7 +72,7 @@ fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = two();
     let stealer = worker.stealer();
-    // Forgotten, but for the leak.
+    // As if leaked, without the leak.
     let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     assert_eq!(Arc::strong_count(&counted), 2);
@@ -80,7 +80,7 @@ fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
 }
 
 #[test]
-fn a_drop_that_panics_leaves_the_others_to_the_last_handle() {
+fn item_drop_panic_leaves_the_others_to_the_last_handle() {
     struct Bad(Arc<()>);
     impl Drop for Bad {
         fn drop(&mut self) {
@@ -98,22 +98,23 @@ fn a_drop_that_panics_leaves_the_others_to_the_last_handle() {
 
 #[test]
 #[should_panic(expected = "2^30")]
-fn a_capacity_beyond_the_positions_panics() {
+fn capacity_above_the_maximum_panics() {
     let _ = Worker::<u8>::with_capacity((1 << 30) + 1);
 }
 
 #[test]
-fn items_without_a_size_are_counted() {
+fn zero_sized_items_are_counted() {
     let mut worker = Worker::new();
     worker.extend([(); 100]);
     assert_eq!(worker.len(), 100);
     assert_eq!(core::iter::from_fn(|| worker.pop()).count(), 100);
 }
 
-/// Items without a size, so that it takes no memory; seconds without optimisation, so only with it.
+/// The items have no size, so that the deque takes no memory. It takes seconds without
+/// optimisation, so it runs only with it.
 #[cfg(not(debug_assertions))]
 #[test]
-fn the_most_items_are_counted_and_stolen_and_one_more_panics() {
+fn push_beyond_the_most_items_panics() {
     let mut worker = Worker::with_capacity(1 << 30);
     for _ in 0..1u32 << 30 {
         worker.push(());
@@ -123,6 +124,6 @@ fn the_most_items_are_counted_and_stolen_and_one_more_panics() {
     worker.push(());
     let more = std::panic::AssertUnwindSafe(|| worker.push(()));
     std::panic::catch_unwind(more).unwrap_err();
-    // One by one they would take as long to drop.
+    // Dropping the items one by one would take as long again.
     core::mem::forget(worker);
 }

@@ -1,4 +1,4 @@
-//! What an operation costs: the README's table, counted.
+//! The cost of each operation, as the README's table states it.
 use super::*;
 use sync_shim::count::counted;
 
@@ -9,7 +9,7 @@ fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
 }
 
 #[test]
-fn every_operation_costs_what_the_readme_says() {
+fn fifo_operations_cost_what_the_readme_says() {
     let mut worker = Worker::with_capacity(8);
     let mut thief = Worker::with_capacity(8);
     let stealer = worker.stealer();
@@ -17,7 +17,7 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(rmws(|| worker.push(8)), 1, "growing");
     assert_eq!(rmws(|| worker.pop()), 1);
     assert_eq!(rmws(|| stealer.steal()), 2);
-    // Four items.
+    // Moves four items.
     let half = StealLimit::Half;
     assert_eq!(rmws(|| stealer.steal_into(&mut thief, half)), 2);
     assert_eq!(rmws(|| stealer.steal_into_and_pop(&mut thief, half)), 2);

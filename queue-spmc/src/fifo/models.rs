@@ -1,5 +1,7 @@
-//! Owner and thieves against each other, over positions that wrap. Every item is a number; each
-//! must turn up exactly once, and in order for each thread.
+//! Models of an owner against thieves, over positions that wrap. Each item is a number that must
+//! turn up exactly once, and in order for each thread.
+//!
+//! "Fails with" names the changes to the code with which a model fails.
 use super::*;
 use alloc::vec::Vec;
 use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
@@ -10,7 +12,7 @@ fn fifo(capacity: usize, items: u32) -> Worker<u32> {
     worker
 }
 
-/// Takes what it can in `times` tries.
+/// Steals one item in each of `times` tries, and returns the items.
 fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
@@ -22,7 +24,7 @@ fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     got
 }
 
-/// Half of the queue, through a queue of the thief's with room for two.
+/// Steals half of the queue, through a queue of the thief's with room for two.
 fn steal_half(stealer: &Stealer<u32>) -> Vec<u32> {
     let mut mine = Worker::starting_at(2, u32::MAX);
     let mut got = Vec::new();
@@ -41,7 +43,7 @@ fn assert_each_once(mut got: Vec<u32>, n: u32) {
     assert_eq!(got, (0..n).collect::<Vec<_>>());
 }
 
-/// Takes what is left, after the thieves have ended.
+/// Takes the remaining items, after the thieves have ended, and checks all of them.
 fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     got.extend(core::iter::from_fn(|| worker.pop()));
     assert!(got.is_sorted(), "the owner saw items out of order");
@@ -49,9 +51,9 @@ fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     assert_each_once(got, n);
 }
 
-/// Bites: `bottom` published with Relaxed; a thief that reads `bottom` with Relaxed.
+/// Fails with: `bottom` published with Relaxed; a thief that loads `bottom` with Relaxed.
 #[test]
-fn pushes_and_a_pop_against_two_steals() {
+fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     model(|| {
         let mut worker = fifo(2, 0);
         let stealer = worker.stealer();
@@ -63,9 +65,9 @@ fn pushes_and_a_pop_against_two_steals() {
     });
 }
 
-/// Bites: a pop without the exchange; a pop that gives up when a thief was first.
+/// Fails with: a pop without the exchange; a pop that gives up when a thief was first.
 #[test]
-fn pops_against_two_steals() {
+fn pops_against_two_steals_take_each_item_once() {
     model(|| {
         let mut worker = fifo(2, 2);
         let stealer = worker.stealer();
@@ -77,11 +79,11 @@ fn pops_against_two_steals() {
     });
 }
 
-/// Half of four with one exchange, against three pops: what the deque's thieves can't do.
+/// Half of four by one exchange, against three pops: the deque's thieves cannot do that.
 ///
-/// Bites: a pop that ends a thief's copies; a claim of one item more.
+/// Fails with: a pop that ends a thief's claim; a claim of one item more.
 #[test]
-fn a_batch_against_pops() {
+fn batch_steal_against_pops_takes_each_item_once() {
     model(|| {
         let mut worker = fifo(4, 4);
         let stealer = worker.stealer();
@@ -91,11 +93,11 @@ fn a_batch_against_pops() {
     });
 }
 
-/// The thief's own queue has room for two of three, and grows.
+/// The thief's own queue has room for two of three items, and grows.
 ///
-/// Bites: a thief that makes no room.
+/// Fails with: a thief that makes no room.
 #[test]
-fn a_batch_into_a_queue_that_grows() {
+fn batch_steal_into_a_queue_that_grows_takes_each_item_once() {
     model(|| {
         let mut worker = fifo(8, 6);
         let stealer = worker.stealer();
@@ -109,9 +111,9 @@ fn a_batch_into_a_queue_that_grows() {
     });
 }
 
-/// Bites: a release with Relaxed; a push that takes `top` for `steal`.
+/// Fails with: a release with Relaxed; a push that uses `top` in place of `steal`.
 #[test]
-fn pushes_over_a_slot_in_mid_copy() {
+fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
         let mut worker = fifo(2, 2);
         let stealer = worker.stealer();
@@ -124,7 +126,7 @@ fn pushes_over_a_slot_in_mid_copy() {
     });
 }
 
-/// Bites: a claim with a store in place of the exchange.
+/// Fails with: a claim by a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -137,10 +139,10 @@ fn two_thieves_take_each_item_once() {
     });
 }
 
-/// The same with an item for each, while the owner pushes over the oldest slot. Bounded: without a
-/// bound it takes hours.
+/// As above with an item for each thief, while the owner pushes over the oldest slot. Bounded:
+/// without a bound it takes hours.
 ///
-/// Bites: beginning while another copies (the first to end frees the other's slot).
+/// Fails with: a thief that begins while another copies (the first to end frees the other's slot).
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| {
@@ -154,11 +156,11 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
     });
 }
 
-/// Bites: as the deque's: copying from `top` on; a thief that loads the buffer before its claim, or
-/// with Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or by a look
-/// at `head` that is no read-modify-write.
+/// Fails with: as in the deque's model: a growth that copies from `top` on; a thief that loads the
+/// buffer before its claim, or with Relaxed; a claim with Release alone; a replaced buffer that is
+/// freed at once, or after a look at `head` that is no read-modify-write.
 #[test]
-fn growing_against_two_steals() {
+fn growth_against_two_steals_takes_each_item_once() {
     model(|| {
         let mut worker = fifo(2, 2);
         let stealer = worker.stealer();
@@ -169,11 +171,11 @@ fn growing_against_two_steals() {
     });
 }
 
-/// A buffer that is kept for a thief is freed by the pop after it.
+/// A buffer that is kept for a thief is freed by the owner's pop after it.
 ///
-/// Bites: a later look at `head` with Relaxed.
+/// Fails with: a later load of `head` with Relaxed.
 #[test]
-fn a_kept_buffer_against_a_steal() {
+fn replaced_buffer_kept_for_a_thief_is_freed_by_a_later_pop() {
     model(|| {
         let mut worker = fifo(2, 2);
         let stealer = worker.stealer();
@@ -184,9 +186,9 @@ fn a_kept_buffer_against_a_steal() {
     });
 }
 
-/// Bites: shrinking while a thief copies; a replaced buffer that is freed at once.
+/// Fails with: a queue that shrinks while a thief copies; a replaced buffer that is freed at once.
 #[test]
-fn shrinking_against_a_steal() {
+fn shrinking_against_a_steal_takes_each_item_once() {
     model(|| {
         let mut worker = fifo(2, 5);
         assert_eq!(worker.capacity(), 8);
@@ -202,11 +204,11 @@ fn shrinking_against_a_steal() {
     });
 }
 
-/// The worker frees the buffers if no thief copies, else the last handle does.
+/// The worker frees the buffers if no thief copies; else the last handle does.
 ///
-/// Bites: a drop that reads without claiming; one that frees while a thief copies.
+/// Fails with: a drop that reads without claiming; a drop that frees while a thief copies.
 #[test]
-fn drop_against_a_steal() {
+fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {
         let count = Counted::new(());
         let mut worker = Worker::starting_at(2, u32::MAX);
@@ -219,9 +221,9 @@ fn drop_against_a_steal() {
     });
 }
 
-/// A thief that reads `bottom` before `head` counts items that were gone by then.
+/// A thief that loads `bottom` before `head` counts items that were gone by then.
 #[test]
-fn a_count_by_an_older_bottom_takes_an_item_twice() {
+fn bottom_loaded_before_head_takes_an_item_twice() {
     model_must_fail("right: [0, 1]", || {
         let mut worker = fifo(2, 1);
         let stealer = worker.stealer();
@@ -235,7 +237,7 @@ fn a_count_by_an_older_bottom_takes_an_item_twice() {
                 return Vec::new();
             }
             let claim = Claim(queue);
-            // SAFETY: claimed.
+            // SAFETY: this thief has a claim.
             let slots = unsafe { queue.claimed_slots() };
             // SAFETY: unsound on purpose; the items are numbers.
             let item = unsafe { slots.read(head.top) };
@@ -247,7 +249,7 @@ fn a_count_by_an_older_bottom_takes_an_item_twice() {
         got.extend(worker.pop());
         got.extend(thief.join().unwrap());
         if got.len() > 2 {
-            // It is behind its own `bottom` now.
+            // Its `top` is beyond its `bottom` now.
             core::mem::forget(worker);
         } else {
             got.extend(worker.pop());

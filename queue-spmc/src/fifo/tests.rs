@@ -1,4 +1,4 @@
-//! One thread's view.
+//! The FIFO as one thread sees it.
 use super::*;
 use alloc::{rc::Rc, vec::Vec};
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -74,7 +74,7 @@ fn fifo_thief_takes_half_rounded_up_in_order() {
 }
 
 #[test]
-fn fifo_steal_from_oneself_or_of_no_items_takes_nothing() {
+fn fifo_steal_from_own_queue_or_of_no_items_returns_empty() {
     let mut worker = fifo(4, 2);
     let stealer = worker.stealer();
     let mut mine = Worker::new();
@@ -89,9 +89,9 @@ fn fifo_steal_from_oneself_or_of_no_items_takes_nothing() {
     assert_eq!(stealer.steal(), Steal::Empty);
 }
 
-/// A thief that has claimed and not released.
+/// A thief has claimed items and has not released its claim.
 #[test]
-fn fifo_beside_a_thief_in_mid_copy_goes_on() {
+fn fifo_owner_beside_a_thief_in_mid_copy_continues() {
     let mut worker = fifo(4, 4);
     let stealer = worker.stealer();
     let Claimed::Items(mut items) = stealer.claim(StealLimit::AtMost(2), None, 0) else {
@@ -99,7 +99,7 @@ fn fifo_beside_a_thief_in_mid_copy_goes_on() {
     };
     assert_eq!(worker.stealer().steal(), Steal::Retry);
     assert_eq!(worker.pop(), Some(2));
-    // The claimed slots and that of the popped item are not written again.
+    // The claimed slots, and the slot of the popped item, are not written again.
     worker.push(4);
     assert_eq!((worker.capacity(), worker.pop()), (8, Some(3)));
     assert_eq!([items.take(), items.take()], [0, 1]);
@@ -112,7 +112,7 @@ fn fifo_beside_a_thief_in_mid_copy_goes_on() {
 }
 
 #[test]
-fn fifo_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
+fn fifo_dropped_worker_drops_items_and_a_leaked_one_leaves_them() {
     let counted = Arc::new(());
     let two = || {
         let mut worker = Worker::new();
@@ -126,7 +126,7 @@ fn fifo_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = two();
     let stealer = worker.stealer();
-    // Forgotten, but for the leak.
+    // As if leaked, without the leak.
     let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     assert_eq!(Arc::strong_count(&counted), 2);
@@ -134,7 +134,7 @@ fn fifo_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
 }
 
 #[test]
-fn fifo_drop_that_panics_leaves_the_others_to_the_last_handle() {
+fn fifo_item_drop_panic_leaves_the_others_to_the_last_handle() {
     struct Bad(Arc<()>);
     impl Drop for Bad {
         fn drop(&mut self) {
@@ -152,11 +152,12 @@ fn fifo_drop_that_panics_leaves_the_others_to_the_last_handle() {
 
 #[test]
 #[should_panic(expected = "2^30")]
-fn fifo_capacity_beyond_the_positions_panics() {
+fn fifo_capacity_above_the_maximum_panics() {
     let _ = Worker::<u8>::with_capacity((1 << 30) + 1);
 }
 
-/// Items without a size, so that it takes no memory; seconds without optimisation, so only with it.
+/// The items have no size, so that the queue takes no memory. It takes seconds without
+/// optimisation, so it runs only with it.
 #[cfg(not(debug_assertions))]
 #[test]
 fn fifo_with_the_most_items_refuses_more_and_loses_none() {
@@ -176,6 +177,6 @@ fn fifo_with_the_most_items_refuses_more_and_loses_none() {
     worker.push(());
     let more = core::panic::AssertUnwindSafe(|| worker.push(()));
     std::panic::catch_unwind(more).unwrap_err();
-    // One by one they would take as long to drop.
+    // Dropping the items one by one would take as long again.
     core::mem::forget((worker, mine));
 }

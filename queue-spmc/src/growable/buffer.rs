@@ -1,4 +1,4 @@
-//! A power of two of slots.
+//! The buffer of a growable queue: a power of two of slots.
 use super::{MaybeUninit, Retire, UnsafeCell};
 use alloc::boxed::Box;
 
@@ -12,8 +12,9 @@ impl<T> Buffer<T> {
         let slot = |_| {
             let mut slot = MaybeUninit::<T>::uninit();
             if cfg!(test) {
-                // So that a slot that lacks its item shows, though the memory was a buffer before.
-                // SAFETY: the bytes are the slot's own.
+                // A test then sees a slot that lacks its item, even in memory that was a buffer
+                // before.
+                // SAFETY: the bytes belong to the slot.
                 unsafe { slot.as_mut_ptr().write_bytes(0xa5, 1) };
             }
             UnsafeCell::new(slot)
@@ -28,12 +29,12 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Frees a buffer from `Box::into_raw`, not the items in it.
+    /// Frees a buffer that came from `Box::into_raw`, without dropping the items in it.
     ///
     /// # Safety
-    /// The pointer is from a box, and this call is the last that uses it or its [`Slots`].
+    /// The pointer came from a box, and this call is the last that uses it or its [`Slots`].
     pub(super) unsafe fn free(buffer: *mut Self) {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let mut buffer = unsafe { Box::from_raw(buffer) };
         for slot in &mut buffer.0 {
             slot.retire();
@@ -41,7 +42,7 @@ impl<T> Buffer<T> {
     }
 }
 
-/// The slots of a buffer that is not freed meanwhile: who keeps it is the holder's to justify.
+/// The slots of a buffer. The holder of this value must keep the buffer from being freed.
 pub(crate) struct Slots<T> {
     first: *const Slot<T>,
     mask: u32,
@@ -67,45 +68,45 @@ impl<T> Slots<T> {
     pub(super) unsafe fn slot<'a>(self, position: u32) -> &'a Slot<T> {
         // SAFETY: the mask keeps the index inside.
         let slot = unsafe { self.first.add((position & self.mask) as usize) };
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         unsafe { &*slot }
     }
 
     /// # Safety
-    /// The buffer is not freed meanwhile. The slot of `position` holds an item that the caller has
-    /// taken and reads once, and no thread writes it meanwhile.
+    /// The buffer is not freed during the call. The slot of `position` holds an item that the
+    /// caller has taken and reads once, and no thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn read(self, position: u32) -> T {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let slot = unsafe { self.slot(position) };
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         slot.with(|slot| unsafe { slot.cast::<T>().read() })
     }
 
     /// # Safety
-    /// The buffer is not freed meanwhile. The slot of `position` holds no item, and no other thread
-    /// touches it meanwhile.
+    /// The buffer is not freed during the call. The slot of `position` holds no item, and no other
+    /// thread touches it during the call.
     #[inline(always)]
     pub(crate) unsafe fn write(self, position: u32, item: T) {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let slot = unsafe { self.slot(position) };
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         slot.with_mut(|slot| unsafe { slot.cast::<T>().write(item) });
     }
 
-    /// Copies a slot, whatever is in it.
+    /// Copies a slot, whether or not it holds an item.
     ///
     /// # Safety
-    /// Neither buffer is freed meanwhile. No thread writes the slot of `position` in `from`
-    /// meanwhile, no other thread touches it in `self`, and no item is read from both.
+    /// Neither buffer is freed during the call. Meanwhile no thread writes the slot of `position`
+    /// in `from`, and no other thread touches it in `self`. No item is read from both.
     pub(super) unsafe fn copy(self, from: Self, position: u32) {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let source = unsafe { from.slot(position) };
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let item = source.with(|slot| unsafe { slot.read() });
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let target = unsafe { self.slot(position) };
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         target.with_mut(|slot| unsafe { slot.write(item) });
     }
 }

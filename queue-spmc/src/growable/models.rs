@@ -1,5 +1,6 @@
-//! Why a replaced buffer may be freed, by what goes wrong when a rule is broken. The buffers are
-//! touched as if they were freed, and leaked. What holds is modelled with each flavour.
+//! Negative models of the rules by which a replaced buffer is freed: each breaks one rule. The
+//! buffers are touched as if they were freed, and leaked. The positive models are those of the
+//! deque and the FIFO.
 use super::*;
 use crate::{Steal, fifo::Worker};
 use sync_shim::{model_must_fail, thread};
@@ -12,32 +13,32 @@ fn fifo() -> Worker<u32> {
     worker
 }
 
-/// As `Owner::replace`, with another `look` at `head`.
+/// Does what `Owner::replace` does, with another `look` at `head`.
 fn replace(owner: &mut Owner<u32>, look: impl FnOnce(&Queue<u32>) -> Head) {
     let head = owner.queue.load_head();
     let new = Box::new(Buffer::new(4));
     let slots = new.slots();
     let mut at = head.steal;
     while at != owner.bottom {
-        // SAFETY: as in `replace`.
+        // SAFETY: as in `Owner::replace`.
         unsafe { slots.copy(owner.slots, at) };
         at = at.wrapping_add(1);
     }
-    // Ordering: Release, as in `replace`.
+    // Ordering: Release, as in `Owner::replace`.
     owner.queue.buffer.store(Box::into_raw(new), Release);
     let old = core::mem::replace(&mut owner.slots, slots);
     if !look(&owner.queue).is_copying() {
         for at in 0..old.capacity() {
-            // SAFETY: it is leaked.
+            // SAFETY: the buffer is leaked, so it is never freed.
             let slot = unsafe { old.slot(at) };
             slot.with_mut(|_| ());
         }
     }
 }
 
-/// The owner's look is a load, which may miss a claim.
+/// The owner looks at `head` by a load, which may miss a claim.
 #[test]
-fn a_look_by_a_load_frees_a_buffer_in_use() {
+fn look_at_head_by_a_load_frees_a_buffer_in_use() {
     model_must_fail(VIOLATION, || {
         let mut worker = fifo();
         let stealer = worker.stealer();
@@ -47,9 +48,9 @@ fn a_look_by_a_load_frees_a_buffer_in_use() {
     });
 }
 
-/// The thief loads the buffer before its claim, which shows that it uses one.
+/// The thief loads the buffer before its claim, which is what shows the owner that it uses one.
 #[test]
-fn a_buffer_loaded_before_the_claim_is_freed_in_use() {
+fn buffer_loaded_before_the_claim_is_freed_in_use() {
     model_must_fail(VIOLATION, || {
         let mut worker = fifo();
         let queue = worker.owner.queue.clone();
@@ -64,7 +65,7 @@ fn a_buffer_loaded_before_the_claim_is_freed_in_use() {
             }
         });
         replace(&mut worker.owner, |queue| {
-            // Ordering: AcqRel, as in `replace`.
+            // Ordering: AcqRel, as in `Owner::replace`.
             Head::unpack(queue.head.fetch_or(0, AcqRel))
         });
         thief.join().unwrap();

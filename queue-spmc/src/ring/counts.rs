@@ -1,4 +1,4 @@
-//! What an operation costs, in read-modify-writes: the README's table, counted.
+//! The cost of each operation in read-modify-writes, as the README's table states it.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
 use sync_shim::count::counted;
@@ -19,7 +19,7 @@ fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
 }
 
 #[test]
-fn a_plain_ring_costs_what_the_readme_says() {
+fn plain_ring_operations_cost_what_the_readme_says() {
     let mut worker = Worker::new(8);
     let mut thief = Worker::new(8);
     let stealer = worker.stealer();
@@ -40,14 +40,14 @@ fn a_plain_ring_costs_what_the_readme_says() {
 }
 
 #[test]
-fn a_ring_that_claims_costs_what_the_readme_says() {
+fn claiming_ring_operations_cost_what_the_readme_says() {
     let mut worker = Worker::new(64).with_claim(16);
     let stealer = worker.stealer();
     assert_eq!(rmws(|| worker.extend(0..64)), 0);
     assert_eq!(rmws(|| (0..16).map(|_| worker.pop()).count()), 1);
     assert_eq!(rmws(|| worker.pop()), 1);
     assert_eq!(rmws(|| worker.pop_n(40).count()), 1);
-    // What is not taken goes back.
+    // The items that were not taken are given back.
     assert_eq!(rmws(|| worker.pop_n(4).next()), 2);
     assert_eq!(rmws(|| worker.drain().count()), 1);
     assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
@@ -56,14 +56,14 @@ fn a_ring_that_claims_costs_what_the_readme_says() {
     worker.extend(0..16);
     worker.pop();
     assert_eq!(rmws(|| while stealer.steal() != Steal::Empty {}), 2 * 8);
-    // Giving back: to the tail, as others were stolen from behind.
+    // The claimed items are given back at the tail, since thieves took those behind them.
     assert_eq!(rmws(|| worker.push(1)), 0);
     worker.pop();
     assert_eq!(rmws(|| worker.drain().count()), 1);
 }
 
 #[test]
-fn giving_back_by_the_head_is_one() {
+fn giving_back_by_the_head_costs_one() {
     let mut worker = Worker::new(8).with_claim(4);
     let stealer = worker.stealer();
     worker.extend(0..3);
@@ -73,6 +73,6 @@ fn giving_back_by_the_head_is_one() {
     worker.extend(3..6);
     worker.pop();
     let claimed = worker.claimed_len();
-    worker.ring.core().set_wanted(1);
+    worker.ring.header().set_request(1);
     assert_eq!((claimed, rmws(|| worker.push(9))), (1, 1));
 }

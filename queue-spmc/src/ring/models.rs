@@ -1,7 +1,8 @@
-//! Owner and thieves against each other, on rings of 2 and 4 whose positions wrap in the middle.
-//! Every item is a number; each must turn up exactly once.
+//! Models of an owner against thieves, on rings of 2 and 4 slots whose positions wrap in the
+//! middle. Each item is a number that must turn up exactly once. The rings of the later models
+//! claim two items at a time.
 //!
-//! The rings of the later models claim two items at a time.
+//! "Fails with" names the changes to the code with which a model fails.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
 use std::mem::ManuallyDrop;
@@ -13,7 +14,7 @@ use sync_shim::{
 
 pub(super) const WRAP: u32 = u32::MAX;
 
-/// Takes what it can in `times` tries, into a list.
+/// Steals one item in each of `times` tries, and returns the items.
 pub(super) fn steal_one_by_one(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
@@ -45,16 +46,16 @@ pub(super) fn assert_each_once(mut got: Vec<u32>, n: u32) {
 
 /// Two pushes and pops against two steals, over the wrap of a ring of 2.
 ///
-/// Bites: publish `tail` with Relaxed; claim with Relaxed; release `steal` with Relaxed (the
-/// owner overwrites a slot in mid-copy); read before the claim.
+/// Fails with: `tail` published with Relaxed; a claim with Relaxed; a release of `steal` with
+/// Relaxed (the owner overwrites a slot that is being copied); a read before the claim.
 #[test]
-fn push_and_pop_against_two_steals() {
+fn pushes_and_pops_against_two_steals_take_each_item_once() {
     model(|| pushes_and_pops(2));
 }
 
-/// The same with a third item, so that the positions wrap once more.
+/// As above with a third item, so that the positions wrap once more.
 #[test]
-fn full_push_and_pop_against_two_steals_over_the_wrap() {
+fn full_pushes_and_pops_over_the_wrap_take_each_item_once() {
     model(|| pushes_and_pops(3));
 }
 
@@ -66,7 +67,7 @@ fn pushes_and_pops(items: u32) {
     for item in 0..items {
         if let Err(Full(item)) = worker.push(item) {
             got.extend(worker.pop());
-            // A thief in mid-copy may hold the slot still.
+            // A thief may still be copying the slot.
             if worker.push(item).is_err() {
                 got.push(item);
             }
@@ -80,11 +81,12 @@ fn pushes_and_pops(items: u32) {
     assert_each_once(got, items);
 }
 
-/// A batch of half against pops.
+/// A steal of half against pops.
 ///
-/// Bites: let a pop move `steal` too while a thief copies (the owner's pushes overwrite the batch).
+/// Fails with: a pop that also moves `steal` while a thief copies (the owner's pushes overwrite the
+/// batch).
 #[test]
-fn pops_against_a_batch() {
+fn pops_against_a_batch_steal_take_each_item_once() {
     model(|| {
         let mut worker = Worker::starting_at(4, WRAP - 1);
         for item in 0..3 {
@@ -96,7 +98,7 @@ fn pops_against_a_batch() {
         got.extend(worker.pop());
         assert!(got.is_sorted(), "the owner saw items out of order");
         for item in 3..5 {
-            // A thief in mid-copy may hold the slot still.
+            // A thief may still be copying the slot.
             if worker.push(item).is_err() {
                 got.push(item);
             }
@@ -107,18 +109,18 @@ fn pops_against_a_batch() {
     });
 }
 
-/// Two thieves: one claims, the other is told to retry or takes the rest.
+/// Two thieves: one claims, the other retries or takes the rest.
 ///
-/// Bites: claim with a store in place of the exchange.
+/// Fails with: a claim by a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| two_thieves(2));
 }
 
-/// The same while the owner pushes. Bounded: without a bound it takes hours.
+/// As above while the owner pushes. Bounded: without a bound it takes hours.
 ///
-/// Bites: let a thief claim while another copies (the first to end frees the other's slot, and the
-/// owner's push overwrites it).
+/// Fails with: a thief that claims while another copies (the first to end frees the other's slot,
+/// and the owner's push overwrites it).
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| two_thieves(3));
@@ -151,11 +153,12 @@ impl Overflow<u32> for Global {
     }
 }
 
-/// A full ring overflows while a thief makes room: the item goes out with the half, alone, or stays.
+/// A full ring overflows while a thief makes room: the item leaves with the half, leaves alone, or
+/// stays.
 ///
-/// Bites: claim the half with a store in place of the exchange.
+/// Fails with: a claim of the half by a store in place of the exchange.
 #[test]
-fn overflow_against_a_steal() {
+fn overflow_against_a_steal_keeps_each_item_once() {
     model(|| {
         let mut worker = Worker::starting_at(2, WRAP);
         worker.push(0).unwrap();
@@ -171,11 +174,11 @@ fn overflow_against_a_steal() {
     });
 }
 
-/// The worker goes while a thief steals: each item is dropped once, by one of them.
+/// The worker is dropped while a thief steals: one of them drops each item, once.
 ///
-/// Bites: let the worker's drop read without claiming.
+/// Fails with: a worker's drop that reads without claiming.
 #[test]
-fn drop_against_a_steal() {
+fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {
         let count = Arc::new(());
         let mut worker = Worker::starting_at(2, WRAP);
@@ -197,11 +200,12 @@ fn with_a_claimed_one(items: u32) -> Worker<u32> {
     worker
 }
 
-/// Claims of two against two steals, over the wrap, where pushes follow.
+/// Claims of two against two steals, over the wrap, followed by pushes.
 ///
-/// Bites: a push that takes the claimed slots for free (`room` without `next`); a claim with a store in place of the exchange.
+/// Fails with: a push that counts the claimed slots as free (`room` without `next`); a claim by a
+/// store in place of the exchange.
 #[test]
-fn claims_against_two_steals() {
+fn claims_against_two_steals_take_each_item_once() {
     model(|| {
         let mut worker = with_a_claimed_one(4);
         let stealer = worker.stealer();
@@ -220,17 +224,22 @@ fn claims_against_two_steals() {
     });
 }
 
-/// A thief takes what is open, finds nothing more, and tells that it has asked. So the owner's next operation gives the claimed item back:
-/// to the front if the thief took nothing from behind it, else to the tail.
-fn asked(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
-    asked_of(with_a_claimed_one(items), items, operation);
+/// A thief takes the available items, finds nothing more, and then stores that it has made a
+/// request. So the owner's next operation gives the claimed item back: to the front if the thief
+/// took nothing from behind it, else to the tail.
+fn check_request(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
+    check_request_on(with_a_claimed_one(items), items, operation);
 }
 
-fn asked_of(mut worker: Worker<u32>, items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
+fn check_request_on(
+    mut worker: Worker<u32>,
+    items: u32,
+    operation: fn(&mut Worker<u32>) -> Vec<u32>,
+) {
     let stealer = worker.stealer();
-    let asked = Arc::new(AtomicU32::new(0));
+    let requested = Arc::new(AtomicU32::new(0));
     let thief = {
-        let asked = asked.clone();
+        let requested = requested.clone();
         thread::spawn(move || {
             let mut got = Vec::new();
             loop {
@@ -240,19 +249,19 @@ fn asked_of(mut worker: Worker<u32>, items: u32, operation: fn(&mut Worker<u32>)
                     Steal::Empty => break,
                 }
             }
-            // Ordering: Release, to the owner's look: the thief has asked before.
-            asked.store(1, Release);
+            // Ordering: Release pairs with the owner's load: the thief made its request before.
+            requested.store(1, Release);
             got.extend(steal_one_by_one(&stealer, 1));
             got
         })
     };
-    // Ordering: Acquire, from the thief.
-    let known = asked.load(Acquire) != 0;
+    // Ordering: Acquire pairs with the thief's store.
+    let known = requested.load(Acquire) != 0;
     let mut got = vec![0];
     got.extend(operation(&mut worker));
     assert!(
-        !known || worker.claimed_len() == 0 || worker.early,
-        "an ask went unheard for an operation"
+        !known || worker.claimed_len() == 0 || worker.private,
+        "the owner's next operation did not handle a request"
     );
     got.extend(worker.drain());
     got.extend(thief.join().unwrap());
@@ -261,62 +270,65 @@ fn asked_of(mut worker: Worker<u32>, items: u32, operation: fn(&mut Worker<u32>)
     assert_each_once(got, items);
 }
 
-/// Bites: a push that doesn't look at `wanted`; a thief that doesn't set it; giving back without moving the head.
+/// Fails with: a push that does not load `request`; a thief that does not set it; giving back
+/// without moving `head`.
 #[test]
-fn claimed_items_come_back_at_the_next_push() {
+fn claimed_items_are_given_back_at_the_next_push() {
     model(|| {
-        asked(2, |worker| {
+        check_request(2, |worker| {
             worker.push(9).unwrap();
             Vec::new()
         });
     });
 }
 
-/// Bites: giving back by the head though others were taken from behind the claimed ones (they are taken twice).
+/// Fails with: giving back by `head` although items behind the claimed ones were stolen (they are
+/// taken twice).
 #[test]
-fn claimed_items_come_back_behind_those_that_were_stolen() {
+fn claimed_items_are_given_back_behind_stolen_ones() {
     model(|| {
-        asked(3, |worker| {
+        check_request(3, |worker| {
             worker.extend([]);
             Vec::new()
         });
     });
 }
 
-/// The same where the operation is a push.
+/// As above, where the owner's operation is a push.
 #[test]
-fn full_claimed_items_come_back_between_those_that_were_stolen_and_one_that_is_pushed() {
+fn full_push_gives_claimed_items_back_behind_stolen_ones() {
     model(|| {
-        asked(3, |worker| {
+        check_request(3, |worker| {
             worker.push(9).unwrap();
             Vec::new()
         });
     });
 }
 
-/// The owner learns from a failed exchange, with no other look, that the thief has copied the item before the claimed ones, and writes its slot again.
-/// Bounded: without a bound it takes a minute.
+/// A failed exchange alone tells the owner that the thief has copied the item before the claimed
+/// ones, and the owner writes that slot again. Bounded: without a bound it takes a minute.
 ///
-/// Bites: the failure of the exchange with Relaxed.
+/// Fails with: an exchange whose failure ordering is Relaxed.
 #[test]
-fn claimed_items_come_back_into_a_slot_that_a_thief_has_copied() {
+fn claimed_items_are_given_back_into_a_slot_already_copied() {
     Model::new().bound(3).check(|| {
         let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
         worker.extend(0..4);
         let stealer = worker.stealer();
-        let asked = Arc::new(AtomicU32::new(0));
+        let requested = Arc::new(AtomicU32::new(0));
         let thief = {
-            let asked = asked.clone();
+            let requested = requested.clone();
             thread::spawn(move || {
                 let got = steal_one_by_one(&stealer, 3);
-                // Ordering: Relaxed; it orders nothing, but that the owner looks after this is explored.
-                asked.fetch_add(1, Relaxed);
+                // Ordering: Relaxed; it orders nothing. It only makes loom explore that the owner
+                // looks after it.
+                requested.fetch_add(1, Relaxed);
                 got
             })
         };
         let mut got = Vec::from_iter(worker.pop());
         // Ordering: as above.
-        asked.fetch_add(1, Relaxed);
+        requested.fetch_add(1, Relaxed);
         worker.extend([]);
         got.extend(thief.join().unwrap());
         got.extend(worker.drain());
@@ -324,23 +336,23 @@ fn claimed_items_come_back_into_a_slot_that_a_thief_has_copied() {
     });
 }
 
-/// Bites: a pop that doesn't look at `wanted`.
+/// Fails with: a pop that does not load `request`.
 #[test]
-fn claimed_items_come_back_at_the_next_pop() {
+fn claimed_items_are_given_back_at_the_next_pop() {
     model(|| {
         let mut worker = Worker::starting_at(8, WRAP - 3).with_claim(3);
         worker.extend(0..5);
         assert_eq!(worker.pop(), Some(0));
         assert_eq!(worker.claimed_len(), 2);
-        asked_of(worker, 5, |worker| worker.pop().into_iter().collect());
+        check_request_on(worker, 5, |worker| worker.pop().into_iter().collect());
     });
 }
 
-/// What is open is there for the first thief that comes, whatever the owner claims meanwhile, as long as that leaves something.
+/// A thief gets an available item, whatever the owner claims meanwhile, as long as that leaves one.
 ///
-/// Bites: claims of all that there is.
+/// Fails with: claims of all available items.
 #[test]
-fn with_two_open_items_a_thief_always_gets_one() {
+fn thief_with_two_available_items_always_gets_one() {
     model(|| {
         let mut worker = with_a_claimed_one(4);
         let stealer = worker.stealer();
@@ -353,7 +365,7 @@ fn with_two_open_items_a_thief_always_gets_one() {
                 }
             }
         });
-        // The claimed one, then one of the two that are open.
+        // The claimed item, then one of the two available ones.
         let mut got = vec![0];
         got.extend(worker.pop());
         got.extend(worker.pop());
@@ -363,21 +375,23 @@ fn with_two_open_items_a_thief_always_gets_one() {
     });
 }
 
-/// The item that is pushed into an empty ring is the owner's at once, unless a thief has asked. A second push opens both.
+/// An item that is pushed into an empty ring is private (rule 8), unless a thief has made a
+/// request. A second push makes both available.
 ///
-/// Bites: publishing the second alone (`head` stays, the first is taken twice); keeping the first as claimed.
+/// Fails with: publishing the second item alone (`head` stays, the first is taken twice); keeping
+/// the first as claimed.
 #[test]
-fn an_early_item_against_two_steals() {
-    model(|| early(2));
+fn private_item_against_two_steals_is_taken_once() {
+    model(|| private_items(2));
 }
 
-/// The same with a third item.
+/// As above with a third item.
 #[test]
-fn full_early_items_against_two_steals() {
-    model(|| early(3));
+fn full_private_items_against_two_steals_are_taken_once() {
+    model(|| private_items(3));
 }
 
-fn early(items: u32) {
+fn private_items(items: u32) {
     let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
     let stealer = worker.stealer();
     let thief = thread::spawn(move || steal_one_by_one(&stealer, 2));
@@ -393,9 +407,9 @@ fn early(items: u32) {
     assert_each_once(got, items);
 }
 
-/// Bites: a thief that doesn't set `wanted` (the item never opens).
+/// Fails with: a thief that does not set `request` (the item never becomes available).
 #[test]
-fn an_early_item_opens_at_the_next_operation_once_a_thief_asked() {
+fn private_item_after_a_request_becomes_available() {
     model(|| {
         let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
         worker.push(0).unwrap();
@@ -412,9 +426,9 @@ fn an_early_item_opens_at_the_next_operation_once_a_thief_asked() {
     });
 }
 
-/// What `worker` holds beside a thief that steals once or twice is all open, unless the thief left
-/// something to take.
-fn open_beside(
+/// Runs `operation` beside a thief that steals `steals` times. Afterwards no item is claimed,
+/// unless the thief left something to take.
+fn no_item_stays_claimed_beside(
     mut worker: Worker<u32>,
     steals: usize,
     items: u32,
@@ -425,26 +439,26 @@ fn open_beside(
     let mut got;
     (worker, got) = operation(worker);
     got.extend(thief.join().unwrap());
-    let head = worker.ring.core().load_head();
+    let head = worker.ring.header().load_head();
     assert!(
         worker.claimed_len() == 0 || head.real() != worker.tail,
-        "the rest is claimed"
+        "items stay claimed"
     );
     got.extend(worker.drain());
     assert_each_once(got, items);
 }
 
-/// An owner told to claim one at a time, in whose empty ring early items were, hides none from then
-/// on.
+/// An owner whose empty ring had private items, and that is set to claim one at a time, hides no
+/// item from then on.
 ///
-/// Bites: `with_claim` that keeps `early`.
+/// Fails with: a `with_claim` that keeps `private`.
 #[test]
-fn told_to_claim_one_the_next_item_is_open_to_a_thief() {
+fn with_claim_one_makes_the_next_item_available() {
     model(|| {
         let mut worker = Worker::starting_at(4, WRAP).with_claim(2);
         worker.push(0).unwrap();
-        assert!(worker.early);
-        open_beside(worker, 2, 2, |mut worker| {
+        assert!(worker.private);
+        no_item_stays_claimed_beside(worker, 2, 2, |mut worker| {
             let got = Vec::from_iter(worker.pop());
             let mut worker = worker.with_claim(1);
             worker.push(1).unwrap();
@@ -453,25 +467,27 @@ fn told_to_claim_one_the_next_item_is_open_to_a_thief() {
     });
 }
 
-/// Bites: `with_claim` that doesn't give back; giving back by the head whoever took from behind.
+/// Fails with: a `with_claim` that does not give back; giving back by `head` although a thief took
+/// items from behind.
 #[test]
-fn told_to_claim_one_it_gives_back_beside_a_steal() {
+fn with_claim_one_beside_a_steal_gives_items_back() {
     model(|| {
-        open_beside(with_a_claimed_one(3), 1, 3, |worker| {
+        no_item_stays_claimed_beside(with_a_claimed_one(3), 1, 3, |worker| {
             (worker.with_claim(1), vec![0])
         });
     });
 }
 
-/// The iterator has claimed three of four, and goes when it has given out one.
+/// The iterator has claimed three of four items, and is dropped after it yielded one.
 ///
-/// Bites: no drop of the iterator; one that gives back by the head whoever took from behind.
+/// Fails with: an iterator without a drop; a drop that gives back by `head` although a thief took
+/// items from behind.
 #[test]
-fn pop_n_dropped_early_gives_back_beside_a_steal() {
+fn pop_n_dropped_early_beside_a_steal_gives_items_back() {
     model(|| {
         let mut worker = Worker::starting_at(4, WRAP - 3);
         worker.extend(0..4);
-        open_beside(worker, 1, 5, |mut worker| {
+        no_item_stays_claimed_beside(worker, 1, 5, |mut worker| {
             let mut got = Vec::from_iter(worker.pop_n(3).next());
             if let Err(Full(item)) = worker.push(4) {
                 got.push(item);
@@ -481,11 +497,11 @@ fn pop_n_dropped_early_gives_back_beside_a_steal() {
     });
 }
 
-/// A full ring whose owner has claimed something overflows that too: it is the oldest.
+/// A full ring also overflows the items that its owner has claimed: they are the oldest.
 ///
-/// Bites: leaving the claimed items out of the batch and taking them for room.
+/// Fails with: a batch without the claimed items, whose slots then count as room.
 #[test]
-fn overflow_of_claimed_items_against_a_steal() {
+fn overflow_of_claimed_items_against_a_steal_keeps_each_once() {
     model(|| {
         let mut worker = with_a_claimed_one(4);
         worker.push(4).unwrap();
@@ -501,11 +517,11 @@ fn overflow_of_claimed_items_against_a_steal() {
     });
 }
 
-/// The worker goes with claimed items while a thief steals the others.
+/// The worker is dropped with claimed items while a thief steals the others.
 ///
-/// Bites: a drop that forgets the claimed ones.
+/// Fails with: a drop that forgets the claimed items.
 #[test]
-fn drop_of_claimed_items_against_a_steal() {
+fn worker_drop_with_claimed_items_drops_each_once() {
     model(|| {
         let count = Arc::new(());
         let mut worker = Worker::starting_at(4, WRAP - 1).with_claim(2);
@@ -520,17 +536,18 @@ fn drop_of_claimed_items_against_a_steal() {
     });
 }
 
-/// Giving back by the head alone, whoever took from behind the claimed items: theirs are in the ring again.
+/// Gives back by `head` although a thief took items from behind the claimed ones: the stolen items
+/// are then in the ring again.
 #[test]
 fn moving_the_head_back_over_stolen_items_takes_them_twice() {
     model_must_fail("right: [0, 1, 2]", || {
         let mut worker = with_a_claimed_one(3);
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
-        let head = worker.ring.core().load_head();
-        let next = worker.next();
+        let head = worker.ring.header().load_head();
+        let next = worker.first_position();
         if !head.is_copying() && worker.move_head(head, next).is_ok() {
-            worker.own = worker.end;
+            worker.first_slot = worker.end_slot;
         }
         let mut got = vec![0];
         got.extend(thief.join().unwrap());
@@ -539,37 +556,39 @@ fn moving_the_head_back_over_stolen_items_takes_them_twice() {
     });
 }
 
-/// A ring that goes while a thief still looks at it: the model sees it, which every model of an end rests on.
+/// Drops a ring while a thief still loads from it. The model must see that, since every model of an
+/// end rests on it.
 ///
-/// Bites: leave out what `Core::retire` does.
+/// Fails with: a `Header::retire` that does nothing.
 #[test]
-fn who_looks_at_a_ring_that_is_gone_is_seen() {
+fn access_to_a_dropped_ring_fails_the_model() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Inline::<u32, 2>::new()));
-        // SAFETY: it is there until the end of the model.
+        // SAFETY: the ring is not freed before the end of the model.
         let ring: &'static Inline<u32, 2> = unsafe { &*raw };
         let stealer = ring.take().unwrap().stealer();
         let thief = thread::spawn(move || stealer.len());
-        // SAFETY: unsound on purpose. What the thief reads is not behind a pointer, so it stays readable.
+        // SAFETY: unsound on purpose. The fields that the thief reads are not behind a pointer, so
+        // they stay readable.
         unsafe { raw.drop_in_place() };
         thief.join().unwrap();
-        // SAFETY: dropped above, and freed here.
+        // SAFETY: the ring was dropped above, and is freed only here.
         drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Inline<u32, 2>>>()) });
     });
 }
 
-/// The source's steal: copy first, claim after. The owner, who has popped the item meanwhile,
-/// overwrites the slot while it is read.
+/// Go's steal: it copies first and claims afterwards. The owner, which has popped the item
+/// meanwhile, overwrites the slot while the thief reads it.
 #[test]
-fn a_copy_before_the_claim_is_a_data_race() {
+fn copy_before_the_claim_is_a_data_race() {
     model_must_fail("Concurrent read and write accesses", || {
         let mut worker = Worker::starting_at(2, WRAP);
         worker.push(0).unwrap();
         let stealer = worker.stealer();
         let thief = thread::spawn(move || {
-            let core = stealer.ring.core();
-            let head = core.load_head();
-            let tail = core.tail.load(Acquire);
+            let header = stealer.ring.header();
+            let head = header.load_head();
+            let tail = header.tail.load(Acquire);
             if head.real() != tail {
                 // SAFETY: unsound on purpose; the items are numbers.
                 let item = unsafe {
@@ -579,7 +598,7 @@ fn a_copy_before_the_claim_is_a_data_race() {
                     )
                 };
                 let after = head.moved(head.real().wrapping_add(1));
-                if core.exchange_head(head, after).is_ok() {
+                if header.exchange_head(head, after).is_ok() {
                     return Some(item);
                 }
             }

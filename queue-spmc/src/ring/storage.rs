@@ -1,7 +1,8 @@
-//! Where a ring lives: on the heap, counted; or in a place of the user's, borrowed. The protocol is the same for all.
+//! Where a ring is stored: on the heap, reference-counted, or in memory of the user's, borrowed.
+//! The protocol is the same for both.
 use super::{
-    AtomicU32, AtomicU64, Box, CachePadded, Core, Head, MaybeUninit, Retire, Slot, UnsafeCell, Vec,
-    Worker, arc::Arc, assert_capacity, taken::Taken,
+    AtomicU32, AtomicU64, Box, CachePadded, Head, Header, MaybeUninit, Retire, Slot, UnsafeCell,
+    Vec, Worker, arc::Arc, assert_capacity, taken::Taken,
 };
 use core::{
     fmt,
@@ -10,61 +11,62 @@ use core::{
 use sealed::Parts;
 use sync_shim::atomic::Ordering::Relaxed;
 
-/// A handle on a ring's memory. Sealed: [`Shared`] and [`Borrowed`] are all there are.
+/// A handle on a ring's memory. Sealed: [`Shared`] and [`Borrowed`] are the only ones.
 pub trait Storage<T>: Parts<T> {}
 
 mod sealed {
-    use super::{Core, Slot};
+    use super::{Header, Slot};
 
     #[expect(
         private_interfaces,
         reason = "sealed: nobody outside can name the trait"
     )]
     pub trait Parts<T>: Clone {
-        fn core(&self) -> &Core;
+        fn header(&self) -> &Header;
         fn slots(&self) -> &[Slot<T>];
     }
 }
 
 pub(super) use sealed::Parts as StorageParts;
 
-macro_rules! new_core {
+macro_rules! new_header {
     ($($constness:ident)?) => {
         pub(super) $($constness)? fn new(at: u32) -> Self {
             Self {
                 head: CachePadded::new(AtomicU64::new(Head::both(at).0)),
                 tail: CachePadded::new(AtomicU32::new(at)),
-                wanted: CachePadded::new(AtomicU32::new(0)),
+                request: CachePadded::new(AtomicU32::new(0)),
             }
         }
     };
 }
 
-/// A ring on the heap, freed with its last handle. The only allocations that it ever makes are at its birth.
+/// A ring on the heap, freed with its last handle. It allocates only when it is created.
 pub struct Shared<T> {
     owned: Arc<Owned<T>>,
-    /// Those of `owned`, at hand.
+    /// The slots of `owned`, without the indirection.
     slots: *const [Slot<T>],
 }
 
 struct Owned<T> {
-    core: Core,
+    header: Header,
     slots: Box<[Slot<T>]>,
 }
 
-// SAFETY: an item is reached by the one thread that took it (rule 1), so it only moves between threads.
+// SAFETY: only the one thread that took an item reaches it (rule 1), so items only move between
+// threads.
 unsafe impl<T: Send> Sync for Owned<T> {}
 
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Owned<T> {}
 
-// SAFETY: an `Arc` of the above, and a pointer into it.
+// SAFETY: it is an `Arc` of the above, and a pointer into it.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Shared<T> {}
 
-// A panic, which only an item's drop or an overflow makes, leaves the ring whole.
+// Only an item's drop or an overflow can panic, and either leaves the ring whole.
 impl<T> UnwindSafe for Shared<T> {}
 impl<T> RefUnwindSafe for Shared<T> {}
 impl<T, const N: usize> UnwindSafe for Inline<T, N> {}
@@ -80,7 +82,7 @@ impl<T> Shared<T> {
             .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
             .collect();
         let owned = Arc::new(Owned {
-            core: Core::new(at),
+            header: Header::new(at),
             slots: slots.into_boxed_slice(),
         });
         Self {
@@ -102,13 +104,14 @@ impl<T> Clone for Shared<T> {
 #[expect(private_interfaces, reason = "sealed")]
 impl<T> StorageParts<T> for Shared<T> {
     #[inline(always)]
-    fn core(&self) -> &Core {
-        &self.owned.core
+    fn header(&self) -> &Header {
+        &self.owned.header
     }
 
     #[inline(always)]
     fn slots(&self) -> &[Slot<T>] {
-        // SAFETY: `owned` keeps its box, which nobody moves or takes mutably before the last handle goes.
+        // SAFETY: `owned` keeps its box, and no code moves the box or borrows it mutably before the
+        // last handle is dropped.
         unsafe { &*self.slots }
     }
 }
@@ -117,21 +120,21 @@ impl<T> Storage<T> for Shared<T> {}
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        drop_rest(&mut self.core, &mut self.slots);
+        drop_remaining(&mut self.header, &mut self.slots);
     }
 }
 
-/// Drops what is left in the ring: the items of a worker that was forgotten.
-fn drop_rest<T>(core: &mut Core, slots: &mut [Slot<T>]) {
-    let (next, left) = core.rest();
+/// Drops the items that are left in the ring: those of a worker that was leaked.
+fn drop_remaining<T>(header: &mut Header, slots: &mut [Slot<T>]) {
+    let (next, left) = header.remaining();
     for slot in &mut *slots {
         slot.retire();
     }
-    // SAFETY: there is no handle any more, so what is left is ours.
+    // SAFETY: no handle is left, so this thread has the remaining items to itself.
     drop(unsafe { Taken::new(slots, next, left) });
 }
 
-/// A ring in place, which never allocates: on the stack, in a struct, in a static.
+/// A ring in place, which never allocates: on the stack, in a struct or in a `static`.
 ///
 /// ```
 /// use queue_spmc::ring::{Inline, Steal};
@@ -145,7 +148,7 @@ fn drop_rest<T>(core: &mut Core, slots: &mut [Slot<T>]) {
 /// # Ok::<(), queue_spmc::ring::Full<u32>>(())
 /// ```
 ///
-/// The handles borrow it:
+/// The handles borrow the ring:
 ///
 /// ```compile_fail
 /// let mut ring = queue_spmc::ring::Inline::<u32, 8>::new();
@@ -154,8 +157,8 @@ fn drop_rest<T>(core: &mut Core, slots: &mut [Slot<T>]) {
 /// drop(worker);
 /// ```
 pub struct Inline<T, const N: usize> {
-    core: Core,
-    given: AtomicU32,
+    header: Header,
+    owner_taken: AtomicU32,
     slots: [Slot<T>; N],
 }
 
@@ -167,9 +170,10 @@ unsafe impl<T: Send, const N: usize> Send for Inline<T, N> {}
 
 macro_rules! new {
     ($($constness:ident)?) => {
-        /// An empty ring. A capacity `N` that is no power of two, below 2 or above 2³¹ doesn't compile.
+        /// Creates an empty ring. It does not compile if the capacity `N` is not a power of two, is
+        /// below 2, or is above 2³¹.
         ///
-        /// A `const fn`, but under a model.
+        /// A `const fn`, except under a model.
         #[expect(
             clippy::new_without_default,
             reason = "it comes with `split`, not alone"
@@ -177,8 +181,8 @@ macro_rules! new {
         pub $($constness)? fn new() -> Self {
             const { Self::CAPACITY };
             Self {
-                core: Core::new(0),
-                given: AtomicU32::new(0),
+                header: Header::new(0),
+                owner_taken: AtomicU32::new(0),
                 slots: slots!(),
             }
         }
@@ -190,8 +194,8 @@ cfg_if::cfg_if! {
         macro_rules! slots {
             () => { core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())) };
         }
-        impl Core {
-            new_core! {}
+        impl Header {
+            new_header! {}
         }
         impl<T: Send, const N: usize> Inline<T, N> {
             new! {}
@@ -200,8 +204,8 @@ cfg_if::cfg_if! {
         macro_rules! slots {
             () => { [const { UnsafeCell::new(MaybeUninit::uninit()) }; N] };
         }
-        impl Core {
-            new_core! { const }
+        impl Header {
+            new_header! { const }
         }
         impl<T: Send, const N: usize> Inline<T, N> {
             new! { const }
@@ -215,7 +219,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
         "a ring's capacity is a power of two from 2 to 2^31"
     );
 
-    /// The two ends, for as long as the ring is borrowed. What an earlier worker left behind, when it was forgotten, is still there.
+    /// Returns the two ends, for as long as the ring is borrowed. Items that an earlier, leaked
+    /// worker left in the ring are still there.
     pub fn split(
         &mut self,
     ) -> (
@@ -227,7 +232,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
         (worker, stealer)
     }
 
-    /// The owner's end, to the first who asks: for a ring in a static. `None` to all others, for ever. One read-modify-write.
+    /// Returns the owner's end to the first caller, and `None` to every later one: for a ring in a
+    /// `static`. One read-modify-write.
     ///
     /// ```
     /// use queue_spmc::ring::Inline;
@@ -239,8 +245,9 @@ impl<T: Send, const N: usize> Inline<T, N> {
     /// # Ok::<(), queue_spmc::ring::Full<u32>>(())
     /// ```
     pub fn take(&'static self) -> Option<Worker<T, Borrowed<'static, T>>> {
-        // Ordering: Relaxed, one caller is the first; how it came by the reference orders it after `new`.
-        if self.given.swap(1, Relaxed) != 0 {
+        // Ordering: Relaxed, exactly one caller reads 0. The way in which it got the reference
+        // orders it after `new`.
+        if self.owner_taken.swap(1, Relaxed) != 0 {
             return None;
         }
         Some(Worker::on(self.borrow()))
@@ -248,7 +255,7 @@ impl<T: Send, const N: usize> Inline<T, N> {
 
     fn borrow(&self) -> Borrowed<'_, T> {
         Borrowed {
-            core: &self.core,
+            header: &self.header,
             slots: &self.slots,
         }
     }
@@ -256,8 +263,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
 
 impl<T, const N: usize> Drop for Inline<T, N> {
     fn drop(&mut self) {
-        self.given.retire();
-        drop_rest(&mut self.core, &mut self.slots);
+        self.owner_taken.retire();
+        drop_remaining(&mut self.header, &mut self.slots);
     }
 }
 
@@ -271,7 +278,7 @@ impl<T, const N: usize> fmt::Debug for Inline<T, N> {
 
 /// A handle on an [`Inline`] ring.
 pub struct Borrowed<'a, T> {
-    core: &'a Core,
+    header: &'a Header,
     slots: &'a [Slot<T>],
 }
 
@@ -290,8 +297,8 @@ impl<T> Clone for Borrowed<'_, T> {
 #[expect(private_interfaces, reason = "sealed")]
 impl<T> StorageParts<T> for Borrowed<'_, T> {
     #[inline(always)]
-    fn core(&self) -> &Core {
-        self.core
+    fn header(&self) -> &Header {
+        self.header
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Items that have been taken and not read yet.
 use super::{Slot, index, read};
 
-/// Reads them one by one; drops those that are left.
+/// An iterator that reads taken items one by one, and drops the rest.
 pub(super) struct Taken<'a, T> {
     slots: &'a [Slot<T>],
     next: u32,
@@ -10,7 +10,8 @@ pub(super) struct Taken<'a, T> {
 
 impl<'a, T> Taken<'a, T> {
     /// # Safety
-    /// The caller has taken `left` items from `next` on, and nobody writes their slots during `'a`.
+    /// The caller has taken `left` items from position `next` on, and no thread writes their slots
+    /// during `'a`.
     pub(super) unsafe fn new(slots: &'a [Slot<T>], next: u32, left: u32) -> Self {
         Self { slots, next, left }
     }
@@ -23,7 +24,7 @@ impl<T> Iterator for Taken<'_, T> {
         self.left = self.left.checked_sub(1)?;
         let at = self.next;
         self.next = at.wrapping_add(1);
-        // SAFETY: taken, by `new`'s premise, and read once.
+        // SAFETY: the item was taken, by `new`'s contract, and is read once.
         Some(unsafe { read(self.slots, index(self.slots, at)) })
     }
 
@@ -34,7 +35,7 @@ impl<T> Iterator for Taken<'_, T> {
 
 impl<T> Drop for Taken<'_, T> {
     fn drop(&mut self) {
-        /// Goes on with the others when an item's drop panics.
+        /// Drops the other items if an item's drop panics.
         struct GoOn<'a, 'b, T>(&'a mut Taken<'b, T>);
         impl<T> Drop for GoOn<'_, '_, T> {
             fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! One thread's view.
+//! The ring as one thread sees it.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
 use core::cell::{Cell, RefCell};
@@ -24,14 +24,14 @@ fn ring(capacity: usize, items: u32) -> Worker<u32> {
 }
 
 #[test]
-fn a_full_ring_gives_the_item_back() {
+fn push_to_full_ring_returns_the_item() {
     let mut worker = ring(4, 4);
     assert_eq!(worker.push(4), Err(Full(4)));
     assert_eq!(worker.drain().collect::<Vec<_>>(), [0, 1, 2, 3]);
 }
 
 #[test]
-fn overflow_takes_the_older_half_and_the_item_in_one_batch() {
+fn overflow_of_full_ring_takes_older_half_and_item_as_one_batch() {
     let mut worker = ring(4, 4);
     let global = Global::default();
     worker.push_or_overflow(4, &global);
@@ -41,7 +41,7 @@ fn overflow_takes_the_older_half_and_the_item_in_one_batch() {
 }
 
 #[test]
-fn a_batch_that_is_dropped_early_drops_the_rest() {
+fn overflow_batch_dropped_early_drops_its_rest() {
     struct Refuse;
     impl<T> Overflow<T> for Refuse {
         fn push(&self, _: T) {}
@@ -61,7 +61,7 @@ fn a_batch_that_is_dropped_early_drops_the_rest() {
 }
 
 #[test]
-fn a_thief_takes_half_rounded_up_in_order() {
+fn steal_of_half_takes_half_rounded_up_in_order() {
     let worker = ring(8, 5);
     let mut mine = Worker::new(8);
     let stolen = worker
@@ -73,7 +73,7 @@ fn a_thief_takes_half_rounded_up_in_order() {
 }
 
 #[test]
-fn a_thief_takes_no_more_than_its_limit_and_its_room() {
+fn steal_takes_no_more_than_the_limit_and_the_room() {
     let worker = ring(8, 8);
     let stealer = worker.stealer();
     let mut mine = ring(2, 1);
@@ -105,7 +105,7 @@ fn a_thief_takes_no_more_than_its_limit_and_its_room() {
 }
 
 #[test]
-fn stealing_from_oneself_or_from_an_empty_ring_takes_nothing() {
+fn steal_from_own_or_empty_ring_returns_empty() {
     let mut worker = ring(4, 2);
     let stealer = worker.stealer();
     assert!(stealer.is_of(&worker));
@@ -122,7 +122,7 @@ fn stealing_from_oneself_or_from_an_empty_ring_takes_nothing() {
 }
 
 #[test]
-fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
+fn dropped_worker_drops_items_and_a_leaked_one_leaves_them() {
     let counted = alloc::sync::Arc::new(());
     let full = || {
         let mut worker = Worker::new(2);
@@ -137,7 +137,7 @@ fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = full();
     let stealer = worker.stealer();
-    // Forgotten, but for the leak.
+    // As if leaked, without the leak.
     let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     drop(core::mem::ManuallyDrop::into_inner(worker));
@@ -145,12 +145,12 @@ fn a_dropped_worker_drops_its_items_and_a_forgotten_one_leaves_them() {
 
 #[test]
 #[should_panic(expected = "power of two")]
-fn a_capacity_that_is_no_power_of_two_panics() {
+fn capacity_that_is_not_a_power_of_two_panics() {
     let _ = Worker::<u8>::new(3);
 }
 
 #[test]
-fn lengths_agree() {
+fn lengths_of_worker_and_stealer_agree() {
     let worker = ring(4, 3);
     assert_eq!(
         (worker.len(), worker.spare_capacity(), worker.capacity()),
@@ -160,7 +160,7 @@ fn lengths_agree() {
 }
 
 #[test]
-fn a_ring_in_place_drops_what_a_forgotten_worker_left_and_can_be_split_again() {
+fn inline_ring_after_a_leaked_worker_is_split_and_drops_items() {
     let counted = alloc::sync::Arc::new(());
     let mut ring = Inline::<_, 4>::new();
     let (mut worker, _) = ring.split();
@@ -177,7 +177,7 @@ fn a_ring_in_place_drops_what_a_forgotten_worker_left_and_can_be_split_again() {
 }
 
 #[test]
-fn a_batch_says_how_long_it_is() {
+fn overflow_batch_reports_its_length() {
     let mut worker = ring(8, 8).with_claim(2);
     worker.pop();
     worker.push(8).unwrap();
@@ -188,7 +188,7 @@ fn a_batch_says_how_long_it_is() {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_a_queued_item_leaves_the_others_dropped() {
+fn panic_in_an_item_drop_still_drops_the_other_items() {
     struct Item(bool, #[expect(dead_code)] alloc::sync::Arc<()>);
     impl Drop for Item {
         fn drop(&mut self) {
@@ -204,7 +204,7 @@ fn a_panic_in_the_drop_of_a_queued_item_leaves_the_others_dropped() {
 }
 
 #[test]
-fn empty_and_same_are_what_they_say() {
+fn is_empty_and_same_queue_tell_the_truth() {
     let (mut worker, other) = (Worker::<u32>::new(4), Worker::<u32>::new(4));
     let stealer = worker.stealer();
     assert!(worker.is_empty() && stealer.is_empty());
@@ -215,7 +215,7 @@ fn empty_and_same_are_what_they_say() {
 }
 
 #[test]
-fn a_thief_without_room_takes_the_one_that_it_runs() {
+fn steal_and_pop_without_room_takes_one_item() {
     let (victim, mut thief) = (ring(8, 8), ring(4, 4));
     let stolen = victim
         .stealer()
@@ -229,7 +229,7 @@ fn a_thief_without_room_takes_the_one_that_it_runs() {
 }
 
 #[test]
-fn items_that_are_popped_together_are_counted() {
+fn pop_n_size_hint_counts_claimed_and_available_items() {
     let mut worker = Worker::new(8);
     worker.extend(0..5);
     let mut items = worker.pop_n(3);
@@ -240,9 +240,9 @@ fn items_that_are_popped_together_are_counted() {
     assert_eq!(worker.pop_n(9).size_hint(), (0, Some(2)));
 }
 
-/// An owner that claims one item at a time hides none.
+/// An owner that claims one item at a time hides no item.
 #[test]
-fn a_ring_that_does_not_claim_is_open_from_the_first_item_on() {
+fn first_item_of_a_plain_ring_is_available() {
     let mut worker = ring(4, 0);
     worker.push(0).unwrap();
     assert_eq!(
@@ -252,7 +252,7 @@ fn a_ring_that_does_not_claim_is_open_from_the_first_item_on() {
 }
 
 #[test]
-fn told_to_claim_one_after_an_early_item_it_is_open() {
+fn with_claim_one_after_a_private_item_makes_items_available() {
     let mut worker = Worker::new(4).with_claim(2);
     worker.push(0).unwrap();
     assert_eq!(worker.pop(), Some(0));
@@ -264,9 +264,9 @@ fn told_to_claim_one_after_an_early_item_it_is_open() {
     );
 }
 
-/// What is claimed by then is open as well, and the owner hears of it.
+/// The items that were claimed before become available as well, and `gave_back` reports it.
 #[test]
-fn told_to_claim_one_it_gives_back_what_it_claimed() {
+fn with_claim_one_gives_back_claimed_items() {
     for (items, popped) in [(1, 0), (5, 1)] {
         let mut worker = Worker::starting_at(8, u32::MAX - 3).with_claim(3);
         (0..items).for_each(|item| worker.push(item).unwrap());
@@ -283,7 +283,7 @@ fn told_to_claim_one_it_gives_back_what_it_claimed() {
 }
 
 #[test]
-fn pop_n_that_is_dropped_opens_what_is_left() {
+fn pop_n_dropped_early_makes_its_rest_available() {
     let mut worker = ring(8, 5);
     assert_eq!(worker.pop_n(4).next(), Some(0));
     assert_eq!((worker.claimed_len(), worker.gave_back()), (0, true));
@@ -294,7 +294,7 @@ fn pop_n_that_is_dropped_opens_what_is_left() {
 }
 
 #[test]
-fn items_pushed_one_by_one_into_a_ring_that_claims_are_popped_one_by_one() {
+fn single_pushes_to_a_claiming_ring_are_popped_one_by_one() {
     let mut worker = ring(8, 0).with_claim(4);
     for n in 0..20 {
         worker.push(n).unwrap();
@@ -303,7 +303,7 @@ fn items_pushed_one_by_one_into_a_ring_that_claims_are_popped_one_by_one() {
 }
 
 #[test]
-fn a_ring_shows_what_it_holds() {
+fn debug_output_shows_lengths() {
     let mut worker = ring(8, 5).with_claim(2);
     worker.pop();
     let (shown, thief) = (
@@ -318,7 +318,7 @@ fn a_ring_shows_what_it_holds() {
 
 #[test]
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-fn a_ring_in_a_static_is_taken_once() {
+fn static_ring_is_taken_once() {
     static RING: Inline<u32, 8> = Inline::new();
     let mut worker = RING.take().unwrap();
     worker.push(1).unwrap();
@@ -326,23 +326,23 @@ fn a_ring_in_a_static_is_taken_once() {
     assert_eq!(worker.pop(), Some(1));
 }
 
-/// A thief claims so many items and is then stopped, in mid-copy.
+/// Makes a thief claim `items` items and stops it while it copies.
 fn stop_a_thief(worker: &Worker<u32>, items: u32) {
-    let head = worker.ring.core().load_head();
+    let head = worker.ring.header().load_head();
     let real = head.real().wrapping_add(items);
     let claimed = Head::new(head.steal(), real);
-    worker.ring.core().exchange_head(head, claimed).unwrap();
+    worker.ring.header().exchange_head(head, claimed).unwrap();
 }
 
-/// And goes on to its end.
+/// Lets the stopped thief end its copy.
 fn end_of_the_copy(worker: &Worker<u32>) {
-    let head = worker.ring.core().load_head();
+    let head = worker.ring.header().load_head();
     let ended = Head::both(head.real());
-    worker.ring.core().exchange_head(head, ended).unwrap();
+    worker.ring.header().exchange_head(head, ended).unwrap();
 }
 
 #[test]
-fn while_a_thief_copies_others_retry_and_the_owner_goes_on() {
+fn while_a_thief_copies_others_retry_and_the_owner_continues() {
     let mut worker = ring(4, 4);
     let stealer = worker.stealer();
     stop_a_thief(&worker, 1);
@@ -355,9 +355,9 @@ fn while_a_thief_copies_others_retry_and_the_owner_goes_on() {
     assert_eq!(stealer.steal(), Steal::Success { first: 2, moved: 0 });
 }
 
-/// The claimed items' own slots are room enough for them at the tail.
+/// The slots of the claimed items are room enough to move these items to the tail.
 #[test]
-fn claimed_items_come_back_when_a_thief_holds_all_other_slots() {
+fn claimed_items_are_given_back_while_a_thief_copies_all_others() {
     let mut worker = Worker::new(8).with_claim(3);
     worker.extend(0..8);
     assert_eq!((worker.pop(), worker.claimed_len()), (Some(0), 2));
@@ -371,7 +371,7 @@ fn claimed_items_come_back_when_a_thief_holds_all_other_slots() {
 }
 
 #[test]
-fn an_owner_that_was_asked_claims_less_once() {
+fn claim_after_a_request_takes_one_item() {
     let mut worker = Worker::new(16).with_claim(4);
     assert_eq!(worker.stealer().steal(), Steal::Empty);
     worker.extend(0..9);
@@ -380,13 +380,13 @@ fn an_owner_that_was_asked_claims_less_once() {
 }
 
 #[test]
-fn a_ring_that_has_an_item_is_never_said_to_be_surely_empty() {
+fn surely_empty_is_never_said_of_a_ring_with_an_item() {
     for claim in [1, 3] {
         let mut worker = Worker::new(8).with_claim(claim);
         let stealer = worker.stealer();
         let mut said = 0;
         for step in 0..2_000_u32 {
-            // All pushes, pops and steals of a few items, in an order that comes round late.
+            // Pushes, pops and steals of a few items, in an order with a long period.
             match step.wrapping_mul(2_654_435_761) >> 29 {
                 0..=3 => drop(worker.push(step)),
                 4..=6 => drop(worker.pop()),

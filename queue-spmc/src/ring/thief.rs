@@ -1,37 +1,39 @@
-//! A thief's end.
+//! The thieves' end: stealing from the front.
 use super::{
-    Acquire, Core, Head, Shared, Slot, Steal, StealLimit, Storage, Worker, index, read, write,
+    Acquire, Head, Header, Shared, Slot, Steal, StealLimit, Storage, Worker, index, read, write,
 };
 use core::{fmt, marker::PhantomData, ptr};
 
-/// A thief's end. Clones share the ring.
+/// A thief's end of a ring. Clones share the ring.
 pub struct Stealer<T, S: Storage<T> = Shared<T>> {
     pub(super) ring: S,
     pub(super) item: PhantomData<fn() -> T>,
 }
 
 impl<T: Send, S: Storage<T>> Stealer<T, S> {
-    /// Items that can be stolen, as far as this thread sees; what the owner has claimed is not among them. After a `SeqCst` fence it counts every item
-    /// whose push came before another thread's `SeqCst` fence that precedes this one, and that
-    /// was not taken.
+    /// Returns the number of available items, as far as this thread sees. Items that the owner has
+    /// claimed do not count.
+    ///
+    /// After a `SeqCst` fence the number includes every item that is not taken and whose push
+    /// precedes another thread's `SeqCst` fence, if that fence precedes this thread's.
     pub fn len(&self) -> usize {
-        // A head that is older than the tail by a round of the ring.
-        (self.ring.core().len() as usize).min(self.ring.slots().len())
+        // `head` may be older than `tail` by more than a round of the ring.
+        (self.ring.header().len() as usize).min(self.ring.slots().len())
     }
 
-    /// Whether [`len`](Self::len) is 0.
+    /// Returns whether [`len`](Self::len) is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this steals from `worker`'s ring.
+    /// Returns whether this steals from `worker`'s ring.
     pub fn is_of<R: Storage<T>>(&self, worker: &Worker<T, R>) -> bool {
-        ptr::eq(self.ring.core(), worker.ring.core())
+        ptr::eq(self.ring.header(), worker.ring.header())
     }
 
-    /// Whether both steal from one ring.
+    /// Returns whether both steal from the same ring.
     pub fn same_queue<R: Storage<T>>(&self, other: &Stealer<T, R>) -> bool {
-        ptr::eq(self.ring.core(), other.ring.core())
+        ptr::eq(self.ring.header(), other.ring.header())
     }
 
     /// Takes the oldest item. Two read-modify-writes.
@@ -40,7 +42,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
             Claim::Nothing => Steal::Empty,
             Claim::Busy => Steal::Retry,
             Claim::Items(claimed) => {
-                // SAFETY: claimed.
+                // SAFETY: this thief has claimed the item.
                 let first = unsafe { read(claimed.slots, index(claimed.slots, claimed.from)) };
                 drop(claimed);
                 Steal::Success { first, moved: 0 }
@@ -48,10 +50,10 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         }
     }
 
-    /// Takes up to `limit` of the oldest items: the first to run at once, the others into
-    /// `worker`'s ring as far as there is room, in their order. Two read-modify-writes.
+    /// Takes up to `limit` of the oldest items: returns the first and moves the others into
+    /// `worker`'s ring, in their order, as far as there is room. Two read-modify-writes.
     ///
-    /// Stealing from one's own ring takes nothing: [`Steal::Empty`].
+    /// If `worker` owns this ring, it takes nothing: [`Steal::Empty`].
     pub fn steal_into_and_pop<R: Storage<T>>(
         &self,
         worker: &mut Worker<T, R>,
@@ -60,12 +62,12 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         if self.is_of(worker) {
             return Steal::Empty;
         }
-        worker.open();
+        worker.before_insert();
         match self.claim(limit, worker.spare_capacity() + 1) {
             Claim::Nothing => Steal::Empty,
             Claim::Busy => Steal::Retry,
             Claim::Items(mut claimed) => {
-                // SAFETY: claimed.
+                // SAFETY: this thief has claimed the item.
                 let first = unsafe { read(claimed.slots, index(claimed.slots, claimed.from)) };
                 claimed.from = claimed.from.wrapping_add(1);
                 claimed.n -= 1;
@@ -76,9 +78,9 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     }
 
     /// Moves up to `limit` of the oldest items into `worker`'s ring, in their order, as far as
-    /// there is room, and tells how many. Two read-modify-writes.
+    /// there is room. Returns how many it moved. Two read-modify-writes.
     ///
-    /// A full ring takes nothing, nor does one's own: [`Steal::Empty`].
+    /// If `worker`'s ring is full, or `worker` owns this ring, it takes nothing: [`Steal::Empty`].
     pub fn steal_into<R: Storage<T>>(
         &self,
         worker: &mut Worker<T, R>,
@@ -87,7 +89,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         if self.is_of(worker) {
             return Steal::Empty;
         }
-        worker.open();
+        worker.before_insert();
         match self.claim(limit, worker.spare_capacity()) {
             Claim::Nothing => Steal::Empty,
             Claim::Busy => Steal::Retry,
@@ -98,14 +100,14 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         }
     }
 
-    /// Rule 3: takes items for copying.
+    /// Rule 3: claims items, to be copied.
     fn claim(&self, limit: StealLimit, room: usize) -> Claim<'_, T> {
-        let (core, slots) = (self.ring.core(), self.ring.slots());
-        let head = core.load_head();
-        // Ordering: Acquire pairs with `publish`: the slots up to here are written.
-        let len = core.tail.load(Acquire).wrapping_sub(head.real());
+        let (header, slots) = (self.ring.header(), self.ring.slots());
+        let head = header.load_head();
+        // Ordering: Acquire pairs with `Worker::publish`: the slots before this `tail` are written.
+        let len = header.tail.load(Acquire).wrapping_sub(head.real());
         if len == 0 {
-            core.set_wanted(1);
+            header.set_request(1);
             return Claim::Nothing;
         }
         if head.is_copying() || len as usize > slots.len() {
@@ -118,11 +120,11 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         }
         let from = head.real();
         let claimed = Head::new(head.steal(), from.wrapping_add(n));
-        if core.exchange_head(head, claimed).is_err() {
+        if header.exchange_head(head, claimed).is_err() {
             return Claim::Busy;
         }
         Claim::Items(Claimed {
-            core,
+            header,
             slots,
             from,
             n,
@@ -132,27 +134,29 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
 
 enum Claim<'a, T> {
     Nothing,
-    /// Another thief copies, or won.
+    /// Another thief is copying, or won the exchange.
     Busy,
     Items(Claimed<'a, T>),
 }
 
-/// Items that a thief copies. Dropped, it releases their slots to the owner, not the items.
+/// Items that a thief has claimed and copies. Its drop releases their slots to the owner; it does
+/// not drop the items.
 struct Claimed<'a, T> {
-    core: &'a Core,
+    header: &'a Header,
     slots: &'a [Slot<T>],
     from: u32,
     n: u32,
 }
 
 impl<T: Send> Claimed<'_, T> {
-    /// Moves them behind the other ring's tail, where the claim was bounded by the room.
+    /// Moves the items to the back of the other ring. The claim took no more than there was room
+    /// for.
     fn move_to<R: Storage<T>>(self, worker: &mut Worker<T, R>) -> usize {
         let (to, tail) = (worker.ring.slots(), worker.tail);
         for i in 0..self.n {
-            // SAFETY: claimed, and read once.
+            // SAFETY: this thief has claimed the item, and reads it once.
             let item = unsafe { read(self.slots, index(self.slots, self.from.wrapping_add(i))) };
-            // SAFETY: the worker's borrow is its owner's, and there is room.
+            // SAFETY: `&mut Worker` makes this thread that ring's owner, and there is room.
             unsafe { write(to, index(to, tail.wrapping_add(i)), item) };
         }
         let n = self.n;
@@ -164,9 +168,9 @@ impl<T: Send> Claimed<'_, T> {
 
 impl<T> Drop for Claimed<'_, T> {
     fn drop(&mut self) {
-        // Rule 3.
-        let mut head = self.core.load_head();
-        while let Err(now) = self.core.exchange_head(head, Head::both(head.real())) {
+        // Rule 3: moves `steal` up to the `real` of this moment.
+        let mut head = self.header.load_head();
+        while let Err(now) = self.header.exchange_head(head, Head::both(head.real())) {
             head = now;
         }
     }
@@ -184,7 +188,7 @@ impl<T, S: Storage<T>> Clone for Stealer<T, S> {
 impl<T, S: Storage<T>> fmt::Debug for Stealer<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stealer")
-            .field("len", &self.ring.core().len())
+            .field("len", &self.ring.header().len())
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! An owner whose ring overflows, and four thieves: more threads than the model checker takes.
+//! An owner whose ring overflows, and four thieves: more threads than the model checker allows.
 use super::super::{
     Stealer, Worker,
     models::{Global, WRAP, assert_each_once, steal_half, steal_one_by_one},
@@ -34,16 +34,16 @@ fn thieves_beside(mut worker: Worker<u32>) {
     assert_each_once(got, ITEMS);
 }
 
-/// Bites: a thief that takes one too many.
+/// Fails with: a thief that takes one item too many.
 #[test]
-fn four_thieves_beside_an_owner_that_overflows_take_each_item_once() {
+fn four_thieves_beside_an_overflowing_owner_take_items_once() {
     model(|| thieves_beside(Worker::starting_at(4, WRAP - 1)));
 }
 
-/// The owner claims two at a time, which a thief that finds nothing asks back.
+/// The owner claims two items at a time, and a thief that finds nothing requests them.
 ///
-/// Bites: a push that takes the claimed slots for free.
+/// Fails with: a push that counts the claimed slots as free.
 #[test]
-fn four_thieves_beside_an_owner_that_claims_take_each_item_once() {
+fn four_thieves_beside_a_claiming_owner_take_items_once() {
     model(|| thieves_beside(Worker::starting_at(4, WRAP - 1).with_claim(2)));
 }

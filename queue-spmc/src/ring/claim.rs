@@ -1,0 +1,182 @@
+//! Claiming several items at once, and giving them back (rules 6 to 9 of [`ring`](super)).
+use super::{Storage, Worker, read, write};
+use core::mem;
+
+impl<T: Send, S: Storage<T>> Worker<T, S> {
+    /// Sets how many items the owner claims at once: at least 1 (the default), at most half of the
+    /// capacity.
+    ///
+    /// With 1, every item stays available to thieves until the owner pops it or
+    /// [`pop_n`](Self::pop_n) claims it, and every pop costs a read-modify-write. With more, only
+    /// one pop in so many costs one. A claimed item, including an item that was pushed into the
+    /// empty ring, waits for the owner's next operation before a thief can get it. So use more than
+    /// 1 for an owner that soon does something, such as a scheduler's worker between two polls. Do
+    /// not use it for an owner that pushes and then waits for a thief to do the work.
+    ///
+    /// The items that the owner has claimed so far are given back, as when a thief requests items.
+    ///
+    /// ```
+    /// use queue_spmc::ring::{Steal, Worker};
+    ///
+    /// let mut worker = Worker::new(256).with_claim(16);
+    /// let stealer = worker.stealer();
+    /// worker.push(1)?;
+    /// assert_eq!(stealer.steal(), Steal::Empty);
+    /// worker.push(2)?;
+    /// assert_eq!(stealer.steal(), Steal::Success { first: 1, moved: 0 });
+    /// # Ok::<(), queue_spmc::ring::Full<i32>>(())
+    /// ```
+    pub fn with_claim(mut self, items: usize) -> Self {
+        self.give_back();
+        // Otherwise the slot of a private item that was popped would take the next item, whatever
+        // the new number.
+        self.private = false;
+        self.claim_max = items.clamp(1, self.capacity() / 2) as u32;
+        self.pop_one_max = if self.claim_max > 1 { 2 } else { u32::MAX };
+        self
+    }
+
+    /// Returns whether claimed items became available again since the last call.
+    ///
+    /// Items become available after a thief's request, when a [`PopN`](super::PopN) is dropped
+    /// early, and in [`with_claim`](Self::with_claim). A scheduler treats it as a push: it wakes a
+    /// thief if a push would.
+    pub fn gave_back(&mut self) -> bool {
+        mem::take(&mut self.gave_back)
+    }
+
+    /// Prepares for items that come in other than by a push.
+    pub(super) fn before_insert(&mut self) {
+        self.serve_request();
+        self.publish_private();
+    }
+
+    /// Rule 8: publishes the private item, if there is one.
+    #[inline]
+    pub(super) fn publish_private(&mut self) {
+        if mem::take(&mut self.private) && self.first_slot != self.end_slot {
+            self.first_slot = self.end_slot;
+            self.publish_up_to(self.end_position);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn claim_and_pop(&mut self) -> Option<T> {
+        if !self.claim_by(Self::claim_of) {
+            return None;
+        }
+        let item = self.take_claimed();
+        self.serve_request();
+        Some(item)
+    }
+
+    /// Rule 6: how many of `len` available items to claim.
+    fn claim_of(&mut self, len: u32) -> u32 {
+        if self.header().request() != 0 {
+            self.clear_request();
+            return 1;
+        }
+        self.claim_max.min(len - len / 2)
+    }
+
+    /// Rule 6: claims items. Returns false if none is available.
+    #[inline(always)]
+    pub(super) fn claim_by(&mut self, how_many: impl Fn(&mut Self, u32) -> u32) -> bool {
+        let mut head = self.expected_head();
+        loop {
+            let len = self.tail.wrapping_sub(head.real());
+            if len == 0 {
+                return false;
+            }
+            let own = head.real() & self.mask;
+            let n = how_many(self, len).min(self.mask + 1 - own);
+            let claimed = head.real().wrapping_add(n);
+            match self.move_head(head, claimed) {
+                Ok(()) => {
+                    (self.first_slot, self.end_slot, self.end_position) = (own, own + n, claimed);
+                    return true;
+                }
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn take_claimed(&mut self) -> T {
+        let at = self.first_slot;
+        self.first_slot = at + 1;
+        // SAFETY: the item is claimed, and read once: `first_slot` has moved on.
+        unsafe { read(self.ring.slots(), at) }
+    }
+
+    /// Rule 7: gives the claimed items back if a thief made a request that is not handled yet.
+    #[inline(always)]
+    pub(super) fn serve_request(&mut self) {
+        if self.header().request() != self.seen_request {
+            self.give_back();
+        }
+    }
+
+    #[cold]
+    pub(super) fn give_back(&mut self) {
+        if self.first_slot == self.end_slot {
+            self.seen_request = self.header().request();
+            return;
+        }
+        if self.private {
+            self.publish_private();
+            self.mark_given_back();
+            return;
+        }
+        let mut head = self.header().load_head();
+        while head.real() == self.end_position {
+            match self.move_head(head, self.first_position()) {
+                Ok(()) => {
+                    self.first_slot = self.end_slot;
+                    self.mark_given_back();
+                    return;
+                }
+                Err(now) => head = now,
+            }
+        }
+        if head.real() != self.tail {
+            self.clear_request();
+            return;
+        }
+        let after = self.tail.wrapping_add(self.claimed_len());
+        if after.wrapping_sub(head.steal()) > self.slots() {
+            // A thief still copies from the slots that are needed: the next operation tries again.
+            return;
+        }
+        while self.first_slot != self.end_slot {
+            // The item's own slot is the oldest in use, so there is room for the item at the tail.
+            let item = self.take_claimed();
+            // SAFETY: this is the owner, and there is room.
+            unsafe { write(self.ring.slots(), self.tail & self.mask, item) };
+            self.tail = self.tail.wrapping_add(1);
+        }
+        self.publish_up_to(after);
+        self.mark_given_back();
+    }
+
+    fn mark_given_back(&mut self) {
+        self.gave_back = true;
+        self.clear_request();
+    }
+
+    pub(super) fn clear_request(&mut self) {
+        self.seen_request = 0;
+        self.header().set_request(0);
+    }
+}
+
+impl<T, S: Storage<T>> Worker<T, S> {
+    pub(super) fn claimed_len(&self) -> u32 {
+        self.end_slot - self.first_slot
+    }
+
+    /// The position of the oldest claimed item: `next` in the module's rules.
+    pub(super) fn first_position(&self) -> u32 {
+        self.end_position.wrapping_sub(self.claimed_len())
+    }
+}

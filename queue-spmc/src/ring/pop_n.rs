@@ -1,0 +1,66 @@
+//! Popping several items at once.
+use super::{Shared, Storage, Worker};
+
+impl<T: Send, S: Storage<T>> Worker<T, S> {
+    /// Pops up to `n` items, claiming as many as it can with one read-modify-write.
+    ///
+    /// Dropping the iterator gives back the items that it has claimed and not yielded, as when a
+    /// thief requests items. That costs one read-modify-write, or none if thieves have taken items
+    /// from behind the claimed ones. If thieves left some of those, the items stay claimed, as do
+    /// the items of an iterator that was leaked: the owner pops them next, or its next operation
+    /// after a request gives them back.
+    pub fn pop_n(&mut self, n: usize) -> PopN<'_, T, S> {
+        PopN {
+            worker: self,
+            left: n,
+        }
+    }
+
+    /// Pops until the ring is empty, as [`pop_n`](Self::pop_n) does.
+    pub fn drain(&mut self) -> PopN<'_, T, S> {
+        self.pop_n(usize::MAX)
+    }
+}
+
+/// An iterator over items that are popped together. See [`Worker::pop_n`].
+#[derive(Debug)]
+pub struct PopN<'a, T: Send, S: Storage<T> = Shared<T>> {
+    worker: &'a mut Worker<T, S>,
+    left: usize,
+}
+
+impl<T: Send, S: Storage<T>> Iterator for PopN<'_, T, S> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let left = self.left;
+        if left == 0 {
+            return None;
+        }
+        let all = u32::try_from(left).unwrap_or(u32::MAX);
+        let worker = &mut *self.worker;
+        if worker.first_slot == worker.end_slot {
+            // An earlier request is handled by the next operation, if this one leaves something.
+            worker.seen_request = 0;
+            if !worker.claim_by(|_, len| len.min(all)) {
+                return None;
+            }
+        }
+        self.left = left - 1;
+        Some(worker.take_claimed())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let own = self.worker.claimed_len() as usize;
+        (own.min(self.left), Some(self.worker.len().min(self.left)))
+    }
+}
+
+impl<T: Send, S: Storage<T>> Drop for PopN<'_, T, S> {
+    /// The items were claimed for this iterator, so they do not stay claimed after it.
+    fn drop(&mut self) {
+        if self.left > 0 && self.worker.first_slot != self.worker.end_slot {
+            self.worker.give_back();
+        }
+    }
+}
