@@ -1,9 +1,9 @@
-//! Wakers without `unsafe`, over an `Arc`: counted ones, and borrowed ones for a poll.
+//! Wakers without `unsafe` over an `Arc`: counted ones, and borrowed ones for a poll.
 //!
-//! 1. A waker's data is the pointer of an [`Arc`]. Each waker is one strong reference, but for the
+//! 1. A waker's data is the pointer of an [`Arc`]. Each waker is one strong reference, except the
 //!    one in a [`WakerRef`], which borrows.
-//! 2. A wake by value hands its reference to the target. No function here keeps one beyond its
-//!    return.
+//! 2. A wake by value hands its reference to the target. No function here keeps a reference after
+//!    it returns.
 use crate::{WakeRef, WakerRef};
 use core::{
     marker::PhantomData,
@@ -12,11 +12,11 @@ use core::{
 };
 use sync_shim::sync::Arc;
 
-/// What is woken with its `Arc`, which it may push to a queue: [`std::task::Wake`], under models
-/// too.
+/// A type that is woken with its own `Arc`, which it may push to a queue: [`std::task::Wake`],
+/// which also works under models.
 ///
-/// `wake` is no method, since the `Arc` is the model checker's under a model. Every [`WakeRef`] is
-/// an `ArcWake`, one that needs no `Arc`.
+/// `wake` is not a method, since under a model the `Arc` is the model checker's. Every [`WakeRef`],
+/// which needs no `Arc`, is an `ArcWake`.
 ///
 /// ```
 /// use std::{
@@ -45,10 +45,11 @@ use sync_shim::sync::Arc;
 /// assert!(queue.0.lock().unwrap().pop_front().is_some());
 /// ```
 pub trait ArcWake: Send + Sync + 'static {
-    /// Wakes, and has the waker's `Arc`. Any thread may call it, any number of times.
+    /// Wakes the target, and takes over the waker's `Arc`. Any thread may call it, any number of
+    /// times.
     fn wake(this: Arc<Self>);
 
-    /// Wakes, where the waker keeps its `Arc`. Clones it unless it is overridden.
+    /// Wakes the target, while the waker keeps its `Arc`. Clones the `Arc` unless it is overridden.
     fn wake_by_ref(this: &Arc<Self>) {
         Self::wake(Arc::clone(this));
     }
@@ -64,38 +65,40 @@ impl<T: WakeRef> ArcWake for T {
     }
 }
 
-struct Table<T>(PhantomData<T>);
+struct VtableOf<T>(PhantomData<T>);
 
-impl<T: ArcWake> Table<T> {
+impl<T: ArcWake> VtableOf<T> {
     const VTABLE: &'static RawWakerVTable =
         &RawWakerVTable::new(clone::<T>, wake::<T>, wake_by_ref::<T>, drop_waker::<T>);
 }
 
 unsafe fn clone<T: ArcWake>(data: *const ()) -> RawWaker {
-    // SAFETY: the data is an `Arc`'s pointer, which the waker's reference, or the borrowed one,
-    // keeps live (rule 1).
+    // SAFETY: the data is an `Arc`'s pointer. The waker's reference, or the borrowed one, keeps it
+    // live (rule 1).
     unsafe { Arc::increment_strong_count(data.cast::<T>()) };
-    RawWaker::new(data, Table::<T>::VTABLE)
+    RawWaker::new(data, VtableOf::<T>::VTABLE)
 }
 
 unsafe fn wake<T: ArcWake>(data: *const ()) {
-    // SAFETY: the waker goes, and its reference comes here.
+    // SAFETY: the waker ends here, and its reference is taken over.
     T::wake(unsafe { Arc::from_raw(data.cast::<T>()) });
 }
 
 unsafe fn wake_by_ref<T: ArcWake>(data: *const ()) {
-    // SAFETY: the waker keeps its reference: this is not dropped.
+    // SAFETY: the waker keeps its reference: this copy is not dropped.
     let target = ManuallyDrop::new(unsafe { Arc::from_raw(data.cast::<T>()) });
     T::wake_by_ref(&target);
 }
 
 unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
-    // SAFETY: the waker goes, and its reference comes here.
+    // SAFETY: the waker ends here, and its reference is taken over.
     drop(unsafe { Arc::from_raw(data.cast::<T>()) });
 }
 
-/// A waker that takes over an `Arc`. A clone and a drop cost one read-modify-write each. A wake
-/// costs what `target` does with its `Arc`: a [`WakeRef`]'s costs none, and by value the drop.
+/// Creates a waker that takes over an `Arc`.
+///
+/// A clone and a drop cost one read-modify-write each. A wake costs what `target` does with its
+/// `Arc`: of a [`WakeRef`] a wake by reference costs none, and a wake by value costs the drop.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -113,13 +116,13 @@ unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
 /// std::thread::park();
 /// ```
 pub fn from_arc<T: ArcWake>(target: Arc<T>) -> Waker {
-    // SAFETY: the functions keep a waker's contract; `T` is `Send + Sync`.
-    unsafe { Waker::new(Arc::into_raw(target).cast(), Table::<T>::VTABLE) }
+    // SAFETY: the functions keep the contract of a waker; `T` is `Send + Sync`.
+    unsafe { Waker::new(Arc::into_raw(target).cast(), VtableOf::<T>::VTABLE) }
 }
 
 impl<'a> WakerRef<'a> {
-    /// Borrows an `Arc` for the length of a poll. No read-modify-write, now or at the drop; a clone
-    /// counts, and is a waker of [`from_arc`].
+    /// Borrows an `Arc` for the duration of a poll. No read-modify-write, now or at the drop. A
+    /// clone counts, and is a waker of [`from_arc`].
     ///
     /// ```
     /// use std::{sync::Arc, task::Context};
@@ -140,7 +143,7 @@ impl<'a> WakerRef<'a> {
     /// # drop(kept);
     /// ```
     ///
-    /// The `Arc` outlives it:
+    /// The `Arc` must outlive it:
     ///
     /// ```compile_fail,E0505
     /// # use waker_vtable::{WakeRef, WakerRef};
@@ -153,13 +156,13 @@ impl<'a> WakerRef<'a> {
     #[inline]
     pub fn from_arc<T: ArcWake>(target: &'a Arc<T>) -> Self {
         let data = Arc::as_ptr(target).cast();
-        // SAFETY: as in `from_arc`. Never dropped, and borrowed for no longer than `target`, the
-        // waker needs no reference of its own.
-        Self::borrow(unsafe { Waker::new(data, Table::<T>::VTABLE) })
+        // SAFETY: as in `from_arc`. The waker is never dropped, and is borrowed for no longer than
+        // `target`, so it needs no reference of its own.
+        Self::borrow(unsafe { Waker::new(data, VtableOf::<T>::VTABLE) })
     }
 
-    /// Borrows the `Arc` of a target that implements the standard library's `Wake`. As
-    /// [`from_arc`](Self::from_arc); a clone is a waker of `Waker::from`.
+    /// Borrows the `Arc` of a target that implements the standard library's `Wake`, as
+    /// [`from_arc`](Self::from_arc) does. A clone is a waker of `Waker::from`.
     ///
     /// ```
     /// use std::{
@@ -187,7 +190,7 @@ impl<'a> WakerRef<'a> {
     {
         let data = std::sync::Arc::as_ptr(target);
         // SAFETY: the pointer is an `Arc`'s, which `target` keeps live. The copy is never dropped:
-        // it goes into a waker, which a `WakerRef` forgets.
+        // it goes into a waker that the `WakerRef` never drops.
         let copy = unsafe { std::sync::Arc::from_raw(data) };
         Self::borrow(Waker::from(copy))
     }

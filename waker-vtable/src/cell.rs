@@ -1,27 +1,58 @@
-//! One registered waker, taken by whoever wakes.
+//! A cell for one waker: a task registers its waker, and notifiers take and wake it.
 //!
-//! | field | who may touch it |
+//! # Actors
+//!
+//! | actor | calls | does |
+//! |---|---|---|
+//! | *registration* | `register` | a task puts its waker into the cell |
+//! | *notifier* | `take`, `wake` | takes the waker out and wakes it |
+//! | *holder* | | the one registration or notifier that may touch `waker` |
+//!
+//! # Fields
+//!
+//! | field | may be touched by |
 //! |---|---|
 //! | `state` | anyone |
-//! | `waker` | whoever set `BUSY`, or the one who set `WOKEN` on `FULL` alone: *the holder* |
+//! | `waker` | the holder |
 //!
-//! `FULL` says that `waker` holds a waker, `BUSY` that a registration holds the cell, `WOKEN` that somebody woke
-//! since the last registration.
+//! # States
 //!
-//! 1. There is at most one holder. A registration becomes it by going from a state without `BUSY` and other than `FULL | WOKEN` to
-//!    `BUSY`; a waker by setting `WOKEN` where the state was exactly `FULL`. Both are one read-modify-write that nobody else's
-//!    can follow with the same success.
-//! 2. While there is a holder, all that others do to `state` is to set `WOKEN`.
-//! 3. A holder leaves with a read-modify-write: a registration to `FULL` if nobody set `WOKEN` meanwhile, else it takes the
-//!    waker, leaves the cell empty, and wakes. A waker leaves the cell empty and has the waker.
-//! 4. Whoever finds the cell held leaves the work to the holder: a waker because of rule 3; a registration wakes the waker that it came with, so
-//!    that its task polls once more.
+//! | `state` | name | meaning |
+//! |---|---|---|
+//! | `EMPTY` | *empty* | no waker is registered |
+//! | `WOKEN` | *empty* | as above, and a notifier came since the last registration |
+//! | `FULL` | *registered* | `waker` holds a waker |
+//! | `BUSY` | *registering* | a registration holds the cell |
+//! | `BUSY \| WOKEN` | *registering* | as above, and a notifier came meanwhile |
+//! | `FULL \| WOKEN` | *taking* | a notifier holds the cell |
 //!
-//! No wake is lost. The task registers, then looks at its condition; the notifier changes the condition, then wakes. All steps on
-//! `state` are in one order. If the notifier's `WOKEN` comes before the registration's first step, that step acquires it and the task
-//! sees the condition. If it comes between the first and the last, the registration wakes (rule 3). If it comes after the last, it finds `FULL`, and takes and wakes,
-//! or finds a holder who does: then the task's next registration, which the wake brings about, acquires it, since nothing but
-//! read-modify-writes lies between the two.
+//! # Rules
+//!
+//! 1. There is at most one holder. A registration becomes the holder by a change of an empty or
+//!    registered cell to `BUSY`. A notifier becomes the holder if it sets `WOKEN` on a cell that is
+//!    exactly `FULL`. Either is one read-modify-write, and after it no other thread can succeed
+//!    with one until the holder leaves.
+//! 2. While there is a holder, other threads change `state` only by setting `WOKEN`.
+//! 3. A holder leaves with a read-modify-write. A registration leaves the cell registered if no
+//!    notifier set `WOKEN` meanwhile; else it takes the waker out, leaves the cell empty, and wakes
+//!    the waker. A notifier leaves the cell empty and keeps the waker.
+//! 4. A thread that finds the cell held leaves the work to the holder. A notifier can do so by rule
+//!    3. A registration wakes the waker that it came with, so that its task polls once more.
+//!
+//! # Why no wake is lost
+//!
+//! The task registers and then checks its condition; the notifier changes the condition and then
+//! wakes. All steps on `state` are in one order. So the notifier's `WOKEN` comes at one of three
+//! times:
+//!
+//! 1. *Before the registration's first step.* That step acquires `WOKEN`, and the task sees the
+//!    condition.
+//! 2. *Between the registration's first and last step.* The registration wakes the task (rule 3),
+//!    which registers again and acquires `WOKEN`, as in the next case.
+//! 3. *After the registration's last step.* If the notifier finds `FULL`, it takes the waker and
+//!    wakes it. Else it finds a holder that does. That wake makes the task register again, and this
+//!    registration acquires the notifier's `WOKEN`, since only read-modify-writes lie between the
+//!    two.
 use core::{
     fmt,
     mem::replace,
@@ -41,10 +72,10 @@ const FULL: usize = 1;
 const BUSY: usize = 2;
 const WOKEN: usize = 4;
 
-/// A place for one waker: a task registers itself, others wake it.
+/// A cell for one waker: a task registers its waker, and others wake it.
 ///
-/// [`register`](Self::register) first, then look at the condition; change the condition, then [`wake`](Self::wake).
-/// Between the two no wake is lost.
+/// The task calls [`register`](Self::register) first and then checks its condition. The notifier
+/// changes the condition first and then calls [`wake`](Self::wake). In that order no wake is lost.
 ///
 /// ```
 /// use std::{
@@ -88,19 +119,21 @@ pub struct WakerCell {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: only the holder touches the waker, and there is one at most (rule 1); a `Waker` may go anywhere.
+// SAFETY: only the holder touches the waker, and there is at most one (rule 1). A `Waker` may be
+// used on any thread.
 unsafe impl Send for WakerCell {}
 
 // SAFETY: as above.
 unsafe impl Sync for WakerCell {}
 
-// A waker's code runs while nobody holds the cell, or under a guard that leaves it as it was.
+// The code of a waker runs while no thread holds the cell, or under a guard that leaves the cell as
+// it was.
 impl UnwindSafe for WakerCell {}
 impl RefUnwindSafe for WakerCell {}
 
 impl WakerCell {
     sync_shim::const_fn! {
-        /// An empty cell. `const`, except under a model.
+        /// Creates an empty cell. `const`, except under a model.
         ///
         /// ```
         /// static CELL: waker_vtable::WakerCell = waker_vtable::WakerCell::new();
@@ -114,13 +147,15 @@ impl WakerCell {
         }
     }
 
-    /// Puts `waker` in the place of the one that is there, if any. Look at the condition *afterwards*.
+    /// Registers `waker`, in place of any earlier one. Check the condition *afterwards*.
     ///
-    /// Costs two read-modify-writes, and a clone and a drop if another waker was there: the same one
-    /// ([`Waker::will_wake`]) stays. If somebody else holds the cell at this moment, `waker` is not registered but woken.
+    /// Costs two read-modify-writes. If another waker was registered, also a clone and a drop; the
+    /// same waker ([`Waker::will_wake`]) stays. If another thread holds the cell at this moment,
+    /// `waker` is not registered but woken.
     ///
     /// # Panics
-    /// If cloning, dropping or waking a waker does: a wake that came meanwhile is given on here. The cell then has the old waker, the new one, or none.
+    /// If a waker panics when it is cloned, dropped or woken. A wake that came meanwhile is passed
+    /// on from here. The cell then has the old waker, the new one, or none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
@@ -128,9 +163,10 @@ impl WakerCell {
             if state & BUSY != 0 || state == FULL | WOKEN {
                 return waker.wake_by_ref();
             }
-            // Ordering: Acquire on success, from the last holder's Release (`Registration::drop`, `take`), whose
-            // waker is read here, and from a `WOKEN` that came before (`take`): its condition is visible to the
-            // caller. Relaxed on failure: nothing but the guess is had from it.
+            // Ordering: Acquire on success pairs with the last holder's Release
+            // (`Registration::drop`, `take`), whose waker is read here, and with an earlier `WOKEN`
+            // (`take`), whose condition the caller must see. Relaxed on failure: only the next
+            // guess comes of it.
             match self.state.compare_exchange(state, BUSY, Acquire, Relaxed) {
                 Ok(_) => break,
                 Err(now) => state = now,
@@ -138,7 +174,7 @@ impl WakerCell {
         }
         let registration = Registration(self);
         let same = self.waker.with(|slot| {
-            // SAFETY: this is the holder.
+            // SAFETY: this registration is the holder.
             let old = unsafe { &*slot };
             old.as_ref().is_some_and(|old| old.will_wake(waker))
         });
@@ -151,30 +187,36 @@ impl WakerCell {
         drop(old);
     }
 
-    /// Takes the registered waker out; `None` if there is none, or if somebody else takes it right now.
+    /// Takes the registered waker out. Returns `None` if there is none, or if another thread takes
+    /// it at this moment.
     ///
-    /// Whoever gets a waker is to wake it: others count on that. Two read-modify-writes, one if there is none.
-    #[must_use = "others count on it that this waker is woken"]
+    /// The caller must wake the waker that it gets: other notifiers rely on that. Costs two
+    /// read-modify-writes, or one if there is no waker.
+    #[must_use = "other notifiers rely on this waker being woken"]
     pub fn take(&self) -> Option<Waker> {
-        // Ordering: Release, the condition that the caller changed goes to the registration that finds `WOKEN` or to the holder
-        // that leaves after it; Acquire, from the registration that left `FULL`, whose waker is taken here.
+        // Ordering: Release pairs with the registration that finds `WOKEN`, or with the holder that
+        // leaves after this: they see the condition that the caller changed. Acquire pairs with the
+        // registration that left `FULL`, whose waker is taken here.
         if self.state.fetch_or(WOKEN, AcqRel) != FULL {
             return None;
         }
-        // SAFETY: this set `WOKEN` on `FULL`, so it is the holder.
+        // SAFETY: this notifier set `WOKEN` on `FULL`, so it is the holder.
         let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
-        // Ordering: Release, to the next registration's Acquire: the waker is out. A swap and not a store: it goes on with the
-        // Releases of those who set `WOKEN` meanwhile, for whom the wake that follows stands too (rule 4).
+        // Ordering: Release pairs with the next registration's Acquire: the waker is out. It is a
+        // swap and not a store, so that it continues the Releases of the notifiers that set `WOKEN`
+        // meanwhile: the wake that follows stands for theirs, too (rule 4).
         self.state.swap(EMPTY, Release);
         waker
     }
 
-    /// Wakes the registered waker, if any, and leaves the cell empty. Change the condition *before*.
+    /// Wakes the registered waker, if any, and leaves the cell empty. Change the condition
+    /// *before*.
     ///
-    /// Two read-modify-writes and a wake by value; one if no waker is registered.
+    /// Costs two read-modify-writes and a wake by value; one read-modify-write if no waker is
+    /// registered.
     ///
     /// # Panics
-    /// If the waker does.
+    /// If the waker panics.
     pub fn wake(&self) {
         if let Some(waker) = self.take() {
             waker.wake();
@@ -194,13 +236,14 @@ impl fmt::Debug for WakerCell {
     }
 }
 
-/// The hold of a registration. Its drop leaves, by return or by a panic in a waker's clone.
+/// A registration that holds the cell. Its drop leaves the cell (rule 3), also after a panic in a
+/// waker's clone.
 struct Registration<'a>(&'a WakerCell);
 
 impl Registration<'_> {
     fn replace(&self, waker: Option<Waker>) -> Option<Waker> {
         self.0.waker.with_mut(|slot| {
-            // SAFETY: this is the holder.
+            // SAFETY: this registration is the holder.
             let slot = unsafe { &mut *slot };
             replace(slot, waker)
         })
@@ -210,13 +253,14 @@ impl Registration<'_> {
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
         let full = self.0.waker.with(|slot| {
-            // SAFETY: this is the holder.
+            // SAFETY: this registration is the holder.
             let waker = unsafe { &*slot };
             waker.is_some()
         });
         let left = if full { FULL } else { EMPTY };
-        // Ordering: Release on success, to the Acquire of the `take` or of the registration that finds `FULL`. Relaxed on
-        // failure: the swap below acquires.
+        // Ordering: Release on success pairs with the Acquire of the `take` or of the registration
+        // that finds `FULL`. Relaxed on failure: the swap below continues the notifiers' Releases,
+        // and the task's next registration acquires them.
         if self
             .0
             .state
@@ -226,7 +270,7 @@ impl Drop for Registration<'_> {
             return;
         }
         let waker = self.replace(None);
-        // Ordering: Release and a swap, as in `take`'s last step.
+        // Ordering: Release and a swap, as in the last step of `take`.
         self.0.state.swap(EMPTY, Release);
         if let Some(waker) = waker {
             waker.wake();

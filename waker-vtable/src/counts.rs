@@ -1,4 +1,4 @@
-//! What the operations cost in read-modify-writes: the README's table, counted.
+//! The costs of the operations in read-modify-writes, as the README's table states them.
 use crate::*;
 use std::{ptr::NonNull, task::Waker};
 use sync_shim::{
@@ -23,28 +23,28 @@ impl Target {
     }
 }
 
-// SAFETY: `repr(C)`, the header first and with its own table. The tests keep it live.
+// SAFETY: it is `repr(C)`, with the header first and its own table. The tests keep it live.
 unsafe impl WakeTarget for Target {
     unsafe fn ref_inc(this: NonNull<Self>) {
-        // SAFETY: live.
+        // SAFETY: the target is live.
         let this = unsafe { this.as_ref() };
         // Ordering: Relaxed, only counted here.
         this.refs.fetch_add(1, Relaxed);
     }
     unsafe fn ref_dec(this: NonNull<Self>) {
-        // SAFETY: live.
+        // SAFETY: the target is live.
         let this = unsafe { this.as_ref() };
         // Ordering: Relaxed, only counted here.
         this.refs.fetch_sub(1, Relaxed);
     }
     unsafe fn wake_by_ref(this: NonNull<Self>) {
-        // SAFETY: live.
+        // SAFETY: the target is live.
         let this = unsafe { this.as_ref() };
         // Ordering: Relaxed, only counted here.
         this.refs.fetch_or(1 << 63, Relaxed);
     }
     unsafe fn wake_by_val(this: NonNull<Self>) {
-        // SAFETY: the caller's reference; it becomes the wake.
+        // SAFETY: the caller gives up its reference, which the wake takes over.
         unsafe { Self::wake_by_ref(this) };
     }
 }
@@ -56,16 +56,16 @@ fn rmws<R>(f: impl FnOnce() -> R) -> (R, u64) {
 }
 
 #[test]
-fn a_clone_a_drop_and_a_wake_are_one_each_and_a_borrow_is_none() {
+fn clone_drop_and_wake_cost_one_and_a_borrow_costs_none() {
     let target = Target::new();
     let this = NonNull::from(&target);
     for direct in [false, true] {
         let (borrowed, cost) = rmws(|| {
             if direct {
-                // SAFETY: the target outlives it.
+                // SAFETY: the target outlives the waker.
                 unsafe { WakerRef::direct(this) }
             } else {
-                // SAFETY: the target outlives it.
+                // SAFETY: the target outlives the waker.
                 unsafe { WakerRef::new(this) }
             }
         });
@@ -81,7 +81,7 @@ fn a_clone_a_drop_and_a_wake_are_one_each_and_a_borrow_is_none() {
 }
 
 #[test]
-fn a_cell_costs_two_to_register_two_to_wake_and_one_to_find_nobody() {
+fn waker_cell_operations_cost_what_the_readme_says() {
     let cell = WakerCell::new();
     assert_eq!(rmws(|| cell.wake()).1, 1);
     assert_eq!(rmws(|| cell.register(Waker::noop())).1, 2);
@@ -90,7 +90,7 @@ fn a_cell_costs_two_to_register_two_to_wake_and_one_to_find_nobody() {
 }
 
 #[test]
-fn a_static_and_the_noop_cost_nothing() {
+fn static_and_noop_wakers_cost_nothing() {
     struct Nothing;
     impl WakeRef for Nothing {
         fn wake(&self) {}

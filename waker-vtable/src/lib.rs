@@ -20,7 +20,7 @@ pub use target::{
     TargetVtable, WakeHeader, WakeTarget, WakerRef, target_header, try_target, waker,
 };
 
-/// A waker is two words, and every target starts with one.
+/// A waker is two words, and the header of a target is one.
 const _: () = {
     assert!(size_of::<core::task::Waker>() == size_of::<[usize; 2]>());
     assert!(size_of::<WakeHeader>() == size_of::<usize>());

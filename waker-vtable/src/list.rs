@@ -1,10 +1,11 @@
-//! Wakers that are collected under a lock and woken after it.
+//! A list of wakers that are collected under a lock and woken after its release.
 use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
 
-/// Up to `N` wakers in an array: collected under a lock, woken after its release.
+/// An array of up to `N` wakers: collected under a lock, woken after its release.
 ///
-/// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the list is dropped, also if one of the others
-/// panics. So a list that is declared before the lock's guard wakes after the release, whichever way the function ends.
+/// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the
+/// list is dropped, even if one of the others panics. So a list that is declared before the lock's
+/// guard wakes after the release, however the function returns.
 ///
 /// ```
 /// use std::{collections::VecDeque, sync::Mutex, task::Waker};
@@ -31,13 +32,13 @@ use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
 /// # wake_waiters(&Mutex::new(std::iter::repeat_n(Waker::noop().clone(), 40).collect()));
 /// ```
 pub struct WakeList<const N: usize = 32> {
-    /// The first `len` hold a waker.
+    /// The first `len` slots hold a waker.
     wakers: [MaybeUninit<Waker>; N],
     len: usize,
 }
 
 impl<const N: usize> WakeList<N> {
-    /// An empty list. Writes one word.
+    /// Creates an empty list. Writes one word.
     pub const fn new() -> Self {
         Self {
             wakers: [const { MaybeUninit::uninit() }; N],
@@ -45,17 +46,17 @@ impl<const N: usize> WakeList<N> {
         }
     }
 
-    /// How many wakers are in it.
+    /// Returns the number of wakers in the list.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether there is room for no more.
+    /// Returns whether the list is full.
     pub const fn is_full(&self) -> bool {
         self.len == N
     }
@@ -63,7 +64,7 @@ impl<const N: usize> WakeList<N> {
     /// Adds a waker.
     ///
     /// # Errors
-    /// Gives it back when the list is full.
+    /// Returns the waker if the list is full.
     pub fn push(&mut self, waker: Waker) -> Result<(), WakeListFull> {
         let Some(slot) = self.wakers.get_mut(self.len) else {
             return Err(WakeListFull(waker));
@@ -73,10 +74,11 @@ impl<const N: usize> WakeList<N> {
         Ok(())
     }
 
-    /// Wakes all, in order, and leaves the list empty. Not under a lock: a waker may run anything.
+    /// Wakes all wakers, in order, and leaves the list empty. Do not call it under a lock: a waker
+    /// may run any code.
     ///
     /// # Panics
-    /// With the first waker's panic, after the others were woken; a second panic aborts.
+    /// If a waker panics, after the others were woken. A second panic aborts.
     pub fn wake_all(&mut self) {
         // The list is empty before the first waker runs, so that none is woken twice.
         let len = core::mem::take(&mut self.len);
@@ -106,13 +108,13 @@ impl<const N: usize> fmt::Debug for WakeList<N> {
     }
 }
 
-/// Those not yet woken. All of them hold a waker, and nobody else touches them again.
+/// The wakers that are not woken yet. Each slot holds a waker, and no other code touches it again.
 struct Rest<'a>(core::slice::IterMut<'a, MaybeUninit<Waker>>);
 
 impl Rest<'_> {
     fn wake(&mut self) {
         for slot in &mut self.0 {
-            // SAFETY: it holds a waker, and the iterator has passed it.
+            // SAFETY: the slot holds a waker, and the iterator has passed it, so it is read once.
             unsafe { slot.assume_init_read() }.wake();
         }
     }
@@ -124,11 +126,11 @@ impl Drop for Rest<'_> {
     }
 }
 
-/// The list was full: the waker that did not fit.
+/// The error of a push into a full list. It holds the waker that was refused.
 pub struct WakeListFull(Waker);
 
 impl WakeListFull {
-    /// The waker.
+    /// Returns the waker.
     pub fn into_inner(self) -> Waker {
         self.0
     }

@@ -1,5 +1,8 @@
-//! A small counted target under clones, wakes and drops from two threads. Its free retires its atomics first, so
-//! that an access which is not ordered before it fails the model.
+//! Models of a small counted target under clones, wakes and drops from two threads. Before it is
+//! freed, it retires its atomics, so that an access that is not ordered before the free fails the
+//! model.
+//!
+//! "Fails with" names the changes to the code with which a model fails.
 use crate::*;
 use std::{ptr::NonNull, task::Waker};
 use sync_shim::{
@@ -14,13 +17,13 @@ use sync_shim::{
     thread,
 };
 
-/// `STRONG` says whether the count is dropped with the order that it needs.
+/// With `STRONG` the count is lowered with the ordering that it needs.
 #[repr(C)]
 pub(crate) struct Target<const STRONG: bool> {
     header: WakeHeader,
     refs: AtomicUsize,
     wakes: AtomicUsize,
-    /// Not the model's: it outlives the executions.
+    /// Not an atomic of the model, since it outlives the executions.
     frees: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
@@ -29,7 +32,7 @@ impl<const STRONG: bool> Target<STRONG> {
     const DROP: Ordering = if STRONG { AcqRel } else { Relaxed };
 
     pub(crate) fn waker(frees: &std::sync::Arc<std::sync::atomic::AtomicUsize>) -> Waker {
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout has a size above zero.
         let block = unsafe { alloc(Layout::new::<Self>()) }.cast::<Self>();
         let this = NonNull::new(block).expect("there is memory");
         let value = Self {
@@ -38,14 +41,15 @@ impl<const STRONG: bool> Target<STRONG> {
             wakes: AtomicUsize::new(0),
             frees: frees.clone(),
         };
-        // SAFETY: fresh, of this layout.
+        // SAFETY: the block is fresh and has this layout.
         unsafe { this.write(value) };
-        // SAFETY: the one reference goes to the waker.
+        // SAFETY: the waker takes over the one reference.
         unsafe { waker(this) }
     }
 }
 
-// SAFETY: `repr(C)`, the header first and with its own table; counted (for `STRONG`; else unsound, as a model is to find).
+// SAFETY: it is `repr(C)`, with the header first and its own table, and counted. That is sound for
+// `STRONG`; otherwise it is not, as a model must find.
 unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.
@@ -60,23 +64,23 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
         }
         // SAFETY: the caller has a reference.
         let refs = &unsafe { this.as_ref() }.refs;
-        // Ordering: AcqRel where it is sound: the last drop acquires what all others released.
+        // Ordering: AcqRel where it is sound: the last drop acquires all that the others released.
         if refs.fetch_sub(1, Self::DROP) != 1 {
             return;
         }
-        // SAFETY: that was the last.
+        // SAFETY: that was the last reference.
         let last = unsafe { &mut *this.as_ptr() };
         let sound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             last.refs.retire();
             last.wakes.retire();
         }));
-        // Ordering: Relaxed, read after a join.
+        // Ordering: Relaxed, the value is read after a join.
         last.frees.fetch_add(1, Relaxed);
-        // SAFETY: initialised, dropped once.
+        // SAFETY: the target is initialised, and dropped once.
         unsafe { this.drop_in_place() };
-        // SAFETY: `waker` got it with this layout.
+        // SAFETY: `waker` allocated the block with this layout.
         unsafe { dealloc(this.as_ptr().cast(), Layout::new::<Self>()) };
-        // Only now: loom aborts when it fails with a block that is not freed.
+        // The panic goes on only now: loom aborts if it fails while a block is not freed.
         if let Err(found) = sound {
             std::panic::resume_unwind(found);
         }
@@ -85,14 +89,14 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
     unsafe fn wake_by_ref(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.
         let this = unsafe { this.as_ref() };
-        // Ordering: Relaxed, never read.
+        // Ordering: Relaxed, the value is never read.
         this.wakes.fetch_add(1, Relaxed);
     }
 
     unsafe fn wake_by_val(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.
         unsafe { Self::wake_by_ref(this) };
-        // SAFETY: the caller gives it up.
+        // SAFETY: the caller gives up its reference.
         unsafe { Self::ref_dec(this) };
     }
 }
@@ -118,35 +122,35 @@ fn clone_wake_and_drop<const STRONG: bool>() {
 
 /// Clones, wakes and drops from two threads free once.
 ///
-/// Bites: forget `ref_inc` in `clone`; the negative model below.
+/// Fails with: a `clone` without `ref_inc`; the weaker ordering of the negative model below.
 #[test]
-fn the_last_of_two_threads_wakers_frees_once() {
+fn last_waker_of_two_threads_frees_once() {
     model(clone_wake_and_drop::<true>);
 }
 
 #[test]
-fn a_count_dropped_with_relaxed_is_a_use_after_free() {
+fn count_lowered_with_relaxed_is_a_use_after_free() {
     model_must_fail(
         "Concurrent atomic load and unsync mut accesses",
         clone_wake_and_drop::<false>,
     );
 }
 
-/// Counts its wakes.
+/// A target that counts its wakes.
 pub(crate) struct Count(pub(crate) AtomicUsize);
 
 impl WakeRef for Count {
     fn wake(&self) {
-        // Ordering: Relaxed, read after the joins.
+        // Ordering: Relaxed, the value is read after the joins.
         self.0.fetch_add(1, Relaxed);
     }
 }
 
-/// A counted pointer's wakers, from two threads.
+/// Wakers of one `Arc`, on two threads.
 ///
-/// Bites: forget the drop in `wake` (the leak fails the model).
+/// Fails with: a `wake` without the drop (the leak fails the model).
 #[test]
-fn an_arc_goes_with_its_last_waker() {
+fn arc_is_freed_with_its_last_waker() {
     model(|| {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = from_arc(count.clone());
@@ -163,7 +167,7 @@ fn an_arc_goes_with_its_last_waker() {
     });
 }
 
-/// A task that a wake pushes.
+/// A task that its wakes push to a queue.
 struct Pushed(Arc<Mutex<Vec<Arc<Pushed>>>>);
 
 impl ArcWake for Pushed {
@@ -173,13 +177,13 @@ impl ArcWake for Pushed {
     }
 }
 
-/// A task is woken by value on one thread, and by the borrowed waker of its poll on another: the
-/// queue has both references, and nobody else one.
+/// A task is woken by value on one thread, and by the borrowed waker of its poll on another. The
+/// queue then holds both references, and no waker holds one.
 ///
-/// Bites: forget the reference in `wake`, or clone it there; drop it in `wake_by_ref`; drop the
-/// waker of a `WakerRef`.
+/// Fails with: a `wake` that leaks or clones the reference; a `wake_by_ref` that drops it; a
+/// `WakerRef` that drops its waker.
 #[test]
-fn arc_pushed_by_its_wakes_goes_with_the_queue() {
+fn arc_pushed_by_its_wakes_is_owned_by_the_queue() {
     model(|| {
         let queue = Arc::new(Mutex::new(Vec::new()));
         let task = Arc::new(Pushed(queue.clone()));

@@ -1,13 +1,13 @@
-//! Wakers without `unsafe`, of what needs no count to be woken: over a static.
+//! Wakers without `unsafe` over a `static`, which needs no count.
 use core::task::{RawWaker, RawWakerVTable, Waker};
 
-/// What is woken by reference: by a waker of [`from_static`], and of `from_arc`.
+/// A type that is woken by reference: by a waker of [`from_static`], or of `from_arc`.
 pub trait WakeRef: Send + Sync + 'static {
-    /// Wakes. Any thread may call it, any number of times.
+    /// Wakes the target. Any thread may call it, any number of times.
     fn wake(&self);
 }
 
-/// A waker of a static. Nothing is counted; it costs what `target` does.
+/// Creates a waker of a `static`. Nothing is counted: it costs only what `target` does.
 ///
 /// ```
 /// struct Flag(std::sync::atomic::AtomicBool);
@@ -23,18 +23,18 @@ pub trait WakeRef: Send + Sync + 'static {
 /// assert!(WOKEN.0.load(std::sync::atomic::Ordering::Acquire));
 /// ```
 pub fn from_static<T: WakeRef>(target: &'static T) -> Waker {
-    struct Table<T>(core::marker::PhantomData<T>);
-    impl<T: WakeRef> Table<T> {
+    struct VtableOf<T>(core::marker::PhantomData<T>);
+    impl<T: WakeRef> VtableOf<T> {
         const VTABLE: &'static RawWakerVTable =
             &RawWakerVTable::new(clone::<T>, wake::<T>, wake::<T>, |_| ());
     }
     unsafe fn clone<T: WakeRef>(data: *const ()) -> RawWaker {
-        RawWaker::new(data, Table::<T>::VTABLE)
+        RawWaker::new(data, VtableOf::<T>::VTABLE)
     }
     unsafe fn wake<T: WakeRef>(data: *const ()) {
-        // SAFETY: it came from a `&'static T`.
+        // SAFETY: the data came from a `&'static T`.
         unsafe { &*data.cast::<T>() }.wake();
     }
-    // SAFETY: the functions keep a waker's contract; `T` is `Send + Sync`.
-    unsafe { Waker::new(core::ptr::from_ref(target).cast(), Table::<T>::VTABLE) }
+    // SAFETY: the functions keep the contract of a waker; `T` is `Send + Sync`.
+    unsafe { Waker::new(core::ptr::from_ref(target).cast(), VtableOf::<T>::VTABLE) }
 }

@@ -1,10 +1,11 @@
-//! Wakers over pointers that count themselves.
+//! Wakers over pointers to targets that count their own references.
 //!
-//! 1. A waker's data is a pointer to a target, which begins with a [`WakeHeader`]; its vtable is one static
-//!    of this crate, the same for all targets. So two wakers of one target are equal to `will_wake`, in
-//!    whichever codegen unit they were made.
-//! 2. The static's functions go on to the target's own, through the header. Which type a target is only they know.
-//! 3. Each waker is one reference, but for the one in a [`WakerRef`], which borrows.
+//! 1. A waker's data is a pointer to a target, which begins with a [`WakeHeader`]. Its vtable is
+//!    one static of this crate, the same for all targets. So `will_wake` is true of two wakers of
+//!    one target, in whichever codegen unit they were made.
+//! 2. The static's functions call the target's own functions, through the header. Only those know
+//!    the type of the target.
+//! 3. Each waker is one reference, except the one in a [`WakerRef`], which borrows.
 use core::{
     fmt,
     marker::PhantomData,
@@ -14,7 +15,7 @@ use core::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
-/// The four operations of a target, as a table. `repr(C)`, so that it can begin a bigger one.
+/// The table of the four operations of a target. `repr(C)`, so that it can begin a bigger table.
 #[repr(C)]
 pub struct TargetVtable {
     ref_inc: unsafe fn(NonNull<WakeHeader>),
@@ -24,11 +25,12 @@ pub struct TargetVtable {
 }
 
 impl TargetVtable {
-    /// The operations of `T`. For a `static` or a promoted constant.
+    /// Creates the table of `T`, for a `static` or a promoted constant.
     pub const fn of<T: WakeTarget>() -> Self {
         Self {
             ref_inc: |this| {
-                // SAFETY: the caller's; a pointer to a target's header is one to the target.
+                // SAFETY: by the caller's contract; a pointer to a target's header is one to the
+                // target.
                 unsafe { T::ref_inc(this.cast()) }
             },
             ref_dec: |this| {
@@ -53,7 +55,7 @@ impl fmt::Debug for TargetVtable {
     }
 }
 
-/// The first field of every target: where its operations are. One word.
+/// The first field of every target: a pointer to its operations. One word.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct WakeHeader(NonNull<TargetVtable>);
@@ -65,13 +67,13 @@ unsafe impl Send for WakeHeader {}
 unsafe impl Sync for WakeHeader {}
 
 impl WakeHeader {
-    /// For a target whose table is just that.
+    /// Creates the header of a target whose table is a [`TargetVtable`].
     pub const fn new(vtable: &'static TargetVtable) -> Self {
         // SAFETY: a `TargetVtable` begins with itself.
         unsafe { Self::with_vtable(vtable) }
     }
 
-    /// For a target whose table is bigger. The pointer is good for all of `V`.
+    /// Creates the header of a target whose table is bigger. The pointer is valid for all of `V`.
     ///
     /// # Safety
     /// `V` is `repr(C)` and its first field is a [`TargetVtable`].
@@ -81,25 +83,27 @@ impl WakeHeader {
         Self(unsafe { NonNull::new_unchecked(vtable) })
     }
 
-    /// The table, which is static.
+    /// Returns the table, which is static.
     #[inline]
     pub const fn vtable(&self) -> NonNull<TargetVtable> {
         self.0
     }
 }
 
-/// What a counted waker can point to: a task, as a rule.
+/// A type that a counted waker can point to, such as a task.
 ///
 /// # Safety
 ///
-/// - `repr(C)`, the first field a [`WakeHeader`] whose table is, or begins with, `TargetVtable::of::<Self>()`.
-/// - As long as it has a reference it is live and stays in place.
-/// - The functions may be called from any thread, several at a time, each by the holder of a reference.
+/// - The type is `repr(C)`. Its first field is a [`WakeHeader`], whose table is, or begins with,
+///   `TargetVtable::of::<Self>()`.
+/// - While it has a reference, a target is live and stays in place.
+/// - The functions may be called from any thread, several at a time, each by a holder of a
+///   reference.
 ///
-/// A panic in them goes on to whoever called the waker, who may be in the midst of anything: catch those of foreign code.
-/// This crate keeps no state that it could break.
+/// A panic in these functions unwinds into the code that called the waker, which may be in any
+/// state: catch panics of foreign code. This crate keeps no state that a panic could break.
 pub unsafe trait WakeTarget: Sized {
-    /// Counts a reference: a waker was cloned.
+    /// Adds a reference: a waker was cloned.
     ///
     /// # Safety
     /// The caller has a reference.
@@ -111,13 +115,13 @@ pub unsafe trait WakeTarget: Sized {
     /// The caller gives up a reference.
     unsafe fn ref_dec(this: NonNull<Self>);
 
-    /// Wakes.
+    /// Wakes the target.
     ///
     /// # Safety
     /// The caller has a reference.
     unsafe fn wake_by_ref(this: NonNull<Self>);
 
-    /// Wakes and drops a reference, or hands it over.
+    /// Wakes the target, and drops a reference or hands it over.
     ///
     /// # Safety
     /// The caller gives up a reference.
@@ -127,18 +131,18 @@ pub unsafe trait WakeTarget: Sized {
 static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 /// # Safety
-/// `data` is a waker's of this crate, whose reference the caller has.
+/// `data` is the data of a waker of this file, and the caller has its reference.
 unsafe fn parts(data: *const ()) -> (NonNull<WakeHeader>, &'static TargetVtable) {
     // SAFETY: `waker` made it from a `NonNull`.
     let header = unsafe { NonNull::new_unchecked(data.cast_mut().cast::<WakeHeader>()) };
     // SAFETY: the reference keeps the target live.
     let vtable = unsafe { header.as_ref() }.0;
-    // SAFETY: it is static, and a `TargetVtable` or begins with one.
+    // SAFETY: the table is static, and is a `TargetVtable` or begins with one.
     (header, unsafe { vtable.as_ref() })
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
-    // SAFETY: called by a waker.
+    // SAFETY: a waker calls this, with its own data.
     let (target, vtable) = unsafe { parts(data) };
     // SAFETY: the cloned waker has a reference.
     unsafe { (vtable.ref_inc)(target) };
@@ -146,27 +150,27 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 }
 
 unsafe fn wake(data: *const ()) {
-    // SAFETY: called by a waker.
+    // SAFETY: a waker calls this, with its own data.
     let (target, vtable) = unsafe { parts(data) };
-    // SAFETY: the waker goes.
+    // SAFETY: the waker ends here, and gives up its reference.
     unsafe { (vtable.wake_by_val)(target) };
 }
 
 unsafe fn wake_by_ref(data: *const ()) {
-    // SAFETY: called by a waker.
+    // SAFETY: a waker calls this, with its own data.
     let (target, vtable) = unsafe { parts(data) };
     // SAFETY: the waker has a reference.
     unsafe { (vtable.wake_by_ref)(target) };
 }
 
 unsafe fn drop_waker(data: *const ()) {
-    // SAFETY: called by a waker.
+    // SAFETY: a waker calls this, with its own data.
     let (target, vtable) = unsafe { parts(data) };
-    // SAFETY: the waker goes.
+    // SAFETY: the waker ends here, and gives up its reference.
     unsafe { (vtable.ref_dec)(target) };
 }
 
-/// A waker that takes over one counted reference. No read-modify-write of its own.
+/// Creates a waker that takes over one counted reference. No read-modify-write of its own.
 ///
 /// # Safety
 /// The caller gives up a reference to the target.
@@ -176,16 +180,17 @@ pub unsafe fn waker<T: WakeTarget>(this: NonNull<T>) -> Waker {
     unsafe { Waker::new(this.as_ptr().cast_const().cast(), &WAKER) }
 }
 
-/// A waker for the length of a poll, which counts nothing: most polls clone none.
+/// A waker for the duration of a poll. It counts no reference, since most polls clone no waker.
 ///
-/// What outlives the poll clones it, which counts:
+/// Code that keeps a waker after the poll clones it, and the clone counts. The `WakerRef` itself is
+/// not `Clone`:
 ///
 /// ```compile_fail
 /// fn is_clone<T: Clone>() {}
 /// is_clone::<waker_vtable::WakerRef<'static>>();
 /// ```
 ///
-/// It is only lent out, never moved into a waker of its own:
+/// The waker inside is only borrowed, never moved out:
 ///
 /// ```compile_fail
 /// fn into_waker(borrowed: waker_vtable::WakerRef<'_>) -> std::task::Waker {
@@ -201,10 +206,10 @@ impl WakerRef<'_> {
     /// Borrows a target. No read-modify-write, now or at the drop.
     ///
     /// # Safety
-    /// Somebody's reference keeps the target live for all of the lifetime.
+    /// Some reference keeps the target live for all of the lifetime.
     #[inline]
     pub unsafe fn new<T: WakeTarget>(this: NonNull<T>) -> Self {
-        // SAFETY: never dropped, the waker needs no reference of its own.
+        // SAFETY: the waker is never dropped, so it needs no reference of its own.
         Self::borrow(unsafe { waker(this) })
     }
 
@@ -231,9 +236,11 @@ impl fmt::Debug for WakerRef<'_> {
     }
 }
 
-/// The target of a waker over this crate's one vtable; `None` for anybody else's, [`direct_waker`](crate::direct_waker)'s among them.
+/// Returns the header of a waker's target, if the waker has this crate's one vtable.
 ///
-/// It lives as long as the waker, which this doesn't say in its type.
+/// It returns `None` for all other wakers, including those of
+/// [`direct_waker`](crate::direct_waker). The header lives as long as the waker; the type of the
+/// result does not say so.
 #[inline]
 pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
     if !ptr::eq(waker.vtable(), &raw const WAKER) {
@@ -242,12 +249,14 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
     NonNull::new(waker.data().cast_mut().cast())
 }
 
-/// The target of a waker, if its header names `vtable`: "is this one of mine?"
+/// Returns the target of a waker if its header names `vtable`: "is this one of mine?"
 ///
-/// Everyone's targets share one waker vtable, so that the header's decides, by address. That is exact for a `static` table. A constant's
-/// address may differ between codegen units, or be shared with an equal table of another type: then use a field of the target to tell.
+/// All targets share one waker vtable, so the header's table decides, by its address. That is exact
+/// for a `static` table. The address of a constant may differ between codegen units, or be the same
+/// as that of an equal table of another type: then use a field of the target to tell them apart.
 ///
-/// The result is live as long as the waker. Reading through it is sound if `vtable` belongs to `T` alone.
+/// The result is live as long as the waker. Reading through it is sound if `vtable` belongs to `T`
+/// alone.
 ///
 /// ```
 /// # use core::ptr::NonNull;

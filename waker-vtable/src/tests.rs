@@ -1,4 +1,4 @@
-//! Which wakers are whose, and what is counted.
+//! Tests of recognised wakers, counted references, and panics of wakers.
 use crate::*;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,31 +18,31 @@ struct Target {
 
 static VTABLE: TargetVtable = TargetVtable::of::<Target>();
 
-// SAFETY: `repr(C)`, the header first and with its own table. The tests keep it live.
+// SAFETY: it is `repr(C)`, with the header first and its own table. The tests keep it live.
 unsafe impl WakeTarget for Target {
     unsafe fn ref_inc(this: NonNull<Self>) {
-        // SAFETY: live.
+        // SAFETY: the target is live.
         unsafe { this.as_ref() }.refs.fetch_add(1, Relaxed);
     }
     unsafe fn ref_dec(this: NonNull<Self>) {
-        // SAFETY: live.
+        // SAFETY: the target is live.
         unsafe { this.as_ref() }.refs.fetch_sub(1, Relaxed);
     }
     unsafe fn wake_by_ref(_: NonNull<Self>) {}
     unsafe fn wake_by_val(this: NonNull<Self>) {
-        // SAFETY: the caller's reference.
+        // SAFETY: the caller gives up its reference.
         unsafe { Self::ref_dec(this) };
     }
 }
 
 #[test]
-fn a_borrowed_waker_counts_only_its_clones() {
+fn borrowed_waker_counts_only_its_clones() {
     let target = Target {
         header: WakeHeader::new(&VTABLE),
         refs: AtomicUsize::new(1),
     };
     {
-        // SAFETY: the target outlives it.
+        // SAFETY: the target outlives the waker.
         let waker = unsafe { WakerRef::new(NonNull::from(&target)) };
         assert_eq!(target.refs.load(Relaxed), 1);
         let clone = waker.clone();
@@ -54,13 +54,13 @@ fn a_borrowed_waker_counts_only_its_clones() {
 }
 
 #[test]
-fn ones_own_wakers_are_recognised_and_others_are_not() {
+fn try_target_recognises_only_own_wakers() {
     static OTHER: TargetVtable = TargetVtable::of::<Target>();
     let target = Target {
         header: WakeHeader::new(&VTABLE),
         refs: AtomicUsize::new(1),
     };
-    // SAFETY: the target outlives it.
+    // SAFETY: the target outlives the waker.
     let waker = unsafe { WakerRef::new(NonNull::from(&target)) };
     assert_eq!(try_target(&waker, &VTABLE), Some(NonNull::from(&target)));
     assert_eq!(try_target::<Target>(&waker, &OTHER), None);
@@ -68,12 +68,12 @@ fn ones_own_wakers_are_recognised_and_others_are_not() {
 }
 
 #[test]
-fn a_direct_waker_counts_as_the_others_and_is_not_recognised() {
+fn direct_waker_counts_references_and_is_not_recognised() {
     let target = Target {
         header: WakeHeader::new(&VTABLE),
         refs: AtomicUsize::new(2),
     };
-    // SAFETY: one of the two references; the target outlives the waker.
+    // SAFETY: the waker takes one of the two references, and the target outlives it.
     let waker = unsafe { direct_waker(NonNull::from(&target)) };
     let clone = waker.clone();
     assert_eq!(target.refs.load(Relaxed), 3);
@@ -84,7 +84,7 @@ fn a_direct_waker_counts_as_the_others_and_is_not_recognised() {
     assert_eq!(target.refs.load(Relaxed), 1);
 }
 
-/// A task that its wakes push, by the standard library's trait and by ours.
+/// A task that its wakes push to a queue, by the standard library's trait and by this crate's.
 #[derive(Default)]
 struct Pushed<const PANICS: bool>(Arc<Mutex<Vec<Arc<Self>>>>);
 
@@ -102,13 +102,13 @@ impl<const PANICS: bool> Wake for Pushed<PANICS> {
     }
 }
 
-/// How often it was pushed, and its references, but for those, which go.
+/// Empties the queue. Returns how often the task was in it, and the references that are left.
 fn references<const PANICS: bool>(task: &Arc<Pushed<PANICS>>) -> (usize, usize) {
     let pushed = std::mem::take(&mut *task.0.lock().unwrap()).len();
     (pushed, Arc::strong_count(task))
 }
 
-/// A way to borrow a waker.
+/// A function that borrows a waker.
 type Borrow<T> = for<'a> fn(&'a Arc<T>) -> WakerRef<'a>;
 
 #[test]
@@ -137,7 +137,7 @@ fn borrowed_waker_of_an_arc_counts_only_its_clones() {
 }
 
 #[test]
-fn wake_by_value_hands_its_arc_over() {
+fn wake_by_value_hands_over_its_arc() {
     let task = Arc::new(Pushed::<false>::default());
     let waker = from_arc(task.clone());
     let before = Arc::strong_count(&task);
@@ -179,7 +179,7 @@ fn wake_ref_target_is_woken_by_a_borrowed_waker_too() {
     assert_eq!((task.0.load(Relaxed), Arc::strong_count(&task)), (2, 1));
 }
 
-/// Notes its number when it is woken, or panics.
+/// Logs its number when it is woken, and panics if it is told to.
 struct Note {
     number: usize,
     panics: bool,
@@ -212,7 +212,7 @@ impl Log {
 }
 
 #[test]
-fn a_list_wakes_in_order_and_hands_back_what_does_not_fit() {
+fn wake_list_wakes_in_order_and_returns_the_waker_without_room() {
     let log = Log::default();
     let mut list = WakeList::<3>::new();
     for number in 0..3 {
@@ -232,7 +232,7 @@ fn a_list_wakes_in_order_and_hands_back_what_does_not_fit() {
 }
 
 #[test]
-fn a_panic_of_one_waker_in_a_list_keeps_no_other_from_waking() {
+fn wake_list_with_a_panicking_waker_wakes_the_others() {
     let log = Log::default();
     let mut list = WakeList::<4>::new();
     for number in 0..4 {
@@ -245,7 +245,7 @@ fn a_panic_of_one_waker_in_a_list_keeps_no_other_from_waking() {
 }
 
 #[test]
-fn a_list_of_none_is_always_full() {
+fn wake_list_of_capacity_zero_is_full() {
     let mut list = WakeList::<0>::new();
     assert!(list.is_full() && list.is_empty());
     assert!(list.push(Waker::noop().clone()).is_err());
@@ -253,7 +253,7 @@ fn a_list_of_none_is_always_full() {
 }
 
 #[test]
-fn a_cell_wakes_the_last_registered_once() {
+fn waker_cell_wakes_the_last_registered_waker_once() {
     let (log, cell) = (Log::default(), WakerCell::new());
     cell.wake();
     cell.register(&log.waker(0, false));
@@ -265,7 +265,7 @@ fn a_cell_wakes_the_last_registered_once() {
 }
 
 #[test]
-fn a_cell_keeps_the_same_waker_uncloned() {
+fn waker_cell_does_not_clone_the_same_waker_again() {
     let (log, cell) = (Log::default(), WakerCell::new());
     let waker = log.waker(0, false);
     cell.register(&waker);
@@ -275,7 +275,7 @@ fn a_cell_keeps_the_same_waker_uncloned() {
     assert!(cell.take().unwrap().will_wake(&waker));
 }
 
-/// A waker whose clone panics.
+/// Creates a waker whose clone panics.
 fn unclonable() -> Waker {
     static TABLE: RawWakerVTable =
         RawWakerVTable::new(|_| panic!("a clone's panic"), |_| (), |_| (), |_| ());
@@ -284,7 +284,7 @@ fn unclonable() -> Waker {
 }
 
 #[test]
-fn a_clone_that_panics_leaves_the_cell_as_it_was() {
+fn waker_clone_that_panics_leaves_the_cell_unchanged() {
     let (log, cell) = (Log::default(), WakerCell::new());
     catch_unwind(|| cell.register(&unclonable())).unwrap_err();
     assert!(cell.take().is_none());
@@ -295,7 +295,7 @@ fn a_clone_that_panics_leaves_the_cell_as_it_was() {
 }
 
 #[test]
-fn a_wake_that_panics_leaves_the_cell_empty_and_usable() {
+fn wake_that_panics_leaves_the_cell_empty_and_usable() {
     let (log, cell) = (Log::default(), WakerCell::new());
     cell.register(&log.waker(0, true));
     catch_unwind(|| cell.wake()).unwrap_err();

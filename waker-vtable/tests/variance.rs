@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! No public type here is invariant.
+//! The covariant public types, and the auto traits of all generic ones. No public type of this
+//! crate is invariant.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use waker_vtable::{WakeHeader, WakeList, WakerCell, WakerRef};
 

@@ -1,4 +1,7 @@
-//! Registration against wakes: no wake is lost, and one at a time touches the waker.
+//! Models of a registration against wakes: no wake is lost, and one thread at a time touches the
+//! waker.
+//!
+//! "Fails with" names the changes to the code with which a model fails.
 use crate::*;
 use std::task::Waker;
 use sync_shim::{
@@ -13,7 +16,7 @@ use sync_shim::{
     thread,
 };
 
-/// Counts its wakes.
+/// A target that counts its wakes.
 struct Woken(AtomicUsize);
 
 impl Woken {
@@ -24,14 +27,15 @@ impl Woken {
     }
 
     fn times(&self) -> usize {
-        // Ordering: Acquire, from `wake`: as a task's poll is ordered after the wake that it answers.
+        // Ordering: Acquire pairs with `wake`, as a task's poll is ordered after the wake that
+        // caused it.
         self.0.load(Acquire)
     }
 }
 
 impl WakeRef for Woken {
     fn wake(&self) {
-        // Ordering: Release, to `times`.
+        // Ordering: Release pairs with `times`.
         self.0.fetch_add(1, Release);
     }
 }
@@ -55,14 +59,15 @@ impl Cell for WakerCell {
     }
 }
 
-/// A task registers and looks; another thread changes the condition and wakes. The condition itself is relaxed: the cell orders it.
+/// A task registers and checks its condition; another thread changes the condition and wakes. The
+/// condition itself is relaxed: the cell must order it.
 fn register_and_wake<C: Cell>() {
     let shared = Arc::new((C::new(), AtomicBool::new(false)));
     let (woken, waker) = Woken::new();
     let notifier = {
         let shared = shared.clone();
         thread::spawn(move || {
-            // Ordering: Relaxed, the cell's to order.
+            // Ordering: Relaxed, the cell must order it.
             shared.1.store(true, Relaxed);
             shared.0.wake();
         })
@@ -75,16 +80,16 @@ fn register_and_wake<C: Cell>() {
     assert!(woken.times() <= 1);
 }
 
-/// A wake comes before the registration, and its condition is seen, or after, and it wakes.
+/// A wake comes before the registration, which then sees the condition; or after it, and wakes.
 ///
-/// Bites: `Release` alone or `Acquire` alone in `take`'s first step; `Relaxed` for the registration's first; leaving a registration without
-/// looking for `WOKEN`.
+/// Fails with: `Release` or `Acquire` alone in the first step of `take`; `Relaxed` in the first
+/// step of a registration; a registration that leaves without a check of `WOKEN`.
 #[test]
-fn a_wake_is_seen_or_wakes() {
+fn wake_beside_a_registration_is_not_lost() {
     model(register_and_wake::<WakerCell>);
 }
 
-/// A task that is polled where it is woken: it registers again and looks at both conditions.
+/// A task that is polled inside its wake: it registers again and checks both conditions.
 struct Inline {
     shared: Arc<(WakerCell, [AtomicBool; 2])>,
     again: Waker,
@@ -94,9 +99,9 @@ struct Inline {
 impl WakeRef for Inline {
     fn wake(&self) {
         self.shared.0.register(&self.again);
-        // Ordering: Relaxed, the cell's to order.
+        // Ordering: Relaxed, the cell must order it.
         let seen = self.shared.1.iter().all(|set| set.load(Relaxed));
-        // Ordering: Relaxed, read after the join.
+        // Ordering: Relaxed, the value is read after the join.
         self.seen.store(seen, Relaxed);
     }
 }
@@ -104,12 +109,13 @@ impl WakeRef for Inline {
 type TwoConditions = (WakerCell, [AtomicBool; 2]);
 
 fn notify(i: usize, shared: &TwoConditions) {
-    // Ordering: Relaxed, the cell's to order.
+    // Ordering: Relaxed, the cell must order it.
     shared.1[i].store(true, Relaxed);
     shared.0.wake();
 }
 
-/// A cell, the waker of an `Inline` task, what that has seen, and its second waker's count.
+/// Creates a cell, the waker of an `Inline` task, the flag that the task has seen both conditions,
+/// and the count of its second waker.
 fn inline() -> (Arc<TwoConditions>, Waker, Arc<AtomicBool>, Arc<Woken>) {
     let shared = Arc::new((
         WakerCell::new(),
@@ -125,11 +131,12 @@ fn inline() -> (Arc<TwoConditions>, Waker, Arc<AtomicBool>, Arc<Woken>) {
     (shared, waker, seen, woken)
 }
 
-/// Two notifiers, a registered task: in its poll after the first wake it sees both conditions, or it is woken again.
+/// Two notifiers and a registered task: in its poll after the first wake the task sees both
+/// conditions, or it is woken again.
 ///
-/// Bites: a `Release` store in place of `take`'s last step.
+/// Fails with: a `Release` store in place of the last step of `take`.
 #[test]
-fn a_wake_that_finds_another_under_way_is_served_by_it() {
+fn wake_beside_another_wake_is_not_lost() {
     model(|| {
         let (shared, waker, seen, woken) = inline();
         shared.0.register(&waker);
@@ -146,11 +153,12 @@ fn a_wake_that_finds_another_under_way_is_served_by_it() {
     });
 }
 
-/// Two notifiers during a registration: what it finds, and the poll that it brings about, serve both.
+/// Two notifiers during a registration: the task sees both conditions, in the registration or in
+/// the poll that follows, or it is woken again.
 ///
-/// Bites: a `Release` store in place of the last step of a registration that was woken.
+/// Fails with: a `Release` store in place of the last step of a registration that was woken.
 #[test]
-fn a_registration_that_was_woken_serves_all_who_woke() {
+fn registration_beside_two_wakes_loses_neither() {
     // Three threads that share a task: too large without a bound.
     Model::new().bound(2).check(|| {
         let (shared, waker, seen, woken) = inline();
@@ -160,12 +168,12 @@ fn a_registration_that_was_woken_serves_all_who_woke() {
         });
         shared.0.register(&waker);
         drop(waker);
-        // Ordering: Relaxed, the cell's to order.
+        // Ordering: Relaxed, the cell must order it.
         let first = shared.1.iter().all(|set| set.load(Relaxed));
         for notifier in notifiers {
             notifier.join().unwrap();
         }
-        // Empties the cell, whose waker has a share in it.
+        // Empties the cell, since its waker refers to the cell.
         drop(shared.0.take());
         // Ordering: Relaxed, ordered by the joins.
         let seen = first || seen.load(Relaxed);
@@ -173,11 +181,12 @@ fn a_registration_that_was_woken_serves_all_who_woke() {
     });
 }
 
-/// Two registrations at once, and a wake after them: somebody is woken, and the waker is touched by one at a time.
+/// Two registrations at once, and a wake after them: a task is woken, and one thread at a time
+/// touches the waker.
 ///
-/// Bites: let a registration in where `BUSY` is set.
+/// Fails with: a registration that enters although `BUSY` is set.
 #[test]
-fn of_two_registrations_at_once_one_holds_the_cell_and_a_later_wake_reaches_a_task() {
+fn wake_after_two_registrations_at_once_reaches_a_task() {
     model(|| {
         let cell = Arc::new(WakerCell::new());
         let (first, second) = (Woken::new(), Woken::new());
@@ -192,11 +201,12 @@ fn of_two_registrations_at_once_one_holds_the_cell_and_a_later_wake_reaches_a_ta
     });
 }
 
-/// A registration that finds itself woken empties the cell, and another thread's registration may follow at once.
+/// A registration that was woken meanwhile empties the cell, and another thread's registration may
+/// follow at once.
 ///
-/// Bites: `Acquire` for the last step of a registration that was woken.
+/// Fails with: `Acquire` in the last step of a registration that was woken.
 #[test]
-fn a_registration_follows_one_that_was_woken() {
+fn registration_after_a_woken_one_is_ordered_after_it() {
     model(|| {
         let cell = Arc::new(WakerCell::new());
         let (first, second) = (Woken::new(), Woken::new());
@@ -214,11 +224,12 @@ fn a_registration_follows_one_that_was_woken() {
     });
 }
 
-/// Registers anew while a wake is under way: the new waker is woken by one or the other, or stays for the next.
+/// A task registers again during a wake: the new waker is woken by one of the two, or stays for the
+/// next wake.
 ///
-/// Bites: let a registration in at `FULL | WOKEN`; `Relaxed` for `take`'s first step.
+/// Fails with: a registration that enters at `FULL | WOKEN`; `Relaxed` in the first step of `take`.
 #[test]
-fn a_registration_during_a_take_is_not_lost() {
+fn registration_during_a_take_is_not_lost() {
     model(|| {
         let shared = Arc::new((WakerCell::new(), AtomicBool::new(false)));
         let (old, new) = (Woken::new(), Woken::new());
@@ -226,7 +237,7 @@ fn a_registration_during_a_take_is_not_lost() {
         let notifier = {
             let shared = shared.clone();
             thread::spawn(move || {
-                // Ordering: Relaxed, the cell's to order.
+                // Ordering: Relaxed, the cell must order it.
                 shared.1.store(true, Relaxed);
                 shared.0.wake();
             })
@@ -239,11 +250,11 @@ fn a_registration_during_a_take_is_not_lost() {
     });
 }
 
-/// Of two takes one gets the waker.
+/// Two takes at once: one of them gets the waker.
 ///
-/// Bites: let a `take` have the waker whenever it finds `FULL`.
+/// Fails with: a `take` that takes the waker whenever it finds `FULL`.
 #[test]
-fn of_two_takes_one_gets_the_waker() {
+fn two_takes_at_once_return_the_waker_once() {
     model(|| {
         let cell = Arc::new(WakerCell::new());
         let (_woken, waker) = Woken::new();
@@ -258,13 +269,14 @@ fn of_two_takes_one_gets_the_waker() {
     });
 }
 
-/// A cell whose wake looks before it writes, to save the read-modify-write when nobody is registered.
+/// A broken cell, whose wake loads before it writes, to save the read-modify-write when no waker is
+/// registered.
 struct LooksFirst {
     full: AtomicBool,
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: of the cell, only whoever takes `full` away touches the waker.
+// SAFETY: only the thread that sets `full` to false touches the waker.
 unsafe impl Send for LooksFirst {}
 
 // SAFETY: as above.
@@ -281,21 +293,21 @@ impl Cell for LooksFirst {
     fn register(&self, waker: &Waker) {
         let new = Some(waker.clone());
         self.waker.with_mut(|slot| {
-            // SAFETY: the scenario registers once, while it is not full.
+            // SAFETY: the scenario registers once, while the cell is not full.
             unsafe { *slot = new };
         });
-        // Ordering: AcqRel, which does not help: the wake's load takes no part in it.
+        // Ordering: AcqRel, which does not help: the load in `wake` takes no part in it.
         self.full.swap(true, AcqRel);
     }
 
     fn wake(&self) {
-        // Ordering: Acquire, which may still see the past.
+        // Ordering: Acquire, which may still read an old value.
         if !self.full.load(Acquire) {
             return;
         }
-        // Ordering: AcqRel, with `register`'s.
+        // Ordering: AcqRel pairs with the swap of `register`.
         if self.full.swap(false, AcqRel) {
-            // SAFETY: it was full, and this took that away.
+            // SAFETY: the cell was full, and this thread set it to not full.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.unwrap().wake();
         }
@@ -303,6 +315,6 @@ impl Cell for LooksFirst {
 }
 
 #[test]
-fn a_wake_that_looks_before_it_writes_is_lost() {
+fn wake_that_loads_before_it_writes_is_lost() {
     model_must_fail("the wake was lost", register_and_wake::<LooksFirst>);
 }

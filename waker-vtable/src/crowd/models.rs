@@ -1,4 +1,4 @@
-//! One target's wakers in many hands: more threads than the model checker takes.
+//! The wakers of one target on many threads: more threads than the model checker allows.
 use crate::{
     from_arc,
     models::{Count, Target},
@@ -14,9 +14,10 @@ use sync_shim::{
 const HANDS: usize = 4;
 const TURNS: usize = 3;
 
-/// Four threads clone theirs, wake by it, and exchange the clone for the one that another has left, which they wake by and let go. Who has made the first lets it go
-/// meanwhile. Gives the one that is left, the only one.
-fn hands(waker: Waker) -> Waker {
+/// Runs four threads that share one place. In each turn a thread wakes its target, puts a clone
+/// into the place, and wakes and drops the waker that another thread left there. The first waker is
+/// dropped meanwhile. Returns the one waker that is left.
+fn exchange_wakers(waker: Waker) -> Waker {
     let place = Arc::new(Mutex::new(None));
     let threads = [(); HANDS].map(|()| {
         let (own, place) = (waker.clone(), place.clone());
@@ -40,13 +41,13 @@ fn hands(waker: Waker) -> Waker {
     left.expect("each has left one")
 }
 
-/// Bites: forget the drop in `wake`; wake twice in it.
+/// Fails with: a `wake` without the drop, or that wakes twice.
 #[test]
-fn an_arc_in_many_hands_goes_with_its_last_waker() {
+fn arc_shared_by_many_threads_is_freed_with_its_last_waker() {
     model(|| {
         let count = Arc::new(Count(AtomicUsize::new(0)));
-        let left = hands(from_arc(count.clone()));
-        // Each turn's, and each exchange's but the first.
+        let left = exchange_wakers(from_arc(count.clone()));
+        // One wake a turn, and one for each clone that was replaced: all but the last.
         let wakes = 2 * HANDS * TURNS - 1;
         // Ordering: Relaxed, after the joins.
         assert_eq!(count.0.load(Relaxed), wakes);
@@ -56,12 +57,12 @@ fn an_arc_in_many_hands_goes_with_its_last_waker() {
     });
 }
 
-/// Bites: a count that goes down by a load and a store.
+/// Fails with: a count that is lowered by a load and a store.
 #[test]
-fn a_target_in_many_hands_is_freed_once() {
+fn target_shared_by_many_threads_is_freed_once() {
     model(|| {
         let frees = std::sync::Arc::default();
-        let left = hands(Target::<true>::waker(&frees));
+        let left = exchange_wakers(Target::<true>::waker(&frees));
         // Ordering: Relaxed, after the joins.
         assert_eq!(frees.load(Relaxed), 0);
         drop(left);

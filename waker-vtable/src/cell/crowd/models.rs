@@ -1,4 +1,4 @@
-//! A task among many that wake it: more threads than the model checker takes.
+//! A task and many notifiers: more threads than the model checker allows.
 use crate::{WakeRef, WakerCell, from_arc};
 use std::{array, task::Waker};
 use sync_shim::{
@@ -11,7 +11,7 @@ use sync_shim::{
 const NOTIFIERS: usize = 4;
 const CONDITIONS: usize = 2 * NOTIFIERS;
 
-/// Wakes a thread.
+/// A target that unparks a thread.
 struct Unpark {
     times: AtomicUsize,
     thread: Thread,
@@ -19,7 +19,7 @@ struct Unpark {
 
 impl WakeRef for Unpark {
     fn wake(&self) {
-        // Ordering: SeqCst, as what it says is no part of the cell.
+        // Ordering: SeqCst, since the count is not part of what the cell must order.
         self.times.fetch_add(1, SeqCst);
         self.thread.unpark();
     }
@@ -32,7 +32,7 @@ struct Shared {
 
 impl Shared {
     fn meet(&self, condition: usize) {
-        // Ordering: Relaxed, the cell's to order.
+        // Ordering: Relaxed, the cell must order it.
         self.conditions[condition].store(true, Relaxed);
     }
 
@@ -42,12 +42,13 @@ impl Shared {
     }
 }
 
-/// Four meet two conditions each, and wake, by the cell or by what they take from it. The task registers, looks, and sleeps until it is woken: a lost wake leaves it
+/// Four notifiers meet two conditions each, and wake the task: by the cell, or by a waker that they
+/// take from it. The task registers, checks, and sleeps until it is woken, so a lost wake leaves it
 /// asleep. Each of its wakers is dropped.
 ///
-/// Bites: drop the waker of a registration that was woken.
+/// Fails with: a registration that drops its waker when it was woken.
 #[test]
-fn a_task_that_four_wake_sees_all_that_they_did() {
+fn task_with_four_notifiers_sees_every_condition() {
     model(|| {
         let shared = Arc::new(Shared {
             cell: WakerCell::new(),
@@ -74,15 +75,15 @@ fn a_task_that_four_wake_sees_all_that_they_did() {
         // Ordering: SeqCst, as in `wake`.
         let times = || unparks.iter().map(|unpark| unpark.times.load(SeqCst)).sum();
         for turn in 0.. {
-            let heard: usize = times();
+            let seen: usize = times();
             shared.cell.register(&wakers[turn % 2]);
             if shared.are_met() {
                 break;
             }
-            while times() == heard {
+            while times() == seen {
                 thread::park();
             }
-            // Who holds the cell, if that is why it was woken, goes on.
+            // If the task was woken because another thread holds the cell, that thread goes on.
             thread::yield_now();
         }
         for notifier in notifiers {
