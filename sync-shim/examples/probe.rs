@@ -1,18 +1,18 @@
-//! Does one thing wrong, by name: what a sanitizer is to report before its silence counts.
+//! Makes one error, given by name. A sanitizer must report it before its silence counts.
 use std::{hint::black_box, thread};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 
 struct Racy(UnsafeCell<u64>);
 
-// SAFETY: not sound, on purpose.
+// SAFETY: unsound on purpose.
 unsafe impl Sync for Racy {}
 
-/// Two threads write without order.
+/// Two threads write to one word without synchronisation.
 fn race() {
     let word = Arc::new(Racy(UnsafeCell::new(0)));
     let write = |word: &Racy| {
         for _ in 0..1_000 {
-            // SAFETY: not sound, on purpose.
+            // SAFETY: unsound on purpose.
             word.0.with_mut(|word| unsafe { *word += 1 });
             thread::yield_now();
         }
@@ -25,18 +25,18 @@ fn race() {
     other.join().unwrap();
 }
 
-/// A block that nobody frees or knows.
+/// A block is leaked, with no pointer left to it.
 #[inline(never)]
 fn leak() {
     std::mem::forget(black_box(Box::new([1u64; 100])));
 }
 
-/// A read of what was freed.
+/// A freed block is read.
 fn use_after_free() {
     let block = Box::into_raw(Box::new(1u64));
-    // SAFETY: the box's.
+    // SAFETY: the pointer came from the box.
     drop(unsafe { Box::from_raw(block) });
-    // SAFETY: not sound, on purpose.
+    // SAFETY: unsound on purpose.
     let value = unsafe { black_box(block).read() };
     assert_ne!(black_box(value), 2);
 }

@@ -1,4 +1,4 @@
-//! The one place that names a backend: everything else in this crate goes through `imp`.
+//! The one module that names a backend. Everything else in this crate goes through `imp`.
 
 macro_rules! backend_needs {
     ($cfg:ident, $feature:literal) => {

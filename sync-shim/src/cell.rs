@@ -1,4 +1,4 @@
-//! A cell whose accesses the model can see.
+//! A cell whose accesses the model sees.
 pub use crate::backend::imp::cell::UnsafeCell;
 
 use crate::atomic::Retire;

@@ -1,7 +1,27 @@
-//! What the parts' conformance kits stand on: items that are accounted for, and a way to run a kit's checks. Feature `conformance`, for tests.
+//! The base of the parts' conformance kits: tokens that are accounted for, and a runner for a kit's
+//! checks. Feature `conformance`, for tests.
 //!
-//! A kit checks somebody else's implementation of a part's trait. It sends [`Token`]s through it: each must come out once, or be dropped
-//! once; none may be lost, doubled or leaked. What is wrong is a panic that begins with the check's name.
+//! # Terms
+//!
+//! | term | is |
+//! |---|---|
+//! | *kit* | a set of checks of another crate's implementation of a part's trait |
+//! | *token* | an item that a check sends through the implementation ([`Token`]) |
+//! | *account* | the record of the tokens of one check ([`Account`]) |
+//!
+//! # States of a token
+//!
+//! | state | meaning |
+//! |---|---|
+//! | *out* | the implementation under test has it |
+//! | *back* | it came out, and was settled |
+//! | *dropped* | it was dropped |
+//!
+//! # Rules
+//!
+//! 1. A token goes from *out* to *back* or to *dropped*, once.
+//! 2. A token that stays *out* was lost or leaked. A token that ends twice was doubled.
+//! 3. A failed check panics, with a message that begins with the check's name.
 #[cfg(selvedge_tsan)]
 use crate::sync::{Mutex as Lock, MutexGuard as Guard};
 #[cfg(not(selvedge_tsan))]
@@ -12,17 +32,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A lock for what a check knows and is no step of a model: the model doesn't see it, while ThreadSanitizer does. It can't be poisoned.
+/// A lock for a check's own data. It is not a step of a model: the model does not see it, while
+/// ThreadSanitizer does. It cannot be poisoned.
 #[derive(Debug, Default)]
 pub struct Unseen<T>(Lock<T>);
 
 impl<T> Unseen<T> {
-    /// Of a value.
+    /// Wraps a value.
     pub const fn new(value: T) -> Self {
         Self(Lock::new(value))
     }
 
-    /// Waits for it.
+    /// Waits for the lock, and locks it.
     pub fn lock(&self) -> Guard<'_, T> {
         #[cfg(selvedge_tsan)]
         let guard = self.0.lock();
@@ -32,7 +53,7 @@ impl<T> Unseen<T> {
     }
 }
 
-/// What became of a token.
+/// The state of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Out,
@@ -41,34 +62,33 @@ enum Fate {
 }
 
 /// The tokens of one check.
-///
 #[derive(Clone, Debug)]
 pub struct Account {
     check: &'static str,
     fates: Arc<Unseen<Vec<Fate>>>,
 }
 
-/// An item that is missed when it is lost. It is neither `Clone` nor anything that could be made from nothing.
+/// An item whose loss is noticed. It is not `Clone`, and cannot be made from nothing.
 #[derive(Debug)]
 pub struct Token {
     number: usize,
-    /// Let go of by whoever sees the token end for the first time: a broken implementation may have made two of one.
+    /// Dropped by the first end of the token: a broken implementation may have made two of one.
     account: ManuallyDrop<Account>,
 }
 
-/// In which order things are promised to come out.
+/// The promised order in which items come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// In that of their way in.
+    /// In the order in which they went in.
     Fifo,
     /// The newest first.
     Lifo,
-    /// In any.
+    /// In any order.
     Any,
 }
 
 impl Account {
-    /// Of the check of that name.
+    /// Creates the account of the check of that name.
     pub fn new(check: &'static str) -> Self {
         Self {
             check,
@@ -80,7 +100,7 @@ impl Account {
         f(&mut self.fates.lock())
     }
 
-    /// The next token; they count from 0.
+    /// Creates the next token. Tokens are numbered from 0.
     pub fn token(&self) -> Token {
         let number = self.with(|fates| {
             fates.push(Fate::Out);
@@ -92,10 +112,10 @@ impl Account {
         }
     }
 
-    /// Takes a token that came out, and tells its number.
+    /// Records that a token came out, and returns its number.
     ///
     /// # Panics
-    /// When it has come out before, or was dropped, or is another check's.
+    /// If the token has come out before, was dropped, or belongs to another check.
     pub fn settle(&self, token: Token) -> usize {
         let ours = Arc::ptr_eq(&self.fates, &token.account.fates);
         assert!(ours, "{}: a token of another check came out", self.check);
@@ -113,7 +133,7 @@ impl Account {
         }
     }
 
-    /// Tokens that are neither settled nor dropped.
+    /// Returns the tokens that are neither settled nor dropped.
     pub fn missing(&self) -> Vec<usize> {
         self.with(|fates| {
             let all = fates.iter().enumerate();
@@ -126,7 +146,7 @@ impl Account {
     /// Asserts that every token has come out.
     ///
     /// # Panics
-    /// When one was lost, or dropped on the way.
+    /// If a token was lost, or dropped on the way.
     pub fn assert_all_back(&self) {
         let fates = self.with(|fates| fates.clone());
         for (number, fate) in fates.iter().enumerate() {
@@ -149,7 +169,7 @@ impl Account {
     /// Asserts that every token has come out or was dropped.
     ///
     /// # Panics
-    /// When one is left somewhere.
+    /// If a token is left.
     pub fn assert_none_left(&self) {
         let missing = self.missing();
         assert!(
@@ -159,10 +179,10 @@ impl Account {
         );
     }
 
-    /// Asserts that the numbers of what came out, of tokens that went in by their numbers, are in the promised order.
+    /// Asserts that the tokens came out in the promised order, if they went in by their numbers.
     ///
     /// # Panics
-    /// When they are not.
+    /// If they did not.
     pub fn assert_order(&self, order: Order, came: &[usize]) {
         let right = match order {
             Order::Fifo => came.is_sorted(),
@@ -178,19 +198,19 @@ impl Account {
 }
 
 impl Token {
-    /// Its number in its account.
+    /// Returns the token's number in its account.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Gives what had become of it before. The account is not to be used after that.
+    /// Sets the state, and returns the state before. The account must not be used afterwards.
     fn end(&mut self, fate: Fate) -> Fate {
         let number = self.number;
         let before = self
             .account
             .with(|fates| std::mem::replace(&mut fates[number], fate));
         if before == Fate::Out {
-            // SAFETY: once for a token, as its fate is never `Out` again.
+            // SAFETY: this happens once a token, since its state never is `Out` again.
             unsafe { ManuallyDrop::drop(&mut self.account) };
         }
         before
@@ -210,28 +230,30 @@ impl Drop for Token {
     }
 }
 
-/// Keeps something for ever, within reach of a leak checker: what a broken implementation has made two of is not to be dropped.
+/// Keeps a value for ever, where a leak checker finds it. It is for values that a broken
+/// implementation has made two of, which must not be dropped.
 pub fn bury(what: impl Send + 'static) {
     static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());
     let mut graves = GRAVES.lock();
     graves.push(Box::new(what));
 }
 
-/// A check, by its name.
+/// A check and its name.
 pub type Check = (&'static str, Box<dyn Fn() + Send + Sync>);
 
-/// One of a kit's checks.
+/// Creates a check of a kit.
 pub fn check(name: &'static str, run: impl Fn() + Send + Sync + 'static) -> Check {
     (name, Box::new(run))
 }
 
-/// How long [`explore`] waits.
+/// The usual time limit of [`explore`].
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a kit's checks as one model: under loom all executions of each with up to `bound` preemptions; else each a few hundred times, and all no longer than `limit`.
+/// Runs a kit's checks as one model. Under loom it explores all executions of each check with up to
+/// `bound` preemptions. Elsewhere it runs each check a few hundred times, all within `limit`.
 ///
 /// # Panics
-/// When a check fails, or when the time is over: then one waits for ever.
+/// If a check fails, or if the time is over: then a check hangs.
 pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = Check>) {
     let now = Arc::new(Unseen::new(""));
     let named = |(name, run): Check| -> Box<dyn Fn() + Send + Sync> {
@@ -250,7 +272,7 @@ pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = C
     let begun = Instant::now();
     while !thread.is_finished() {
         if begun.elapsed() > limit {
-            // The thread is left alone.
+            // The thread keeps running.
             panic!("{}: hung: it has not ended in {limit:?}", *now.lock());
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -3,7 +3,8 @@
 /// Declares a function that is `const`, except under a backend whose atomics have no `const`
 /// constructor: loom's, shuttle's and the counting one.
 ///
-/// A type built on the shim's atomics can so live in a user's `static` outside of models.
+/// A type that is built on the shim's atomics can then be put in a user's `static`, outside of
+/// models.
 ///
 /// ```
 /// use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,18 +1,19 @@
-//! What code costs in read-modify-writes, counted under `--cfg selvedge_count`.
+//! Counts read-modify-writes and `SeqCst` fences, under `--cfg selvedge_count`.
 //!
-//! There, `counted(|| ..)` gives a closure's result and its `Counts`, and `total()` those of all threads so far. Under every backend [`shared`] marks an
-//! atomic as one whose line all workers share, so that operations on it are counted apart.
+//! There, `counted(|| ..)` returns a closure's result and its `Counts`, and `total()` returns the
+//! counts of all threads so far. Under every backend [`shared`] marks an atomic on a cache line
+//! that all workers share, so that operations on it are counted separately.
 #[cfg(selvedge_count)]
 pub use crate::backend::imp::{Counts, counted, total};
 
-/// Marks an atomic as one on a line that all workers share. Does nothing except under
+/// Marks an atomic on a cache line that all workers share. Does nothing except under
 /// `selvedge_count`.
 #[cfg(not(selvedge_count))]
 pub const fn shared<A: OnSharedLine>(atomic: A) -> A {
     atomic
 }
 
-/// Marks an atomic as one on a line that all workers share.
+/// Marks an atomic on a cache line that all workers share.
 #[cfg(selvedge_count)]
 pub fn shared<A: OnSharedLine>(atomic: A) -> A {
     atomic.on_shared_line()
@@ -20,7 +21,7 @@ pub fn shared<A: OnSharedLine>(atomic: A) -> A {
 
 /// An atomic that [`shared`] can mark.
 pub trait OnSharedLine: Sized {
-    /// Marks it.
+    /// Marks the atomic.
     #[cfg(selvedge_count)]
     fn on_shared_line(self) -> Self;
 }
@@ -43,9 +44,9 @@ mod tests {
     use crate::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
 
     #[test]
-    fn read_modify_writes_and_fences_are_counted_and_loads_and_stores_are_not() {
+    fn counted_covers_read_modify_writes_and_fences_only() {
         let (own, all) = (AtomicUsize::new(0), shared(AtomicUsize::new(0)));
-        // Ordering: any, one thread counts what it does itself.
+        // Ordering: any, a thread counts only its own operations.
         let ((), counts) = counted(|| {
             own.store(1, Relaxed);
             own.load(Relaxed);
@@ -65,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_of_all_threads() {
+    fn total_covers_all_threads() {
         let before = total();
-        // Ordering: Relaxed, it is only to be counted.
+        // Ordering: Relaxed, the operation is only counted.
         std::thread::spawn(|| AtomicUsize::new(0).fetch_add(1, Relaxed))
             .join()
             .unwrap();
-        // Other tests count meanwhile.
+        // Other tests add to the total at the same time.
         assert!(total().rmws > before.rmws);
     }
 }

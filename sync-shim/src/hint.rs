@@ -1,2 +1,2 @@
-//! Hints to the processor, which are yields to the model.
+//! Hints to the processor; under a model they yield.
 pub use crate::backend::imp::hint::spin_loop;

@@ -1,9 +1,13 @@
-//! Concurrent histories, and whether they are linearizable. Feature `history`, for tests.
+//! Concurrent histories, and a check that they are linearizable. Feature `history`, for tests.
 //!
-//! A history is what threads called, what they got, and when each call began and ended, by one clock. It is *linearizable*
-//! when there is an order of the calls, in which each is as if alone, that agrees with a sequential object ([`Sequential`]) and puts a call that
-//! ended before another began before it. [`check`] looks for one: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993), with
-//! Lowe's table of what was tried, "Testing for Linearizability" (2017).
+//! A *history* is a list of calls with their results, and with the times when each call began and
+//! ended, by one clock. It is *linearizable* if there is an order of the calls with two properties.
+//! First, a sequential object ([`Sequential`]) gives the same results in that order. Second, a call
+//! that ended before another began comes before it.
+//!
+//! [`check`] looks for such an order, by the algorithm of Wing and Gong ("Testing and Verifying
+//! Concurrent Objects", 1993) with Lowe's table of tried states ("Testing for Linearizability",
+//! 2017).
 //!
 //! ```
 //! use sync_shim::history::{Clock, Log, Sequential, check};
@@ -26,9 +30,10 @@
 //! assert!(check(Counter::default(), [log.done()]).is_ok());
 //! ```
 //!
-//! The clock is an atomic of std, under every backend: recording is no step of a model. On real threads it orders the calls more than
-//! they do themselves, as each call begins and ends with a `SeqCst` read-modify-write: it is the calls' results that are judged, not their orderings,
-//! which are loom's to judge.
+//! The clock is an atomic of std under every backend, so recording is not a step of a model. On
+//! real threads it orders the calls more than they order themselves, since each call begins and
+//! ends with a `SeqCst` read-modify-write. So a history judges the results of calls; loom judges
+//! their orderings.
 use std::{
     collections::HashSet,
     fmt::Debug,
@@ -39,18 +44,19 @@ use std::{
     },
 };
 
-/// An object that one thread uses.
+/// The sequential object that a history is compared with.
 pub trait Sequential: Clone + Eq + Hash {
-    /// What is asked of it.
+    /// A call with its arguments.
     type Call: Clone + Debug;
-    /// What it gives.
+    /// The result of a call.
     type Answer: Clone + Debug;
 
-    /// Makes the call, and tells whether it may be answered so. When not, the object's state is of no more use.
+    /// Applies the call, and returns whether its result may be `answer`. If not, the object's state
+    /// is undefined afterwards.
     fn allows(&mut self, call: &Self::Call, answer: &Self::Answer) -> bool;
 }
 
-/// What the threads of one history take the time from.
+/// The clock of one history, which all its threads share.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Arc<AtomicU64>);
 
@@ -61,20 +67,20 @@ impl Clock {
     }
 }
 
-/// A call that ended.
+/// A call that has ended.
 #[derive(Clone, Debug)]
 pub struct Event<S: Sequential> {
-    /// What was asked.
+    /// The call.
     pub call: S::Call,
-    /// What was given.
+    /// Its result.
     pub answer: S::Answer,
-    /// When it began.
+    /// The time when it began.
     pub from: u64,
-    /// When it ended.
+    /// The time when it ended.
     pub to: u64,
 }
 
-/// One thread's calls.
+/// A recorder of one thread's calls.
 #[derive(Debug)]
 pub struct Log<S: Sequential> {
     clock: Clock,
@@ -82,7 +88,7 @@ pub struct Log<S: Sequential> {
 }
 
 impl<S: Sequential> Log<S> {
-    /// An empty one.
+    /// Creates an empty log.
     pub fn new(clock: &Clock) -> Self {
         Self {
             clock: clock.clone(),
@@ -90,7 +96,7 @@ impl<S: Sequential> Log<S> {
         }
     }
 
-    /// Makes a call and notes it.
+    /// Makes a call and records it.
     pub fn call(&mut self, call: S::Call, make: impl FnOnce() -> S::Answer) -> S::Answer {
         let from = self.clock.now();
         let answer = make();
@@ -104,18 +110,18 @@ impl<S: Sequential> Log<S> {
         answer
     }
 
-    /// The calls.
+    /// Returns the recorded calls.
     pub fn done(self) -> Vec<Event<S>> {
         self.events
     }
 }
 
-/// No order of the calls agrees with the sequential object.
+/// The error of [`check`]: no order of the calls agrees with the sequential object.
 #[derive(Clone, Debug)]
 pub struct NotLinearizable<S: Sequential> {
-    /// The calls, by their beginning.
+    /// The calls, in the order of their begins.
     pub events: Vec<Event<S>>,
-    /// How many of them an order was found for at best.
+    /// The most calls for which an order was found.
     pub explained: usize,
 }
 
@@ -141,13 +147,13 @@ impl<S: Sequential> std::fmt::Display for NotLinearizable<S> {
 
 impl<S: Sequential + Debug> std::error::Error for NotLinearizable<S> {}
 
-/// Looks for an order of all threads' calls that `object` could have seen.
+/// Checks that there is an order of all threads' calls that agrees with `object`.
 ///
-/// Takes time that grows with the calls that overlap, not with those that follow each other: a few dozen calls of a few threads are a matter of
-/// microseconds.
+/// The time grows with the number of calls that overlap, not with the number of consecutive calls:
+/// a few dozen calls of a few threads take microseconds.
 ///
 /// # Errors
-/// The history, when there is no such order.
+/// Returns the history if there is no such order.
 pub fn check<S: Sequential>(
     object: S,
     threads: impl IntoIterator<Item = Vec<Event<S>>>,
@@ -156,14 +162,14 @@ pub fn check<S: Sequential>(
     events.sort_by_key(|event| event.from);
     let mut tried = HashSet::new();
     let mut explained = 0;
-    // Orders to go on from: what is placed, how many, and the object after it.
+    // Partial orders to extend: the set of placed calls, their number, and the object after them.
     let mut open = vec![(Placed::none(events.len()), 0, object)];
     while let Some((placed, count, object)) = open.pop() {
         explained = explained.max(count);
         if count == events.len() {
             return Ok(());
         }
-        // A call may come next when no other has ended before it began.
+        // A call may come next if no other unplaced call ended before it began.
         let mut first_end = u64::MAX;
         for (index, event) in events.iter().enumerate() {
             if placed.has(index) {

@@ -1,3 +1,3 @@
-//! What the installed loom sees, and what it misses: small programs with known answers.
+//! Litmus tests of the installed loom: small programs that pin what it sees and what it misses.
 #[cfg(all(test, selvedge_loom))]
 mod models;

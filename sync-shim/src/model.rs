@@ -1,24 +1,27 @@
-//! Runs a scenario under the backend: all executions under loom, many schedules elsewhere.
+//! Runs a scenario under the backend: in all executions under loom, in many schedules elsewhere.
 //!
-//! A test that calls [`model`] is a *model*. Each prints one line on standard output when it ends,
-//! `model: executions=N bound=B outcome=O`, which `cargo xtask loom` reads: `B` is `none` or the
-//! preemption bound, `O` is `complete` or, for a negative model, `failed-as-it-must`, or `not-here` where it can't be told.
+//! A test that calls [`model`] is a *model*. When it ends it prints one line on standard output,
+//! `model: executions=N bound=B outcome=O`, which `cargo xtask loom` reads. `B` is `none` or the
+//! preemption bound. `O` is `complete`; for a negative model it is `failed-as-it-must`, or
+//! `not-here` under a backend that cannot tell.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Runs `scenario` under the backend with no bound. See [`Model`].
+/// Runs `scenario` under the backend without a bound. See [`Model`].
 pub fn model(scenario: impl Fn() + Send + Sync + 'static) {
     Model::new().check(scenario);
 }
 
-/// Asserts that the model of `scenario` fails with a message that holds `expected`: the scenario holds a bug on purpose, which shows
-/// that the model would see it. Only loom looks everywhere, so the other backends skip it.
+/// Asserts that the model of `scenario` fails with a message that contains `expected`.
+///
+/// The scenario contains a bug on purpose. So the test shows that a model would find that bug. Only
+/// loom explores every execution, so the other backends skip it.
 pub fn model_must_fail(expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
     Model::new().must_fail(expected, scenario);
 }
 
-/// How a scenario is explored.
+/// A builder that sets how a scenario is explored.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     bound: Option<usize>,
@@ -27,37 +30,40 @@ pub struct Model {
 }
 
 impl Model {
-    /// All executions, no bound.
+    /// Explores all executions, without a bound.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Explores only executions with at most `preemptions` preemptions, for a scenario that does not finish without.
+    /// Explores only executions with at most `preemptions` preemptions: for a scenario that does
+    /// not finish otherwise.
     pub fn bound(mut self, preemptions: usize) -> Self {
         self.bound = Some(preemptions);
         self
     }
 
-    /// Allows `branches` scheduling points an execution in place of loom's 1,000.
+    /// Allows `branches` scheduling points an execution, instead of loom's 1,000.
     pub fn branches(mut self, branches: usize) -> Self {
         self.branches = Some(branches);
         self
     }
 
-    /// Takes a `SeqCst` fence and what is before it for one step, for a scenario that doesn't finish otherwise.
+    /// Makes a `SeqCst` fence one step with the operation before it: for a scenario that does not
+    /// finish otherwise.
     pub fn whole_fences(mut self) -> Self {
         self.whole_fences = true;
         self
     }
 
-    /// Runs `scenario` and panics when an execution fails.
+    /// Runs `scenario`, and panics if an execution fails.
     pub fn check(self, scenario: impl Fn() + Send + Sync + 'static) {
         let runs = Arc::new(AtomicU64::new(0));
         self.explore(&runs, scenario);
         self.report(&runs, "complete");
     }
 
-    /// As [`check`](Self::check), of several scenarios that have nothing to do with each other: what it explores is the sum, not the product.
+    /// Runs several independent scenarios as [`check`](Self::check) does. The number of executions
+    /// is the sum of theirs, not the product.
     #[cfg(feature = "conformance")]
     pub(crate) fn check_each(self, scenarios: Vec<Box<dyn Fn() + Send + Sync>>) {
         let runs = Arc::new(AtomicU64::new(0));
@@ -67,30 +73,31 @@ impl Model {
         self.report(&runs, "complete");
     }
 
-    /// Runs `scenario` and panics when no execution fails, or one for another reason than `expected`, a part of the panic's message. Does nothing but under loom.
+    /// Runs `scenario`, and panics if no execution fails, or if one fails with a message that does
+    /// not contain `expected`. Does nothing except under loom.
     pub fn must_fail(self, expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
         let runs = Arc::new(AtomicU64::new(0));
         if cfg!(not(selvedge_loom)) {
             return self.report(&runs, "not-here");
         }
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.explore(&runs, scenario))) else {
-            panic!("the model of a broken scenario passed: it cannot see the bug");
+            panic!("the model of a broken scenario passed: it does not find the bug");
         };
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
         let said = said.unwrap_or("nothing");
         assert!(
             said.contains(expected),
-            "the model of a broken scenario failed by {said:?}, not by {expected:?}"
+            "the model of a broken scenario failed with {said:?}, not with {expected:?}"
         );
         self.report(&runs, "failed-as-it-must");
     }
 
     fn report(&self, runs: &AtomicU64, outcome: &str) {
         let bound = self.bound.map_or("none".into(), |b| b.to_string());
-        // Ordering: Relaxed, a count that nothing else depends on.
+        // Ordering: Relaxed, nothing else depends on this count.
         let runs = runs.load(Relaxed);
-        // A line of its own, also after the test runner's `test name ... `.
+        // A line of its own, even after the test runner's `test name ... `.
         println!("\nmodel: executions={runs} bound={bound} outcome={outcome}");
     }
 
@@ -113,7 +120,8 @@ impl Model {
         });
     }
 
-    /// `SELVEDGE_ITERATIONS` schedules, 1,000 by default: half of them random, half by priorities that change at three places. `SELVEDGE_SEED` repeats a run.
+    /// Explores `SELVEDGE_ITERATIONS` schedules, 1,000 by default: half of them random, half by
+    /// priorities that change at three places. `SELVEDGE_SEED` repeats a run.
     #[cfg(selvedge_shuttle)]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
         use shuttle::{
@@ -143,7 +151,8 @@ impl Model {
         Runner::new(schedules, config.clone()).run(move || random());
         let schedules = PctScheduler::new_from_seed(seed, 3, half);
         Runner::new(schedules, config).run(move || {
-            // This scheduler refuses a scenario in which there is never a choice of threads, and a kit has such, too.
+            // This scheduler rejects a scenario without any choice between threads, and a
+            // conformance kit has such scenarios.
             let bystander = shuttle::thread::spawn(|| ());
             shuttle::thread::yield_now();
             pct();

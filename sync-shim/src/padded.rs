@@ -1,8 +1,8 @@
-//! A value on cache lines of its own.
+//! A value that has its cache lines to itself.
 use core::ops::{Deref, DerefMut};
 
-/// Aligns its content to 128 bytes, so that it shares no cache line, nor an adjacent-line
-/// prefetch, with its neighbours.
+/// Aligns a value to 128 bytes, so that it shares no cache line, and no line that is prefetched
+/// with an adjacent one, with its neighbours.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CachePadded<T>(T);
@@ -13,7 +13,7 @@ impl<T> CachePadded<T> {
         Self(value)
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0
     }

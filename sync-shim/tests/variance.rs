@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! `src/variance.rs` has the invariant types.
+//! The covariant public types, and the auto traits of all generic ones. `src/variance.rs` has the
+//! invariant types.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
 use sync_shim::{CachePadded, cell::UnsafeCell};
@@ -7,7 +7,7 @@ use sync_shim::{CachePadded, cell::UnsafeCell};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// Types that are only `Send`, and only `Sync`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 

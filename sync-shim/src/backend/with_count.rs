@@ -1,17 +1,17 @@
-//! std, with atomics that count what they cost.
+//! std, with atomics that count their operations.
 //!
-//! Counted per thread: read-modify-writes (failed exchanges too: they cost the same), those of them on lines
-//! that were marked as shared by all workers, and `SeqCst` fences.
+//! Each thread counts its read-modify-writes (including failed exchanges, which cost the same),
+//! those of them on cache lines that are marked as shared by all workers, and `SeqCst` fences.
 use std::cell::Cell;
 
-/// What a piece of code cost on its thread.
+/// The cost of a piece of code on its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Read-modify-writes, failed exchanges among them.
+    /// Read-modify-writes, including failed exchanges.
     pub rmws: u64,
-    /// Those on lines that [`shared`](crate::count::shared) marked.
+    /// Read-modify-writes on cache lines that [`shared`](crate::count::shared) marked.
     pub shared_rmws: u64,
-    /// `fence(SeqCst)`s.
+    /// Calls of `fence(SeqCst)`.
     pub seqcst_fences: u64,
 }
 
@@ -19,7 +19,7 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { rmws: 0, shared_rmws: 0, seqcst_fences: 0 }) };
 }
 
-/// What all threads cost so far: read-modify-writes, shared ones, fences.
+/// The costs of all threads so far: read-modify-writes, shared ones, fences.
 static TOTAL: [std::sync::atomic::AtomicU64; 3] =
     [const { std::sync::atomic::AtomicU64::new(0) }; 3];
 
@@ -36,15 +36,15 @@ fn count(f: impl FnOnce(&mut Counts)) {
     let more = [more.rmws, more.shared_rmws, more.seqcst_fences];
     for (total, more) in TOTAL.iter().zip(more) {
         if more > 0 {
-            // Ordering: a count, read when the threads are done or as a snapshot.
+            // Ordering: Relaxed, a count that is read when the threads are done, or as a snapshot.
             total.fetch_add(more, std::sync::atomic::Ordering::Relaxed);
         }
     }
 }
 
-/// What all threads of the process cost so far, a snapshot.
+/// Returns a snapshot of the costs of all threads of the process so far.
 pub fn total() -> Counts {
-    // Ordering: as in `count`.
+    // Ordering: Relaxed, as in `count`.
     let [rmws, shared_rmws, seqcst_fences] =
         [0, 1, 2].map(|i: usize| TOTAL[i].load(std::sync::atomic::Ordering::Relaxed));
     Counts {
@@ -54,7 +54,7 @@ pub fn total() -> Counts {
     }
 }
 
-/// Runs `f` and tells what it cost on this thread.
+/// Runs `f`, and returns its result and its cost on this thread.
 pub fn counted<R>(f: impl FnOnce() -> R) -> (R, Counts) {
     let before = COUNTS.with(Cell::get);
     let result = f();
@@ -73,7 +73,7 @@ pub mod atomic {
     use super::count;
     use std::sync::atomic::{self as std_atomic, Ordering};
 
-    /// A fence; a `SeqCst` one is counted.
+    /// Fences, and counts a `SeqCst` fence.
     pub fn fence(order: Ordering) {
         if order == Ordering::SeqCst {
             count(|counts| counts.seqcst_fences += 1);
@@ -122,7 +122,7 @@ pub mod atomic {
                 /// std's, counted.
                 ///
                 /// # Errors
-                /// Gives the value that was there.
+                /// Returns the value that was there.
                 pub fn compare_exchange(
                     &self,
                     from: $value,
@@ -137,7 +137,7 @@ pub mod atomic {
                 /// std's, counted.
                 ///
                 /// # Errors
-                /// Gives the value that was there.
+                /// Returns the value that was there.
                 pub fn compare_exchange_weak(
                     &self,
                     from: $value,
@@ -152,7 +152,7 @@ pub mod atomic {
                 /// std's, each exchange counted.
                 ///
                 /// # Errors
-                /// Gives the value that was there when `f` gave none.
+                /// Returns the value that was there when `f` returned `None`.
                 pub fn fetch_update(
                     &self,
                     set: Ordering,

@@ -1,4 +1,4 @@
-//! loom's mock-ups. A model needs `std`, so this backend does too.
+//! loom's mock types. A model needs `std`, so this backend does too.
 
 pub mod atomic {
     use std::{
@@ -13,21 +13,23 @@ pub mod atomic {
     }
 
     std::thread_local! {
-        /// The threads of a model are all on one thread.
+        /// All threads of a model run on one real thread.
         static STEPS: Cell<bool> = const { Cell::new(true) };
     }
 
-    /// Before a scenario. Who fences first then orders nothing by it.
+    /// Prepares a scenario. It creates `TURN`, so that the first thread that fences orders nothing
+    /// by its creation.
     pub(crate) fn begin(steps: bool) {
         let _: &AtomicUsize = &TURN;
         STEPS.set(steps);
     }
 
-    /// A fence is no step of its own for loom: nothing would come between it and what is before it. So it is made one by an operation that orders nothing.
+    /// Fences. For loom a fence is not a step of its own, so nothing could come between it and the
+    /// operation before it. An operation that orders nothing makes it a step.
     #[track_caller]
     pub fn fence(order: Ordering) {
         if order == SeqCst && STEPS.get() {
-            // Ordering: Relaxed, only the step counts, at which the model may switch.
+            // Ordering: Relaxed, it only adds a step, at which the model may switch threads.
             TURN.fetch_add(1, Relaxed);
         }
         loom::sync::atomic::fence(order);
@@ -64,13 +66,15 @@ pub mod cell {
     }
 
     impl<T: ?Sized> UnsafeCell<T> {
-        /// Runs `f` on the content for reading; a write that is not ordered before fails the model.
+        /// Runs `f` on the content for reading. A write that is not ordered before it fails the
+        /// model.
         #[track_caller]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             self.0.with(f)
         }
 
-        /// Runs `f` on the content for writing; any access that is not ordered before fails the model.
+        /// Runs `f` on the content for writing. Any access that is not ordered before it fails the
+        /// model.
         #[track_caller]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             self.0.with_mut(f)
@@ -106,7 +110,7 @@ pub mod sync {
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Locks, waiting for it.
+        /// Waits for the lock, and locks it.
         #[track_caller]
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -118,18 +122,18 @@ pub mod sync {
     pub struct Condvar(loom::sync::Condvar);
 
     impl Condvar {
-        /// A new one.
+        /// Creates a condition variable.
         #[expect(clippy::new_without_default, reason = "the other backends derive it")]
         pub fn new() -> Self {
             Self(loom::sync::Condvar::new())
         }
 
-        /// Waits for a notification; the model makes no spurious ones.
+        /// Waits for a notification. The model makes no spurious ones.
         pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits for a notification; the time never runs out in a model.
+        /// Waits for a notification. The time never runs out in a model.
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
@@ -156,13 +160,13 @@ pub mod thread {
 
     pub use loom::thread::{JoinHandle, Thread, current, park, yield_now};
 
-    /// Parks; the time never runs out in a model.
+    /// Parks. The time never runs out in a model.
     pub fn park_timeout(_limit: core::time::Duration) {
         park();
     }
 
-    /// Spawns a thread. Both sides then first do a read-modify-write on an atomic of their own, in
-    /// either order: it keeps loom's partial-order reduction from exploring some racing pairs only
+    /// Spawns a thread. Both threads then first do a read-modify-write on an atomic made for them,
+    /// in either order. Otherwise loom's partial-order reduction explores some racing pairs only
     /// once (loom issue 392).
     pub fn spawn<F, T>(f: F) -> JoinHandle<T>
     where
@@ -184,7 +188,7 @@ pub mod thread {
         }
 
         fn enter(self) {
-            // Ordering: Relaxed: it is there to race, and orders nothing.
+            // Ordering: Relaxed, it is there to race, and orders nothing.
             self.0.fetch_add(1, Relaxed);
         }
 
@@ -205,7 +209,7 @@ pub mod thread {
     pub struct Builder(loom::thread::Builder);
 
     impl Builder {
-        /// A new one.
+        /// Creates a builder.
         #[expect(clippy::new_without_default, reason = "std's has none")]
         pub fn new() -> Self {
             Self(loom::thread::Builder::new())
@@ -235,7 +239,8 @@ pub mod thread {
     }
 }
 
-/// Declares thread-locals of the backend: `std::thread_local!`'s syntax, with `const` blocks for all of them or for none.
+/// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. Either all of them
+/// have a `const` block or none.
 #[macro_export]
 macro_rules! thread_local {
     ($($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const $init:block);+ $(;)?) => {

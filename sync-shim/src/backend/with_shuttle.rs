@@ -1,5 +1,5 @@
-//! shuttle's threads and atomics, under random schedules. All orderings count as sequentially consistent
-//! there; cells and allocation are std's.
+//! shuttle's threads and atomics, under random schedules. All orderings count as sequentially
+//! consistent there. Cells and allocation are std's.
 pub use super::with_std::{alloc, cell};
 
 pub mod atomic {
@@ -40,7 +40,7 @@ pub mod sync {
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Locks, waiting for it.
+        /// Waits for the lock, and locks it.
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
@@ -51,7 +51,7 @@ pub mod sync {
     pub struct Condvar(shuttle::sync::Condvar);
 
     impl Condvar {
-        /// A new one.
+        /// Creates a condition variable.
         pub fn new() -> Self {
             Self(shuttle::sync::Condvar::new())
         }
@@ -61,7 +61,7 @@ pub mod sync {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits for a notification; the time never runs out in a model.
+        /// Waits for a notification. The time never runs out in a model.
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
@@ -88,7 +88,8 @@ pub mod thread {
     };
 }
 
-/// Declares thread-locals of the backend: `std::thread_local!`'s syntax, with `const` blocks for all of them or for none.
+/// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. Either all of them
+/// have a `const` block or none.
 #[macro_export]
 macro_rules! thread_local {
     ($($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const $init:block);+ $(;)?) => {

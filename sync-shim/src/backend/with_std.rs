@@ -1,4 +1,4 @@
-//! The real thing: core, alloc and std.
+//! The default backend: core, alloc and std.
 
 pub mod atomic {
     cfg_if::cfg_if! {
@@ -24,7 +24,7 @@ pub mod atomic {
 }
 
 pub mod cell {
-    /// `core`'s cell behind closures, as the model needs it.
+    /// `core`'s cell behind closures, as a model needs it.
     #[derive(Debug, Default)]
     #[repr(transparent)]
     pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
@@ -44,13 +44,13 @@ pub mod cell {
     }
 
     impl<T: ?Sized> UnsafeCell<T> {
-        /// Runs `f` on the content for reading. What `f` does with the pointer is the caller's to justify.
+        /// Runs `f` on the content for reading. The caller must justify each use of the pointer.
         #[inline(always)]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Runs `f` on the content for writing. What `f` does with the pointer is the caller's to justify.
+        /// Runs `f` on the content for writing. The caller must justify each use of the pointer.
         #[inline(always)]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
@@ -88,7 +88,7 @@ pub mod sync {
     }
 
     impl<T: ?Sized> Mutex<T> {
-        /// Locks, waiting for it.
+        /// Waits for the lock, and locks it.
         #[inline]
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -100,18 +100,18 @@ pub mod sync {
     pub struct Condvar(std::sync::Condvar);
 
     impl Condvar {
-        /// A new one.
+        /// Creates a condition variable.
         pub const fn new() -> Self {
             Self(std::sync::Condvar::new())
         }
 
-        /// Waits for a notification; spurious ones occur.
+        /// Waits for a notification. It may also wake spuriously.
         pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits for a notification or for `limit`; true when the time ran out. Under loom it
-        /// never does: time does not pass in a model.
+        /// Waits for a notification or for `limit`. Returns true if the time ran out; under loom it
+        /// never does, since time does not pass in a model.
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
@@ -143,7 +143,8 @@ pub mod thread {
     };
 }
 
-/// Declares thread-locals of the backend: `std::thread_local!`'s syntax, with `const` blocks for all of them or for none.
+/// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. Either all of them
+/// have a `const` block or none.
 #[cfg(all(feature = "std", not(selvedge_shuttle)))]
 #[macro_export]
 macro_rules! thread_local {

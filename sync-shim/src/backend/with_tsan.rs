@@ -1,6 +1,9 @@
-//! std, for ThreadSanitizer, which doesn't know fences: here a fence is a read-modify-write of one global.
-//! That is stronger than a fence, so a race that only a fence lets happen stays unseen. Nor does it see what std's own locks do, as std comes
-//! compiled: here they are parking_lot's, which are compiled along.
+//! std, for ThreadSanitizer.
+//!
+//! ThreadSanitizer does not know fences, so here a fence is a read-modify-write of one global. That
+//! is stronger than a fence, so a race that only a true fence allows stays unseen. Nor does it see
+//! into std's own locks, since std comes compiled: here the locks are parking_lot's, which are
+//! compiled with the program.
 pub use super::with_std::{alloc, cell, hint, thread};
 
 pub mod atomic {
@@ -11,9 +14,9 @@ pub mod atomic {
 
     static FENCE: Word = Word::new(0);
 
-    /// Orders with every other fence.
+    /// Fences: it is ordered with every other fence.
     pub fn fence(_order: Ordering) {
-        // Ordering: AcqRel, with all others in the one modification order of the word.
+        // Ordering: AcqRel pairs with all other fences, in the one modification order of the word.
         FENCE.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -39,7 +42,7 @@ pub mod sync {
     }
 
     impl<T: ?Sized> Mutex<T> {
-        /// Locks, waiting for it.
+        /// Waits for the lock, and locks it.
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock()
         }
@@ -50,7 +53,7 @@ pub mod sync {
     pub struct Condvar(parking_lot::Condvar);
 
     impl Condvar {
-        /// A new one.
+        /// Creates a condition variable.
         pub const fn new() -> Self {
             Self(parking_lot::Condvar::new())
         }
@@ -61,7 +64,7 @@ pub mod sync {
             guard
         }
 
-        /// Waits for a notification or for `limit`; true when the time ran out.
+        /// Waits for a notification or for `limit`. Returns true if the time ran out.
         pub fn wait_timeout<'a, T>(
             &self,
             mut guard: MutexGuard<'a, T>,

@@ -4,17 +4,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn said(f: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("no panic");
-    *panic.downcast::<String>().expect("a panic with words")
+    *panic.downcast::<String>().expect("the panic has a message")
 }
 
-/// The same token again.
+/// Makes a second copy of a token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: the account outlives both, and is let go of by the first alone.
+    // SAFETY: the account outlives both, and only the first end of the token drops it.
     unsafe { std::ptr::read(token) }
 }
 
 #[test]
-fn an_account_is_content_with_tokens_that_come_back_once() {
+fn account_passes_tokens_that_come_back_once() {
     let account = Account::new("check");
     let [a, b] = [account.token(), account.token()];
     assert_eq!([account.settle(b), account.settle(a)], [1, 0]);
@@ -27,7 +27,7 @@ fn an_account_is_content_with_tokens_that_come_back_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_token_is_said_by_the_name_of_the_check() {
+fn account_failure_names_the_check_and_the_token() {
     let account = Account::new("check");
     let [a, b, c, d] = [(); 4].map(|()| account.token());
     assert_eq!(account.missing(), [0, 1, 2, 3]);
@@ -51,7 +51,7 @@ fn what_is_wrong_with_a_token_is_said_by_the_name_of_the_check() {
 }
 
 #[test]
-fn a_token_that_is_dropped_twice_says_so() {
+fn token_dropped_twice_panics() {
     let account = Account::new("check");
     let token = account.token();
     drop(twin(&token));
@@ -59,12 +59,12 @@ fn a_token_that_is_dropped_twice_says_so() {
 }
 
 #[test]
-fn a_check_that_waits_for_ever_is_given_up_and_named() {
+fn check_that_hangs_is_given_up_and_named() {
     let hangs = || loop {
         std::thread::park();
     };
     let checks = [check("first", || ()), check("second", hangs)];
-    // Longer than the first takes on a busy machine.
+    // The limit is longer than the first check takes on a busy machine.
     let said = said(|| explore(Duration::from_secs(5), 1, checks));
     assert!(said.starts_with("second: hung"), "{said}");
 }

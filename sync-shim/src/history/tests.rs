@@ -1,4 +1,4 @@
-//! What the checker accepts, and what it refuses.
+//! Histories that the checker accepts, and histories that it rejects.
 use super::*;
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ fn explained<const N: usize>(events: [Event<Queue>; N]) -> Result<(), usize> {
 }
 
 #[test]
-fn calls_that_overlap_may_take_effect_in_either_order() {
+fn overlapping_calls_may_take_effect_in_either_order() {
     assert_eq!(
         explained([push(1, 0, 3), push(2, 1, 2), pop(Some(2), 4, 5)]),
         Ok(())
@@ -61,7 +61,7 @@ fn calls_that_overlap_may_take_effect_in_either_order() {
 }
 
 #[test]
-fn calls_that_follow_each_other_may_not() {
+fn consecutive_calls_take_effect_in_their_order() {
     assert_eq!(
         explained([push(1, 0, 1), push(2, 2, 3), pop(Some(2), 4, 5)]),
         Err(2)
@@ -69,7 +69,7 @@ fn calls_that_follow_each_other_may_not() {
 }
 
 #[test]
-fn an_item_twice_is_refused() {
+fn history_with_an_item_taken_twice_is_rejected() {
     assert_eq!(
         explained([push(1, 0, 1), pop(Some(1), 2, 4), pop(Some(1), 3, 5)]),
         Err(2)
@@ -77,13 +77,14 @@ fn an_item_twice_is_refused() {
 }
 
 #[test]
-fn an_item_lost_is_refused() {
+fn history_with_a_lost_item_is_rejected() {
     assert_eq!(explained([push(1, 0, 1), pop(None, 2, 3)]), Err(1));
 }
 
-/// Two overlapping calls that each need the other's effect, and a third between them.
+/// A pop that returned nothing overlaps other calls: it is accepted only if the queue was empty at
+/// some moment of it.
 #[test]
-fn an_empty_answer_is_right_only_at_a_moment_without_items() {
+fn empty_answer_needs_a_moment_without_items() {
     let held = [push(1, 0, 1), push(2, 3, 4), pop(Some(1), 5, 6)];
     let [a, b, c] = held.clone();
     assert_eq!(explained([a, b, c, pop(None, 2, 7)]), Err(3));
@@ -101,7 +102,7 @@ fn an_empty_answer_is_right_only_at_a_moment_without_items() {
 }
 
 #[test]
-fn more_calls_than_a_word_has_bits_are_no_matter() {
+fn history_longer_than_a_word_has_bits_is_checked() {
     let events: Vec<_> = (0..100)
         .flat_map(|n| {
             let at = 4 * u64::from(n);
@@ -112,7 +113,7 @@ fn more_calls_than_a_word_has_bits_are_no_matter() {
 }
 
 #[test]
-fn a_wrong_history_is_shown() {
+fn rejected_history_is_printed() {
     let wrong = check(Queue::default(), [vec![pop(Some(9), 0, 1)]]).unwrap_err();
     let said = wrong.to_string();
     assert!(

@@ -1,8 +1,10 @@
-//! Each case pins an answer of the installed loom. One that fails names what has changed; the rules that rest on it
-//! are then to be looked at again.
+//! Each model pins a behaviour of the installed loom. If one fails, its name says what has changed,
+//! and the rules that rest on it must be checked again.
 //!
-//! What makes a case bite is its neighbour: the same shape with one thing changed, a fence, an ordering, a store for an exchange, whose answer is another. The blind spots
-//! have none; they fail when a newer loom sees more.
+//! Most cases have a counterpart: the same program with one difference (a fence, an ordering, a
+//! store in place of an exchange) and another result. That shows that the difference matters. A
+//! *blind spot* is an execution that the language allows, or an error, that loom does not show.
+//! Blind spots have no counterpart: they fail when a newer loom sees more.
 use crate::{
     Model,
     atomic::{
@@ -22,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-/// Two atomics and two threads, whose results are collected over all executions.
+/// Runs two threads on two atomics, and passes the results of all executions to `check`.
 fn outcomes(
     left: fn(&AtomicUsize, &AtomicUsize) -> usize,
     right: fn(&AtomicUsize, &AtomicUsize) -> usize,
@@ -78,7 +80,7 @@ fn store_buffering_without_fences_misses_both() {
 
 /// A blind spot: the language forbids (0, 0) here.
 #[test]
-fn store_buffering_with_seqcst_accesses_is_taken_for_acqrel() {
+fn store_buffering_with_seqcst_accesses_counts_as_acqrel() {
     outcomes(
         |x, y| store_then_load(x, y, SeqCst, false),
         |x, y| store_then_load(y, x, SeqCst, false),
@@ -93,11 +95,12 @@ fn store_buffering_with_seqcst_accesses_is_taken_for_acqrel() {
 
 fn message_passing(release: Ordering, acquire: Ordering) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0)));
-    // The cell is loom's, which checks the accesses; `Arc` is loom's, too, and asks for nothing.
+    // The cell is loom's, which checks the accesses. `Arc` is loom's too, and requires nothing of
+    // them.
     let other = {
         let data = data.clone();
         thread::spawn(move || {
-            // SAFETY: ordered by the flag, or reported by the model.
+            // SAFETY: the flag orders it, or the model reports it.
             data.0.with_mut(|value| unsafe { *value = 1 });
             data.1.store(1, release);
         })
@@ -155,7 +158,7 @@ fn release_sequence(second: fn(&AtomicUsize)) {
     let other = {
         let data = data.clone();
         thread::spawn(move || {
-            // SAFETY: ordered by the flag, or reported by the model.
+            // SAFETY: the flag orders it, or the model reports it.
             data.0.with_mut(|value| unsafe { *value = 1 });
             data.1.store(1, Release);
             second(&data.1);
@@ -169,7 +172,7 @@ fn release_sequence(second: fn(&AtomicUsize)) {
 }
 
 #[test]
-fn a_read_modify_write_continues_a_release_sequence() {
+fn read_modify_write_continues_a_release_sequence() {
     model(|| {
         release_sequence(|flag| {
             flag.fetch_add(1, Relaxed);
@@ -178,15 +181,15 @@ fn a_read_modify_write_continues_a_release_sequence() {
 }
 
 #[test]
-fn a_relaxed_store_by_the_same_thread_breaks_a_release_sequence() {
+fn relaxed_store_by_the_same_thread_ends_a_release_sequence() {
     model_must_fail("Concurrent read and write accesses", || {
         release_sequence(|flag| flag.store(2, Relaxed))
     });
 }
 
-/// What `thread::spawn` of this crate is for.
+/// The reason for `thread::spawn` of this crate.
 #[test]
-fn a_load_and_a_store_beside_a_load_are_explored_in_both_orders() {
+fn load_and_store_beside_a_load_are_explored_in_both_orders() {
     outcomes(
         |x, _| x.load(Relaxed),
         |x, _| load_and_store(x),
@@ -200,11 +203,12 @@ fn load_and_store(x: &AtomicUsize) -> usize {
     seen
 }
 
-/// A blind spot of loom's (issue 392), which the shim's spawn makes up for: by loom's own the same is explored once.
+/// A blind spot of loom (issue 392), for which the shim's spawn makes up: with loom's own spawn the
+/// same program is explored once.
 #[test]
-fn a_load_and_a_store_beside_a_load_are_explored_once_by_a_raw_spawn() {
+fn load_and_store_beside_a_load_are_explored_once_by_raw_spawn() {
     let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
-    // Not the shim's, for which one execution is none.
+    // loom's own `model`: `cargo xtask loom` rejects a model of the shim's with one execution.
     loom::model(move || {
         let x = Arc::new(AtomicUsize::new(0));
         let other = {
@@ -216,11 +220,11 @@ fn a_load_and_a_store_beside_a_load_are_explored_once_by_a_raw_spawn() {
     });
     let seen = seen.lock().unwrap();
     assert_eq!(*seen, [0], "loom explores racing pairs more than once now");
-    a_load_and_a_store_beside_a_load_are_explored_in_both_orders();
+    load_and_store_beside_a_load_are_explored_in_both_orders();
 }
 
-/// Whether there is an execution in which `owner`, after it has seen the claim, changes what the
-/// other thread reads after that claim.
+/// Returns whether there is an execution in which `owner`, after it has seen the claim, changes a
+/// value that the other thread reads after that claim.
 fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
     let seen: &'static OnceLock<()> = Box::leak(Box::default());
     model(move || {
@@ -241,10 +245,11 @@ fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
     seen.get().is_some()
 }
 
-/// The same blind spot behind a step that the shim's spawn does not reach: the owner's load hides the
-/// other's load from the store. Who owns an atomic exchanges it, or keeps a copy of it.
+/// The same blind spot in a place that the shim's spawn does not reach: the owner's load hides the
+/// other thread's load from the store. An owner of an atomic must exchange it, or keep a copy of
+/// it.
 #[test]
-fn a_load_before_a_store_hides_anothers_load_after_a_claim() {
+fn load_before_a_store_hides_the_store_from_another_load() {
     assert!(a_change_after_a_claim_is_seen(|x| x.store(1, Release)));
     assert!(a_change_after_a_claim_is_seen(|x| {
         x.swap(1, Release);
@@ -258,7 +263,7 @@ fn a_load_before_a_store_hides_anothers_load_after_a_claim() {
 }
 
 #[test]
-fn a_failed_exchange_never_reads_a_stale_value() {
+fn failed_exchange_never_reads_a_stale_value() {
     static STALE: OnceLock<()> = OnceLock::new();
     model(|| {
         let both = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
@@ -266,7 +271,7 @@ fn a_failed_exchange_never_reads_a_stale_value() {
             let both = both.clone();
             thread::spawn(move || both.0.store(1, Relaxed))
         };
-        // 2 is never there: the exchange fails, with what was stored last.
+        // The value is never 2, so the exchange fails and returns the value that was stored last.
         let first = both.0.compare_exchange(2, 3, AcqRel, Relaxed).unwrap_err();
         other.join().unwrap();
         let second = both.0.compare_exchange(2, 3, AcqRel, Relaxed).unwrap_err();
@@ -280,13 +285,13 @@ fn a_failed_exchange_never_reads_a_stale_value() {
     );
 }
 
-/// A block whose last use by another thread is not ordered before its end.
+/// A block whose last use by another thread is not ordered before its free.
 fn use_against_end(retire: bool) {
     let word = Arc::new(Racy(UnsafeCell::new(AtomicUsize::new(0))));
     let other = {
         let word = word.clone();
         thread::spawn(move || {
-            // SAFETY: not ordered with the end below, which is the case in question.
+            // SAFETY: it is not ordered with the free below, which is the point of the case.
             let word = unsafe { &*word.0.with(|word| word) };
             word.fetch_add(1, Relaxed);
         })
@@ -301,19 +306,19 @@ fn use_against_end(retire: bool) {
 
 struct Racy(UnsafeCell<AtomicUsize>);
 
-// SAFETY: not sound, on purpose.
+// SAFETY: unsound on purpose.
 unsafe impl Send for Racy {}
 
 // SAFETY: as above.
 unsafe impl Sync for Racy {}
 
 #[test]
-fn a_use_that_is_not_ordered_before_the_end_is_seen_by_retire() {
+fn use_not_ordered_before_the_free_is_seen_by_retire() {
     model_must_fail("Concurrent load and mut accesses", || use_against_end(true));
 }
 
 #[test]
-fn a_use_that_is_not_ordered_before_the_end_passes_without_retire() {
+fn use_not_ordered_before_the_free_passes_without_retire() {
     model(|| {
         // One more atomic, so that there is something to explore.
         let turn = Arc::new(AtomicUsize::new(0));
@@ -328,12 +333,13 @@ fn a_use_that_is_not_ordered_before_the_end_passes_without_retire() {
 }
 
 #[test]
-fn a_counted_pointer_that_is_forgotten_is_seen() {
+fn leaked_arc_is_seen() {
     model_must_fail("Arc leaked", || std::mem::forget(Arc::new(0)));
 }
 
-/// Two writers and two readers that look at both, from opposite ends; whether the readers ever disagree on the order of the writes. Bounded: four
-/// threads do not finish without, and what is stale needs no preemption to be read.
+/// Two writers, and two readers that load both atomics in opposite orders. Returns whether the
+/// readers ever disagree on the order of the writes. Bounded: four threads do not finish without a
+/// bound, and a stale read needs no preemption.
 fn readers_disagree(write: Ordering, read: Ordering, fenced: bool) -> bool {
     let disagreed: &'static OnceLock<()> = Box::leak(Box::default());
     Model::new().bound(2).check(move || {
@@ -382,7 +388,7 @@ fn independent_reads_by_seqcst_accesses_disagree() {
 }
 
 #[test]
-fn two_reads_of_one_atomic_never_go_back() {
+fn two_loads_of_one_atomic_never_go_back() {
     outcomes(
         |x, _| {
             x.store(1, Relaxed);
@@ -398,9 +404,9 @@ fn two_reads_of_one_atomic_never_go_back() {
     );
 }
 
-/// A blind spot: the language lets it.
+/// A blind spot: the language allows it to.
 #[test]
-fn a_weak_exchange_never_fails_without_a_reason() {
+fn weak_exchange_never_fails_spuriously() {
     outcomes(
         |x, _| x.compare_exchange_weak(0, 1, AcqRel, Relaxed).unwrap_or(9),
         |_, y| y.swap(1, Relaxed),
@@ -408,13 +414,14 @@ fn a_weak_exchange_never_fails_without_a_reason() {
     );
 }
 
-/// Who saw the flag hands on, without an acquire of its own; `fenced`: who got it then fences.
+/// The middle thread sees the flag without an acquire, and passes it on. With `fenced` the last
+/// thread then fences.
 fn fence_of_another(fenced: bool) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
     let writer = {
         let data = data.clone();
         thread::spawn(move || {
-            // SAFETY: ordered by the flag, or reported by the model.
+            // SAFETY: the flag orders it, or the model reports it.
             data.0.with_mut(|value| unsafe { *value = 1 });
             data.1.store(1, Release);
         })
@@ -439,7 +446,7 @@ fn fence_of_another(fenced: bool) {
 }
 
 #[test]
-fn a_relaxed_read_hands_nothing_on() {
+fn relaxed_load_passes_nothing_on() {
     model_must_fail("Concurrent read and write accesses", || {
         fence_of_another(false)
     });
@@ -447,22 +454,22 @@ fn a_relaxed_read_hands_nothing_on() {
 
 /// A blind spot: in the language a fence acquires only what its own thread has read.
 #[test]
-fn an_acquire_fence_takes_what_another_thread_has_read() {
+fn acquire_fence_acquires_what_another_thread_has_read() {
     model(|| fence_of_another(true));
 }
 
-/// A blind spot: nothing but the shim's and loom's own allocations is counted.
+/// A blind spot: only the shim's and loom's own allocations are counted.
 #[test]
-fn a_box_that_is_forgotten_is_not_seen() {
+fn leaked_box_is_not_seen() {
     model(|| {
         let other = thread::spawn(|| std::mem::forget(Box::new(0)));
         other.join().unwrap();
     });
 }
 
-/// A blind spot: time does not pass. Of parks loom has none that ends by itself; the shim's with a timeout is its park.
+/// A blind spot: time does not pass. loom has no park with a timeout; the shim's is a plain park.
 #[test]
-fn a_wait_with_a_timeout_waits_for_ever() {
+fn wait_with_a_timeout_waits_for_ever() {
     model_must_fail("deadlock", || {
         let (lock, changed) = (loom::sync::Mutex::new(()), loom::sync::Condvar::new());
         let guard = lock.lock().unwrap();
@@ -470,9 +477,9 @@ fn a_wait_with_a_timeout_waits_for_ever() {
     });
 }
 
-/// A blind spot: the language lets it.
+/// A blind spot: the language allows it to.
 #[test]
-fn a_park_never_ends_without_an_unpark() {
+fn park_never_ends_without_an_unpark() {
     model(|| {
         let set = Arc::new(AtomicUsize::new(0));
         let (other, parked) = (set.clone(), thread::current());
@@ -490,7 +497,7 @@ fn a_park_never_ends_without_an_unpark() {
 
 /// A blind spot, as above.
 #[test]
-fn a_wait_never_ends_without_a_notification() {
+fn wait_never_ends_without_a_notification() {
     model(|| {
         let both = Arc::new((crate::sync::Mutex::new(false), Condvar::new()));
         let other = both.clone();
@@ -508,7 +515,8 @@ fn a_wait_never_ends_without_a_notification() {
     });
 }
 
-/// Whether somebody may know of a store whose fence comes after another's, who does not see the store.
+/// Returns whether a thread can learn of a store and fence, and yet not see the store, because the
+/// store's own fence comes later.
 fn is_seen_before_its_fence(fenced: fn()) -> bool {
     let seen: &'static OnceLock<()> = Box::leak(Box::default());
     model(move || {
@@ -536,19 +544,20 @@ fn is_seen_before_its_fence(fenced: fn()) -> bool {
 }
 
 #[test]
-fn a_store_is_seen_before_the_fence_that_follows_it() {
+fn store_is_seen_before_the_fence_that_follows_it() {
     assert!(is_seen_before_its_fence(|| fence(SeqCst)));
 }
 
-/// A blind spot of loom's, which the shim's fence makes up for.
+/// A blind spot of loom, for which the shim's fence makes up.
 #[test]
-fn a_fence_without_a_step_of_its_own_is_one_with_the_store_before() {
+fn raw_fence_is_one_step_with_the_store_before_it() {
     assert!(!is_seen_before_its_fence(|| loom::sync::atomic::fence(
         SeqCst
     )));
 }
 
-/// So many threads beside the first, one after the other: those that have ended count as well. The last is the shim's, so that there is something to explore.
+/// Runs `others` threads beside the first, one after the other: threads that have ended count as
+/// well. The last is the shim's, so that there is something to explore.
 fn threads(others: usize) {
     for _ in 1..others {
         loom::thread::spawn(|| ()).join().unwrap();
@@ -562,11 +571,12 @@ fn five_threads_are_modelled() {
 }
 
 #[test]
-fn a_sixth_thread_ends_the_model() {
+fn sixth_thread_ends_the_model() {
     model_must_fail("self.threads.len() < self.max()", || threads(5));
 }
 
-/// What may be read of an atomic by one who knows, in no order, that so many stores were made to it. The language lets all of them be read.
+/// Returns the values that a thread can read which knows, without synchronisation, that so many
+/// stores were made. The language allows all of them.
 fn values_behind(stores: usize) -> Vec<usize> {
     let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
     model(move || {
@@ -592,17 +602,17 @@ fn values_behind(stores: usize) -> Vec<usize> {
 }
 
 #[test]
-fn a_value_is_read_behind_six_newer_ones() {
+fn value_behind_six_newer_ones_is_read() {
     assert_eq!(values_behind(6), [0, 1, 2, 3, 4, 5, 6]);
 }
 
-/// A blind spot: of an atomic seven values are kept.
+/// A blind spot: loom keeps seven values of an atomic.
 #[test]
-fn a_value_is_not_read_behind_seven_newer_ones() {
+fn value_behind_seven_newer_ones_is_not_read() {
     assert_eq!(values_behind(7), [1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// So many branches, and a few more by a thread, so that there is something to explore.
+/// Makes `stores` branches, and a few more by a thread, so that there is something to explore.
 fn branches(stores: usize) {
     let x = AtomicUsize::new(0);
     for value in 0..stores {
@@ -622,11 +632,11 @@ fn more_than_a_thousand_branches_end_the_model() {
 }
 
 #[test]
-fn more_than_a_thousand_branches_are_modelled_where_they_are_allowed() {
+fn more_than_a_thousand_branches_are_modelled_if_allowed() {
     Model::new().branches(2_000).check(|| branches(1_000));
 }
 
-/// Runs by loom's own.
+/// Returns the number of executions by loom's own builder.
 fn runs(limit: impl FnOnce(&mut loom::model::Builder)) -> usize {
     let runs: &'static Mutex<usize> = Box::leak(Box::default());
     let mut builder = loom::model::Builder::new();
@@ -638,9 +648,10 @@ fn runs(limit: impl FnOnce(&mut loom::model::Builder)) -> usize {
     *runs.lock().unwrap()
 }
 
-/// A blind spot, for which the shim doesn't use them. They are looked at every `checkpoint_interval` runs only.
+/// A blind spot: the shim therefore does not use these limits. loom checks them only every
+/// `checkpoint_interval` executions.
 #[test]
-fn limits_of_looms_own_end_a_run_with_success() {
+fn loom_limits_end_a_run_with_success() {
     let all = runs(|_| ());
     assert!(all > 2);
     let by_number = runs(|builder| {
@@ -656,9 +667,10 @@ fn limits_of_looms_own_end_a_run_with_success() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// In a process of its own each, since loom reads the environment, which is that of all threads.
+/// Runs each case in a process of its own, since loom reads the environment, which all threads
+/// share.
 #[test]
-fn limits_in_the_environment_do_not_end_a_model() {
+fn loom_limits_in_the_environment_do_not_end_a_model() {
     let other = "litmus::models::message_passing_by_release_and_acquire_holds";
     let report = |limit: &[(&str, &str)]| {
         let child = Command::new(std::env::current_exe().unwrap())
@@ -677,9 +689,9 @@ fn limits_in_the_environment_do_not_end_a_model() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// A blind spot: nobody gets to see the poison, as loom's own lock doesn't expect it.
+/// A blind spot: no caller sees the poison, since loom's own lock does not expect it.
 #[test]
-fn a_poisoned_lock_ends_the_model() {
+fn poisoned_lock_ends_the_model() {
     model_must_fail("PoisonError", || {
         let lock = crate::sync::Mutex::new(());
         let panicked = catch_unwind(AssertUnwindSafe(|| {
