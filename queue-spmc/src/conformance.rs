@@ -1,10 +1,22 @@
 //! Checks for an implementation of [`Overflow`]. Feature `conformance`, for tests.
 //!
+//! A check sends [`Token`]s through the implementation. A token is *out* until it comes out of the
+//! queue (*back*) or is *dropped*; each must end in one of these two states, once.
+//!
+//! | check | finds |
+//! |---|---|
+//! | [`each_item_comes_out_once`] | an item that is lost, doubled or out of order |
+//! | [`full_ring_overflows_every_item`] | an item that is lost when a ring overflows |
+//! | [`what_is_left_is_dropped`] | an item that is leaked, or dropped twice, by the queue's drop |
+//! | [`concurrent_pushers_lose_no_item`] | an item that is lost between two threads |
+//!
+//! [`overflow`] runs all of them.
+//!
 //! ```
 //! use queue_spmc::{Overflow, conformance::{Order, Subject, Token, overflow}};
 //! use std::{collections::VecDeque, sync::Mutex};
 //!
-//! /// Somebody's queue behind a ring.
+//! /// Your queue behind a ring.
 //! #[derive(Default)]
 //! struct Shared(Mutex<VecDeque<Token>>);
 //!

@@ -28,7 +28,7 @@
 //! | an item is | when its position is |
 //! |---|---|
 //! | *available* | in `top..bottom` |
-//! | *being copied* | in `steal..top`: a thief has claimed it and has not released its claim |
+//! | *being copied* | in `steal..top`, up to where `top` was after the thief's claim |
 //!
 //! | a buffer is | when |
 //! |---|---|
@@ -41,9 +41,10 @@
 //! 1. `top..bottom` are the available items. The rules of the deque and of the FIFO say how an item
 //!    is taken.
 //! 2. A thief claims items by raising `top` alone, copies them, and then raises `steal` to the
-//!    `top` of that moment. So `steal..top` holds the slots that a thief is still copying, and the
+//!    `top` of that moment. Until that release the owner raises `top` alone, too. So `steal..top`
+//!    holds the slots that the thief has claimed, and those of items that the owner took since; the
 //!    owner does not write to them. `steal == top` when no thief copies; only then may a thief
-//!    begin. Until that thief releases its claim, the owner raises `top` alone, too.
+//!    begin.
 //! 3. A thief loads `buffer` after its claim. It uses that buffer until its release and no longer.
 //! 4. A store of `bottom` publishes an item, the store of `buffer` a buffer. The owner copies
 //!    `steal..bottom` to a new buffer, not only `top..bottom`.

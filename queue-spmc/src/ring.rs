@@ -35,9 +35,9 @@
 //! | state | position | may be taken by |
 //! |---|---|---|
 //! | *available* | in `real..tail` | the owner or a thief, by an exchange that moves `real` |
-//! | *claimed* | in `next..claimed` | the owner, without exchange |
+//! | *claimed* by the owner | in `next..claimed` | the owner, without exchange |
 //! | *private* (rule 8) | at `tail`, unpublished; counts as claimed | the owner, without exchange |
-//! | *being copied* | in `steal..real` | the thief that claimed it |
+//! | *being copied* | in `steal..real`, as of the thief's claim | the thief that claimed it |
 //!
 //! An item in none of these states is *taken*. At most one thief copies at a time.
 //!
@@ -45,8 +45,9 @@
 //!
 //! 1. Anyone may take the items in `real..tail`. Moving `real` over an item takes it, so each item
 //!    is taken once.
-//! 2. `steal..real` holds the slots that a thief has claimed and is still copying. The owner does
-//!    not write to them. `steal == real` when no thief copies; only then may a thief claim.
+//! 2. While a thief copies, `steal..real` holds the slots that it has claimed, and those of items
+//!    that the owner took since. The owner does not write to them. `steal == real` when no thief
+//!    copies; only then may a thief claim.
 //! 3. A thief claims by moving `real`, copies, and then moves `steal` up to the `real` of that
 //!    moment. Meanwhile the owner claims as usual but moves `real` alone, and other thieves get
 //!    [`Steal::Retry`].

@@ -1,8 +1,9 @@
 /// For tests: asserts that types are invariant in `P`.
 ///
-/// A type that takes a value in through a shared reference and gives it out to another holder must
-/// be invariant. If it were covariant, a `T<for<'a> fn(&'a u8)>` could be coerced to a
-/// `T<fn(&'static u8)>`, which takes in one of the latter and gives it out as one of the former.
+/// A type that takes a value in through a shared reference and hands it out to another holder must
+/// be invariant. Suppose that it were covariant. Then a `T<for<'a> fn(&'a u8)>` could be coerced to
+/// a `T<fn(&'static u8)>`, which takes in a value of the second type and hands it out as one of the
+/// first.
 ///
 /// Only a doctest can assert that code does not compile, so this macro belongs in a module under
 /// `cfg(doctest)`. Each type gets two doctests. The first must compile: it shows that nothing but

@@ -164,9 +164,9 @@ impl WakerCell {
                 return waker.wake_by_ref();
             }
             // Ordering: Acquire on success pairs with the last holder's Release
-            // (`Registration::drop`, `take`), whose waker is read here, and with an earlier `WOKEN`
-            // (`take`), whose condition the caller must see. Relaxed on failure: only the next
-            // guess comes of it.
+            // (`Registration::drop`, `take`), whose waker is read here. It also pairs with an
+            // earlier `WOKEN` (`take`), whose condition the caller must see. Relaxed on failure:
+            // the value is only the next guess.
             match self.state.compare_exchange(state, BUSY, Acquire, Relaxed) {
                 Ok(_) => break,
                 Err(now) => state = now,

@@ -179,7 +179,7 @@ fn wake_ref_target_is_woken_by_a_borrowed_waker_too() {
     assert_eq!((task.0.load(Relaxed), Arc::strong_count(&task)), (2, 1));
 }
 
-/// Logs its number when it is woken, and panics if it is told to.
+/// Logs its number when it is woken, and then panics if `panics` is set.
 struct Note {
     number: usize,
     panics: bool,

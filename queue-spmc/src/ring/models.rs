@@ -305,8 +305,8 @@ fn full_push_gives_claimed_items_back_behind_stolen_ones() {
     });
 }
 
-/// A failed exchange alone tells the owner that the thief has copied the item before the claimed
-/// ones, and the owner writes that slot again. Bounded: without a bound it takes a minute.
+/// The owner learns only from a failed exchange that the thief has copied the item before the
+/// claimed ones, and then writes that slot again. Bounded: without a bound it takes a minute.
 ///
 /// Fails with: an exchange whose failure ordering is Relaxed.
 #[test]

@@ -7,9 +7,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Puts an item at the back. If the ring is full, its older half and the item move to
     /// `overflow` in one batch.
     ///
-    /// A full ring costs one read-modify-write, and the cost of `overflow`; otherwise there is
-    /// none. While a thief copies, only the new item overflows, so that the owner never waits. If
-    /// thieves make room meanwhile, the item stays in the ring.
+    /// A full ring costs one read-modify-write and the cost of `overflow`; otherwise there is none.
+    /// While a thief copies, only the new item overflows, so that the owner never waits. If thieves
+    /// make room in between, the item stays in the ring.
     #[inline]
     pub fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>) {
         if let Err(Full(item)) = self.push(item) {

@@ -223,8 +223,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         Some(item)
     }
 
-    /// The value that the next exchange expects. It is the owner's own copy if that is current: the
-    /// value just loaded may have to wait for the last exchange on its cache line.
+    /// The value that the next exchange expects: the owner's own copy, if that is current. An
+    /// exchange that expects the loaded value would wait for the load, which may wait for the last
+    /// exchange on the line.
     #[inline(always)]
     pub(super) fn expected_head(&self) -> Head {
         #[cold]
