@@ -49,24 +49,24 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 /// assert!(join.is_finished()); // To be awaited, for 42.
 /// ```
 #[derive(Debug)]
-pub struct Closure<H: Hear = ()>(Notified<Never<H>>);
+pub struct Closure<H: OnPanic = ()>(Notified<Never<H>>);
 
-/// Who hears of the panics of a closure: of its run, of its drop if it never began, of its output's drop, and of the waker that waits for it. What the first
+/// Who hook of the panics of a closure: of its run, of its drop if it never began, of its output's drop, and of the waker that waits for it. What the first
 /// two carry goes to the handle after that.
-pub trait Hear: Send + Sync + 'static {
+pub trait OnPanic: Send + Sync + 'static {
     /// Called by the thread that has caught it: one of the pool, the one that closes it, or the handle's. A panic of this is dropped.
     fn panicked(&self, payload: &(dyn Any + Send));
 }
 
 /// Nobody.
-impl Hear for () {
+impl OnPanic for () {
     fn panicked(&self, _: &(dyn Any + Send)) {}
 }
 
-impl<H: Hear> Hear for Option<H> {
+impl<H: OnPanic> OnPanic for Option<H> {
     fn panicked(&self, payload: &(dyn Any + Send)) {
-        if let Some(heard) = self {
-            heard.panicked(payload);
+        if let Some(hook) = self {
+            hook.panicked(payload);
         }
     }
 }
@@ -75,7 +75,7 @@ impl<H: Hear> Hear for Option<H> {
 #[derive(Debug)]
 struct Never<H>(H);
 
-impl<H: Hear> Schedule for Never<H> {
+impl<H: OnPanic> Schedule for Never<H> {
     fn schedule(task: Notified<Self>, _why: WakeKind) {
         // Only an abort gets here, and only after the closure's one run has begun or ended.
         drop(task);
@@ -92,37 +92,37 @@ impl Closure {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        Self::heard_by((), future)
+        Self::with_hook((), future)
     }
 }
 
-impl<H: Hear> Closure<H> {
-    /// As [`new`](Closure::new), with somebody who hears of its panics.
-    pub fn heard_by<F>(hears: H, future: F) -> (Self, JoinHandle<F::Output>)
+impl<H: OnPanic> Closure<H> {
+    /// As [`new`](Closure::new), with somebody who hook of its panics.
+    pub fn with_hook<F>(hook: H, future: F) -> (Self, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let (task, join) = task_header::new(future, Never(hears));
+        let (task, join) = task_header::new(future, Never(hook));
         (Self(task), join)
     }
 
-    /// As [`heard_by`](Self::heard_by), of a task with a name, spawned somewhere.
+    /// As [`with_hook`](Self::with_hook), of a task with a name, spawned somewhere.
     pub fn named<F>(
         name: std::borrow::Cow<'static, str>,
         at: &'static std::panic::Location<'static>,
-        hears: H,
+        hook: H,
         future: F,
     ) -> (Self, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let builder = Builder::new().name(name).location(at);
-        let (task, join) = builder.spawn(future, Never(hears));
+        let (task, join) = builder.spawn(future, Never(hook));
         (Self(task), join)
     }
 }
 
-impl<H: Hear> Job for Closure<H> {
+impl<H: OnPanic> Job for Closure<H> {
     fn run(self) {
         // The future is done in one poll, and its panic caught there.
         let (Ran::Complete | Ran::Pending | Ran::Notified(_)) = self.0.run();

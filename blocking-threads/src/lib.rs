@@ -10,7 +10,7 @@ mod settings;
 mod shared;
 
 #[cfg(feature = "task-header")]
-pub use closure::{Closure, Hear, Once};
+pub use closure::{Closure, OnPanic, Once};
 pub use lend::{Lent, Offered};
 pub use pool::{Counts, Job, Pool, Refused};
 pub use settings::{Linger, Settings, Spawn};

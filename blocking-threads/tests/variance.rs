@@ -33,12 +33,12 @@ assert_not_impl_any!(Pool<NotSend>: Send, Sync);
 #[cfg(feature = "task-header")]
 mod closure {
     use super::*;
-    use blocking_threads::{Closure, Hear, Once};
+    use blocking_threads::{Closure, OnPanic, Once};
     use std::marker::PhantomPinned;
 
     struct Nobody<T>(std::marker::PhantomData<T>);
 
-    impl<T: Send + Sync + 'static> Hear for Nobody<T> {
+    impl<T: Send + Sync + 'static> OnPanic for Nobody<T> {
         fn panicked(&self, _: &(dyn std::any::Any + Send)) {}
     }
 

@@ -43,7 +43,7 @@ where
     let (unnamed, future) = trace::trace(Kind::Blocking, name.as_deref(), at, Once::new(f));
     let heard = Overheard::by(handle);
     let (task, join) = match name {
-        None => Closure::heard_by(heard, future),
+        None => Closure::with_hook(heard, future),
         Some(name) => Closure::named(name, at, heard, future),
     };
     unnamed.name(&join.id());

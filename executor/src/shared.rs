@@ -24,7 +24,7 @@ use crate::{
     unhandled::{Overheard, Unhandled},
 };
 use ::core::ptr::NonNull;
-use blocking_threads::{Hear, Lent};
+use blocking_threads::{Lent, OnPanic};
 use coop_budget::{Budget, Slices};
 use queue_global::Injector;
 use std::{any::Any, task::Waker};

@@ -7,7 +7,7 @@
 //! 2. The panic is noted, the runtime closed, and then all those are woken. Each looks before it
 //!    polls its future again. So none sleeps on, and none sees what the shutdown has done to tasks.
 use crate::{Handle, UnhandledPanic, scope, shared::Shared};
-use blocking_threads::Hear;
+use blocking_threads::OnPanic;
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -29,7 +29,7 @@ impl Overheard {
     }
 }
 
-impl Hear for Overheard {
+impl OnPanic for Overheard {
     /// Somebody's code has panicked, in a runtime's task or closure or where its handle is dropped: that may be another runtime's thread, or nobody's.
     fn panicked(&self, payload: &(dyn Any + Send)) {
         let Self(handle) = self;

@@ -1,6 +1,6 @@
 //! A thread in `block_on`, and one whose task panics.
 use crate::{Builder, UnhandledPanic, park::ThreadPark};
-use blocking_threads::Hear;
+use blocking_threads::OnPanic;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync_shim::{Model, thread};
 
