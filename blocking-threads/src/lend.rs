@@ -6,7 +6,7 @@
 //!    may be the one. While it is on offer nobody touches it.
 //! 2. The bit is set by the first offer, whose lender asks a thread to come, and cleared by the thread that comes, in the exchange that takes what is there. So a lender
 //!    that has taken it back, and offers it once more before that thread has come, asks for no second: it is found by the first.
-//! 3. The word is an address, not a pointer. In a pointer `unask` could clear the bit only by an
+//! 3. The word is an address, not a pointer. In a pointer `cancel_request` could clear the bit only by an
 //!    exchange, which may put back the pointer of an earlier box at the same address. So an offer
 //!    exposes its box's provenance, and the exchange that takes the box makes a pointer of the
 //!    address.
@@ -23,11 +23,11 @@ const ASKED: usize = 1;
 ///
 /// ```
 /// let lent = blocking_threads::Lent::new();
-/// assert!(lent.offer(Box::new("a worker's queues")).ask); // So a thread is asked to `come`.
+/// assert!(lent.offer(Box::new("a worker's queues")).request); // So another thread is to `accept` it.
 /// // Here it blocks. Then:
 /// assert!(lent.take().is_some(), "nobody has taken it over");
-/// assert!(!lent.offer(Box::new("and again")).ask, "the thread is still on its way");
-/// assert_eq!(*lent.come().unwrap(), "and again");
+/// assert!(!lent.offer(Box::new("and again")).request, "the thread is still on its way");
+/// assert_eq!(*lent.accept().unwrap(), "and again");
 /// ```
 ///
 /// A `T` is aligned to two bytes at least:
@@ -46,8 +46,8 @@ pub struct Lent<T: Send> {
 pub struct Offered<T> {
     /// What was on offer before, if anything was.
     pub before: Option<Box<T>>,
-    /// Whether somebody is to be asked to [`come`](Lent::come), as nobody is on the way.
-    pub ask: bool,
+    /// Whether somebody is to be asked to [`come`](Lent::accept), as nobody is on the way.
+    pub request: bool,
 }
 
 impl<T: Send> Lent<T> {
@@ -69,7 +69,7 @@ impl<T: Send> Lent<T> {
         let before = self.on_offer.swap(offered, AcqRel);
         Offered {
             before: Self::owned(before),
-            ask: before & ASKED == 0,
+            request: before & ASKED == 0,
         }
     }
 
@@ -84,13 +84,13 @@ impl<T: Send> Lent<T> {
     }
 
     /// Takes what is on offer, by who was asked: the next to offer asks again. One read-modify-write.
-    pub fn come(&self) -> Option<Box<T>> {
+    pub fn accept(&self) -> Option<Box<T>> {
         // Ordering: Acquire pairs with `offer`.
         Self::owned(self.on_offer.swap(0, Acquire))
     }
 
     /// Nobody could be asked: the next to offer asks again. What is on offer stays.
-    pub fn unask(&self) {
+    pub fn cancel_request(&self) {
         // Ordering: Relaxed, nothing is read or shown by it, and what an offer has released it passes on.
         self.on_offer.fetch_and(!ASKED, Relaxed);
     }
@@ -105,7 +105,7 @@ impl<T: Send> Lent<T> {
 impl<T> fmt::Debug for Offered<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Offered")
-            .field("ask", &self.ask)
+            .field("request", &self.request)
             .finish_non_exhaustive()
     }
 }
@@ -125,7 +125,7 @@ impl<T: Send> fmt::Debug for Lent<T> {
 impl<T: Send> Drop for Lent<T> {
     fn drop(&mut self) {
         self.on_offer.retire();
-        drop(self.come());
+        drop(self.accept());
     }
 }
 

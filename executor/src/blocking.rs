@@ -64,10 +64,10 @@ pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
     let lent = &shared.remotes[index].lent;
     let offered = lent.offer(core);
     debug_assert!(offered.before.is_none(), "a worker has one core");
-    if offered.ask {
+    if offered.request {
         let job = Job::Core(shared.clone(), index);
         if Pool::submit_now(&shared.blocking, job, &name(shared, index)).is_err() {
-            lent.unask();
+            lent.cancel_request();
         }
     }
 }
@@ -91,7 +91,7 @@ impl blocking_threads::Job for Job {
             Self::Closure(closure) => closure.run(),
             Self::Worker(core) => worker::drive(core),
             Self::Core(shared, index) => {
-                let core = shared.remotes[index].lent.come();
+                let core = shared.remotes[index].lent.accept();
                 drop(shared);
                 if let Some(core) = core {
                     worker::drive(core);

@@ -22,7 +22,7 @@ fn work(core: Option<Box<UnsafeCell<u32>>>) -> u32 {
 /// The only one: whether somebody is to be asked.
 fn offered<T: Send>(offered: Offered<T>) -> bool {
     assert!(offered.before.is_none());
-    offered.ask
+    offered.request
 }
 
 /// Bites: take with a load and a store.
@@ -32,7 +32,7 @@ fn a_core_is_taken_over_or_taken_back() {
         let lent = Arc::new(Lent::new());
         let other = {
             let lent = lent.clone();
-            thread::spawn(move || work(lent.come()))
+            thread::spawn(move || work(lent.accept()))
         };
         let core = Box::new(UnsafeCell::new(0));
         assert!(offered(lent.offer(core)));
@@ -52,7 +52,7 @@ fn a_core_that_comes_back_shows_what_was_done_to_it() {
         let other = {
             let lent = lent.clone();
             thread::spawn(move || {
-                let Some(core) = lent.come() else { return 0 };
+                let Some(core) = lent.accept() else { return 0 };
                 core.with_mut(|runs| {
                     // SAFETY: as in `work`.
                     unsafe { *runs += 1 }
@@ -110,7 +110,7 @@ fn a_core_that_is_offered_twice_is_found() {
         };
         let come = |lent: &Lent<_>, asked: &AtomicUsize| {
             // Ordering: as above.
-            (asked.swap(0, AcqRel) > 0).then(|| work(lent.come()))
+            (asked.swap(0, AcqRel) > 0).then(|| work(lent.accept()))
         };
         let other = {
             let (lent, asked) = (lent.clone(), asked.clone());

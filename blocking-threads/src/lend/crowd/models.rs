@@ -18,7 +18,7 @@ const TURNS: usize = 3;
 fn a_core_that_four_lend_and_take_is_one() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        let is_called = Arc::new(Mutex::new(lent.offer(Box::new(0_usize)).ask));
+        let is_called = Arc::new(Mutex::new(lent.offer(Box::new(0_usize)).request));
         assert!(*is_called.lock());
         let threads = [(); THREADS].map(|()| {
             let (lent, is_called) = (lent.clone(), is_called.clone());
@@ -26,13 +26,13 @@ fn a_core_that_four_lend_and_take_is_one() {
                 let mut worked = 0;
                 for _ in 0..TURNS {
                     let comes = mem::take(&mut *is_called.lock());
-                    let core = if comes { lent.come() } else { lent.take() };
+                    let core = if comes { lent.accept() } else { lent.take() };
                     let Some(mut core) = core else { continue };
                     *core += 1;
                     worked += 1;
                     let offered = lent.offer(core);
                     assert!(offered.before.is_none(), "there are two");
-                    if offered.ask {
+                    if offered.request {
                         let before = mem::replace(&mut *is_called.lock(), true);
                         assert!(!before, "two are asked at a time");
                     }
@@ -42,6 +42,6 @@ fn a_core_that_four_lend_and_take_is_one() {
         });
         let worked: usize = threads.map(|thread| thread.join().unwrap()).iter().sum();
         assert!(worked > 0);
-        assert_eq!(lent.come().map(|core| *core), Some(worked));
+        assert_eq!(lent.accept().map(|core| *core), Some(worked));
     });
 }
