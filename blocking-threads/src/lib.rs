@@ -13,7 +13,7 @@ mod shared;
 pub use closure::{Closure, OnPanic, Once};
 pub use lend::{Lent, Offered};
 pub use pool::{Counts, Job, Pool, Refused};
-pub use settings::{Linger, Settings, Spawn};
+pub use settings::{BeforePark, Settings, Spawn};
 pub use shared::SharedPool;
 
 #[cfg(all(test, not(selvedge_loom)))]

@@ -101,7 +101,7 @@ fn jobs_against_a_thread_that_lingers_are_run() {
     Model::new().bound(2).check(|| {
         let settings = Settings {
             cap: 2,
-            linger: Some(std::sync::Arc::new(|| {
+            before_park: Some(std::sync::Arc::new(|| {
                 Box::new(|look| {
                     look();
                 })

@@ -12,7 +12,7 @@
 //!    jobs have waited (`growth.rs`).
 //! 3. A job beyond the cap never waits for the watcher: its submission starts a ready thread, if
 //!    the pool is short. Ready threads take such jobs first.
-//! 4. A ready thread may first [linger](crate::Settings::linger), one at a time. It looks at the
+//! 4. A ready thread may first [wait a little](crate::Settings::before_park), one at a time. It looks at the
 //!    queues under the lock afterwards, so that a job that it will find needs no notification.
 //! 5. A thread that waits counts as ready until it has the lock again, and looks at the queues
 //!    then, also when its time is up. So a notification that it has slept through is made good, and
@@ -29,7 +29,7 @@
 //!    and a thread finds its own handle.
 //! 10. A thread that ends leaves its handle to the next, which joins it. So the caller that has
 //!     joined the last, and all that have not ended, has joined all.
-use crate::{Settings, SharedPool, settings::Linger, shared::Keep};
+use crate::{Settings, SharedPool, settings::BeforePark, shared::Keep};
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt, io,
@@ -94,7 +94,7 @@ pub(crate) struct State<J> {
     /// Threads that end as soon as they find nothing (rule 7).
     surplus: usize,
     /// 1 while one of these lingers.
-    lingering: usize,
+    spinning: usize,
     /// All of them, until they have nothing more to do than to end.
     alive: usize,
     /// Who waits for the last of them.
@@ -191,7 +191,7 @@ impl<J: Job> Pool<J> {
                 watched: false,
                 taken: 0,
                 surplus: 0,
-                lingering: 0,
+                spinning: 0,
                 alive: 0,
                 waiters: 0,
                 closed: false,
@@ -333,7 +333,7 @@ impl<J: Job> Pool<J> {
         if state.ready < wanted {
             return false;
         }
-        if wanted > state.lingering {
+        if wanted > state.spinning {
             self.work.notify_one();
         }
         true
@@ -395,9 +395,9 @@ impl<J: Job> Pool<J> {
     /// What a thread does: its own job or the watch, after which it is ready, and those that are
     /// queued.
     fn work(this: &impl Keep<J>, number: u64, role: Role) {
-        let mut linger: Option<Box<Linger>> = None;
-        if let Some(make) = &this.settings.linger {
-            contain(|| linger = Some(make()));
+        let mut before_park: Option<Box<BeforePark>> = None;
+        if let Some(make) = &this.settings.before_park {
+            contain(|| before_park = Some(make()));
         }
         let mut state = this.state.lock();
         if role == Role::Watch {
@@ -426,12 +426,12 @@ impl<J: Job> Pool<J> {
                 break;
             }
             had_job = false;
-            if let Some(linger) = linger.as_mut().filter(|_| state.lingering == 0) {
-                state.lingering = 1;
+            if let Some(before_park) = before_park.as_mut().filter(|_| state.spinning == 0) {
+                state.spinning = 1;
                 drop(state);
-                contain(|| linger(&mut || this.state.lock().has_news()));
+                contain(|| before_park(&mut || this.state.lock().has_news()));
                 state = this.state.lock();
-                state.lingering = 0;
+                state.spinning = 0;
                 if state.has_news() {
                     continue;
                 }

@@ -9,7 +9,7 @@ pub type Spawn = dyn Fn(thread::Builder, Box<dyn FnOnce() + Send>) -> io::Result
 
 /// What a thread without a job does before it sleeps. It may call the look that it is given, which says whether there is a job, or the end, and returns when it has seen
 /// enough.
-pub type Linger = dyn FnMut(&mut dyn FnMut() -> bool);
+pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 
 /// Settings of a [`Pool`](crate::Pool).
 ///
@@ -59,7 +59,7 @@ pub struct Settings {
     /// Called by each thread before it ends.
     pub on_stop: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Gives each thread its way to linger. By default it doesn't.
-    pub linger: Option<Arc<dyn Fn() -> Box<Linger> + Send + Sync>>,
+    pub before_park: Option<Arc<dyn Fn() -> Box<BeforePark> + Send + Sync>>,
     /// How threads are started: for priorities, a sandbox, or a test that is refused one. It either runs the closure in a thread or fails, by an error or a panic,
     /// and leaves the pool alone, as it may be called under its lock. One that does both has the pool miscount its threads.
     pub spawn: Option<Arc<Spawn>>,
@@ -82,7 +82,7 @@ impl Settings {
             keep_alive: Duration::from_secs(10),
             on_start: None,
             on_stop: None,
-            linger: None,
+            before_park: None,
             spawn: None,
         }
     }

@@ -77,7 +77,7 @@ fn name(shared: &Shared, index: usize) -> String {
 }
 
 /// How a thread waits a moment for the next closure, if that pays.
-pub(crate) fn linger(mut linger: Linger) -> Box<blocking_threads::Linger> {
+pub(crate) fn linger(mut linger: Linger) -> Box<blocking_threads::BeforePark> {
     Box::new(move |look| {
         if linger.is_due() {
             linger.wait(look);
