@@ -14,7 +14,7 @@ use blocking_threads::{Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
-use worker_idle::Linger;
+use worker_idle::Backoff;
 
 /// The pool of one runtime.
 pub(crate) type Pool = blocking_threads::Pool<Job>;
@@ -77,7 +77,7 @@ fn name(shared: &Shared, index: usize) -> String {
 }
 
 /// How a thread waits a moment for the next closure, if that pays.
-pub(crate) fn linger(mut linger: Linger) -> Box<blocking_threads::BeforePark> {
+pub(crate) fn linger(mut linger: Backoff) -> Box<blocking_threads::BeforePark> {
     Box::new(move |look| {
         if linger.is_due() {
             linger.wait(look);

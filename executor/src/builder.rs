@@ -19,7 +19,7 @@ use coop_budget::Budget;
 use std::{any::Any, fmt, io, task::Waker, time::Duration};
 use sync_shim::{CachePadded, sync::Arc};
 use task_header::Id;
-use worker_idle::Linger;
+use worker_idle::Backoff;
 use worker_queue::WorkerQueue;
 
 /// Settings of a [`Runtime`].
@@ -79,7 +79,7 @@ impl Builder {
                 poll_times: false,
                 has_drivers: false,
                 busy_time: false,
-                linger: Linger::new(),
+                linger: Backoff::new(),
                 thread_name: "selvedge".into(),
             },
             threads: blocking_threads::Settings::default(),
@@ -607,7 +607,7 @@ impl Builder {
     /// Threads linger before their sleeps from the first one on.
     #[cfg(test)]
     pub(crate) fn eager(mut self) -> Self {
-        self.settings.linger = Linger::eager();
+        self.settings.linger = Backoff::eager();
         self
     }
 

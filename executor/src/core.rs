@@ -25,7 +25,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Id, Node, Owned, WakeKind};
-use worker_idle::{Calm, Linger, Spin};
+use worker_idle::{Backoff, Calm, Spin};
 use worker_queue::{Around, WorkerQueue};
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     /// Whether the interval has come since somebody last polled the driver. A driven worker looks.
     pub(crate) poll_is_due: Cell<bool>,
     /// Whether it pays to wait a moment before a sleep.
-    pub(crate) linger: Cell<Linger>,
+    pub(crate) linger: Cell<Backoff>,
     /// How far the last watch has come, if no notification ended it.
     pub(crate) calm: Cell<Calm>,
     /// What the watcher has seen in the others' slots.

@@ -39,7 +39,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Node, Notified, Schedule, TaskRef, WakeKind};
-use worker_idle::{Idle, Linger, foreign::Registry};
+use worker_idle::{Backoff, Idle, foreign::Registry};
 use worker_queue::Stealer;
 
 /// A task of this executor, queued.
@@ -63,7 +63,7 @@ pub(crate) struct Settings {
     pub(crate) has_drivers: bool,
     pub(crate) busy_time: bool,
     /// With which a thread begins.
-    pub(crate) linger: Linger,
+    pub(crate) linger: Backoff,
     /// What the threads' names begin with.
     pub(crate) thread_name: String,
 }

@@ -24,7 +24,7 @@ use std::{
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::{Id, Ran};
 use thread_counts::Times;
-use worker_idle::{Linger, foreign::Registry};
+use worker_idle::{Backoff, foreign::Registry};
 
 /// Polls of the slot in a row.
 const LIFO_CAP: u32 = 3;
@@ -74,7 +74,7 @@ impl Core {
         let shared = &self.shared;
         let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
         if waits && self.counters().polls.get() == 0 && !shared.has_work() {
-            Linger::eager().wait(|| shared.has_work() || shared.is_closing());
+            Backoff::eager().wait(|| shared.has_work() || shared.is_closing());
         }
     }
 

@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "std")]
+mod backoff;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(all(test, selvedge_count, feature = "std"))]
@@ -11,16 +13,14 @@ mod counts;
 #[cfg(feature = "std")]
 pub mod foreign;
 mod idle;
-#[cfg(feature = "std")]
-mod linger;
 pub mod park;
 #[cfg(feature = "std")]
 mod spin;
 mod watch;
 
-pub use idle::{Idle, Woken};
 #[cfg(feature = "std")]
-pub use linger::Linger;
+pub use backoff::Backoff;
+pub use idle::{Idle, Woken};
 #[cfg(feature = "std")]
 pub use spin::Spin;
 pub use watch::{Calm, Watch};

@@ -3,7 +3,7 @@
 //! An item keeps its worker for good, as a long task does. When the threads are done, those who were woken in their sleep go on, one after the other. Only when
 //! all are kept may an item be left then.
 use super::Pool;
-use crate::Linger;
+use crate::Backoff;
 use alloc::vec::Vec;
 use sync_shim::{Model, atomic::Ordering::Relaxed, model, thread};
 
@@ -21,7 +21,7 @@ impl Pool {
     }
 
     fn work_on(&self, me: usize, sleeps: Sleeps, mut searching: bool) -> bool {
-        let mut linger = Linger::eager();
+        let mut backoff = Backoff::eager();
         loop {
             searching = searching || self.idle.try_search();
             if self.take() {
@@ -32,7 +32,7 @@ impl Pool {
                 return true;
             }
             if let Sleeps::AfterAWait = sleeps
-                && self.linger(&mut linger, &mut searching)
+                && self.back_off(&mut backoff, &mut searching)
             {
                 continue;
             }
@@ -47,13 +47,13 @@ impl Pool {
     }
 
     /// Waits a moment, as the only searcher. Whether there is something after all.
-    fn linger(&self, linger: &mut Linger, searching: &mut bool) -> bool {
-        if !linger.is_due() || !*searching && !self.idle.try_search() {
+    fn back_off(&self, backoff: &mut Backoff, searching: &mut bool) -> bool {
+        if !backoff.is_due() || !*searching && !self.idle.try_search() {
             return false;
         }
         *searching = true;
         // Ordering: Relaxed, a hint: what it misses, the look after the sleep's fence finds.
-        self.idle.counts().0 == 1 && linger.wait(|| self.items.load(Relaxed) > 0)
+        self.idle.counts().0 == 1 && backoff.wait(|| self.items.load(Relaxed) > 0)
     }
 
     /// When all threads are done: who was woken works.

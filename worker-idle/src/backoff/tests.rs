@@ -1,15 +1,15 @@
 use super::*;
 
 /// How many of so many sleeps are waited for, if each wait ends so.
-fn waits(linger: &mut Linger, sleeps: u32, mut wins: impl FnMut(u32) -> bool) -> u32 {
+fn waits(backoff: &mut Backoff, sleeps: u32, mut wins: impl FnMut(u32) -> bool) -> u32 {
     let mut waits = 0;
     for _ in 0..sleeps {
-        if linger.is_due() {
+        if backoff.is_due() {
             waits += 1;
             if wins(waits) {
-                linger.won();
+                backoff.won();
             } else {
-                linger.lost();
+                backoff.lost();
             }
         }
     }
@@ -18,48 +18,48 @@ fn waits(linger: &mut Linger, sleeps: u32, mut wins: impl FnMut(u32) -> bool) ->
 
 #[test]
 fn a_wait_that_never_pays_is_made_once_in_a_thousand_sleeps() {
-    let mut linger = Linger::new();
-    waits(&mut linger, 10_000, |_| false);
-    let later = waits(&mut linger, 100_000, |_| false);
+    let mut backoff = Backoff::new();
+    waits(&mut backoff, 10_000, |_| false);
+    let later = waits(&mut backoff, 100_000, |_| false);
     assert!((97..=98).contains(&later), "{later}");
 }
 
 #[test]
 fn a_wait_that_pays_every_third_time_is_made_always() {
-    let mut linger = Linger::new();
-    let made = waits(&mut linger, 10_000, |wait| wait % 3 == 1);
+    let mut backoff = Backoff::new();
+    let made = waits(&mut backoff, 10_000, |wait| wait % 3 == 1);
     assert_eq!(made, 10_000 - FIRST + 1);
 }
 
 #[test]
 fn a_wait_that_pays_every_eighth_time_is_made_seldom() {
-    let mut linger = Linger::new();
-    let made = waits(&mut linger, 10_000, |wait| wait % 8 == 1);
+    let mut backoff = Backoff::new();
+    let made = waits(&mut backoff, 10_000, |wait| wait % 8 == 1);
     assert!(made < 3_000, "{made}");
 }
 
 #[test]
 fn a_wait_that_was_long_is_not_made_for_thirty_sleeps_and_the_next_for_ever_more_up_to_a_thousand()
 {
-    let mut linger = Linger::eager();
-    assert!(linger.is_due());
+    let mut backoff = Backoff::eager();
+    assert!(backoff.is_due());
     for pause in [32, 64, 128, 256, 512, 1024, 1024] {
-        assert!(linger.wait(|| {
+        assert!(backoff.wait(|| {
             std::thread::sleep(2 * LATE);
             true
         }));
-        assert_eq!(waits(&mut linger, pause - 1, |_| true), 0);
-        assert!(linger.is_due());
+        assert_eq!(waits(&mut backoff, pause - 1, |_| true), 0);
+        assert!(backoff.is_due());
     }
-    linger.won();
-    assert_eq!(waits(&mut linger, 2, |_| true), 2);
+    backoff.won();
+    assert_eq!(waits(&mut backoff, 2, |_| true), 2);
 }
 
 #[test]
 fn a_wait_ends_with_what_it_waits_for_or_after_its_looks() {
     for at in [1, 3, LOOKS, LOOKS + 1] {
         let mut looks = 0;
-        let found = Linger::eager().wait(|| {
+        let found = Backoff::eager().wait(|| {
             looks += 1;
             looks == at
         });

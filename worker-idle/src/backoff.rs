@@ -42,15 +42,15 @@ const CREDIT: u32 = 8;
 /// that has been in vain it is done ever more seldom.
 ///
 /// ```
-/// use worker_idle::Linger;
+/// use worker_idle::Backoff;
 ///
 /// let (sender, jobs) = std::sync::mpsc::channel();
 /// std::thread::spawn(move || (0..100).for_each(|n| sender.send(n).unwrap()));
-/// let (mut linger, mut sum) = (Linger::new(), 0);
+/// let (mut backoff, mut sum) = (Backoff::new(), 0);
 /// loop {
 ///     let mut job = jobs.try_recv().ok();
-///     if job.is_none() && linger.is_due() {
-///         linger.wait(|| {
+///     if job.is_none() && backoff.is_due() {
+///         backoff.wait(|| {
 ///             job = jobs.try_recv().ok();
 ///             job.is_some()
 ///         });
@@ -63,7 +63,7 @@ const CREDIT: u32 = 8;
 /// assert_eq!(sum, 4950);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linger {
+pub struct Backoff {
     /// Sleeps until the next bet.
     pause: u32,
     /// The last pause was two to this.
@@ -72,7 +72,7 @@ pub struct Linger {
     credit: u32,
 }
 
-impl Linger {
+impl Backoff {
     /// Nothing is known yet.
     pub const fn new() -> Self {
         Self {
@@ -152,7 +152,7 @@ fn is_late(begun: Instant) -> bool {
     cfg!(not(any(selvedge_loom, selvedge_shuttle))) && begun.elapsed() > LATE
 }
 
-impl Default for Linger {
+impl Default for Backoff {
     fn default() -> Self {
         Self::new()
     }
