@@ -25,7 +25,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Id, Node, Owned, WakeKind};
-use worker_idle::{Backoff, Calm, Spin};
+use worker_idle::{Backoff, Spin, WatchState};
 use worker_queue::{Around, WorkerQueue};
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
@@ -62,7 +62,7 @@ pub(crate) struct Core {
     /// Whether it pays to wait a moment before a sleep.
     pub(crate) linger: Cell<Backoff>,
     /// How far the last watch has come, if no notification ended it.
-    pub(crate) calm: Cell<Calm>,
+    pub(crate) calm: Cell<WatchState>,
     /// What the watcher has seen in the others' slots.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// Its polls when it was last notified in its sleep, until it sleeps again.
@@ -93,7 +93,7 @@ impl Core {
             spin: Spin::new(),
             notified_at: Cell::new(None),
             linger: Cell::new(settings.linger),
-            calm: Cell::new(Calm::default()),
+            calm: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
             running: Cell::new(None),

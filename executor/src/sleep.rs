@@ -125,7 +125,7 @@ impl Core {
                         self.counters().slots_stolen.add(1);
                         break Some(aged);
                     }
-                    Err(filled) if at.goes_on(filled) => {}
+                    Err(filled) if at.record_look(filled) => {}
                     Err(_) => watch = None,
                 }
             } else {

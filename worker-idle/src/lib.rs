@@ -23,4 +23,4 @@ pub use backoff::Backoff;
 pub use idle::{Idle, Woken};
 #[cfg(feature = "std")]
 pub use spin::Spin;
-pub use watch::{Calm, Watch};
+pub use watch::{Watch, WatchState};

@@ -11,7 +11,7 @@
 //!    watcher that has left, takes the watch with it.
 //! 4. Once no look has found a filled place for a while, the watcher gives up, and none is wanted, but it looks once more after that. So whoever relied on it
 //!    before is seen by then; if something else ends the sleep before that look, a watcher is wanted again. From there on an idle scheduler has no wake-up at all.
-//! 5. A watch may be taken up where the last one was, by its [`Calm`].
+//! 5. A watch may be taken up where the last one was, by its [`WatchState`].
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 
@@ -26,13 +26,13 @@ const PATIENCE: u32 = 6;
 ///
 /// A worker keeps one, and [forgets](Watch::forget) it when something has ended its sleep: what it has seen is over then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Calm {
+pub struct WatchState {
     limit: Duration,
     /// Looks in a row that have found nothing.
     quiet: u32,
 }
 
-impl Default for Calm {
+impl Default for WatchState {
     fn default() -> Self {
         Self {
             limit: SHORTEST,
@@ -45,23 +45,23 @@ impl Default for Calm {
 ///
 /// ```
 /// use std::{cell::Cell, thread};
-/// use worker_idle::{Calm, Idle, Watch};
+/// use worker_idle::{WatchState, Idle, Watch};
 ///
-/// let (idle, calm) = (Idle::new(2), Cell::new(Calm::default()));
+/// let (idle, state) = (Idle::new(2), Cell::new(WatchState::default()));
 /// idle.sleep(1, false);
-/// assert!(Watch::begin(&idle, 1, &calm).is_none(), "nobody wants one");
+/// assert!(Watch::begin(&idle, 1, &state).is_none(), "nobody wants one");
 ///
 /// // Worker 0 fills its place, and sees no watcher:
 /// idle.want_watcher();
 /// assert_eq!(idle.notify(), Some(1));
 ///
 /// idle.sleep(1, true);
-/// let mut watch = Watch::begin(&idle, 1, &calm).expect("nobody else watches");
+/// let mut watch = Watch::begin(&idle, 1, &state).expect("nobody else watches");
 /// let mut looks = 0;
 /// loop {
 ///     thread::sleep(watch.limit()); // A worker would park.
 ///     looks += 1;
-///     if !watch.goes_on(false) {
+///     if !watch.record_look(false) {
 ///         break; // Nothing was filled for a while.
 ///     }
 /// }
@@ -71,19 +71,19 @@ impl Default for Calm {
 pub struct Watch<'a> {
     idle: &'a Idle,
     worker: usize,
-    calm: &'a Cell<Calm>,
+    state: &'a Cell<WatchState>,
     /// Rule 4: given up, but for one look.
     leaving: bool,
 }
 
 impl<'a> Watch<'a> {
-    /// Begins a watch, or takes up the one that has come to `calm`, if a watcher is wanted and there is none. The sleep was announced.
+    /// Begins a watch, or takes up the one that has come to `state`, if a watcher is wanted and there is none. The sleep was announced.
     ///
     /// # Panics
     /// When there is no such worker.
     #[track_caller]
-    pub fn begin(idle: &'a Idle, worker: usize, calm: &'a Cell<Calm>) -> Option<Self> {
-        let (quiet, wanted) = (calm.get().quiet, idle.is_watcher_wanted());
+    pub fn begin(idle: &'a Idle, worker: usize, state: &'a Cell<WatchState>) -> Option<Self> {
+        let (quiet, wanted) = (state.get().quiet, idle.is_watcher_wanted());
         // Taken up at the last look.
         let leaving = quiet == PATIENCE && !wanted;
         if !leaving {
@@ -91,35 +91,35 @@ impl<'a> Watch<'a> {
                 return None;
             }
             if quiet >= PATIENCE {
-                calm.take();
+                state.take();
             }
         }
         Some(Self {
             idle,
             worker,
-            calm,
+            state,
             leaving,
         })
     }
 
-    /// The next watch is a new one: something else than a look has ended the sleep. Not while there is one that has come to `calm`.
-    pub fn forget(idle: &Idle, calm: &Cell<Calm>) {
+    /// The next watch is a new one: something else than a look has ended the sleep. Not while there is one that has come to `state`.
+    pub fn forget(idle: &Idle, state: &Cell<WatchState>) {
         // Rule 4: it owes a look.
-        if calm.take().quiet == PATIENCE {
+        if state.take().quiet == PATIENCE {
             idle.want_watcher();
         }
     }
 
     /// How long to sleep before the next look.
     pub fn limit(&self) -> Duration {
-        self.calm.get().limit
+        self.state.get().limit
     }
 
     /// After a look, which has found a place `filled` or not: whether there is to be another.
-    pub fn goes_on(&mut self, filled: bool) -> bool {
-        let Calm { limit, quiet } = self.calm.get();
+    pub fn record_look(&mut self, filled: bool) -> bool {
+        let WatchState { limit, quiet } = self.state.get();
         if filled {
-            self.calm.take();
+            self.state.take();
             if self.leaving {
                 self.idle.want_watcher();
                 self.leaving = !self.idle.try_watch(self.worker);
@@ -128,7 +128,7 @@ impl<'a> Watch<'a> {
         }
         let quiet = quiet + 1;
         let limit = LONGEST.min(2 * limit);
-        self.calm.set(Calm { limit, quiet });
+        self.state.set(WatchState { limit, quiet });
         if quiet == PATIENCE {
             self.leaving = true;
             self.idle.give_up_watch();

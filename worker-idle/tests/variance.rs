@@ -1,7 +1,7 @@
 //! The covariant public types, and the auto traits of all generic ones.
 //! No public type here is invariant.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
-use worker_idle::{Calm, Idle, Watch};
+use worker_idle::{Idle, Watch, WatchState};
 
 /// Asserts that a `$from` can be used as a `$to`.
 macro_rules! covariant {
@@ -13,7 +13,7 @@ covariant! {
 }
 
 assert_impl_all!(Idle: Send, Sync, Unpin, std::panic::UnwindSafe, std::panic::RefUnwindSafe);
-assert_impl_all!(Calm: Send, Sync, Unpin);
+assert_impl_all!(WatchState: Send, Sync, Unpin);
 assert_not_impl_any!(Watch<'static>: Send, Sync);
 
 #[cfg(feature = "std")]

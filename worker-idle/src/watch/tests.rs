@@ -11,10 +11,10 @@ fn wanted() -> Idle {
 
 #[test]
 fn a_watch_that_finds_nothing_doubles_its_limit_leaves_and_looks_once_more() {
-    let (idle, calm) = (wanted(), Cell::default());
-    let mut watch = Watch::begin(&idle, 1, &calm).unwrap();
+    let (idle, state) = (wanted(), Cell::default());
+    let mut watch = Watch::begin(&idle, 1, &state).unwrap();
     let mut limits = alloc::vec![watch.limit()];
-    while watch.goes_on(false) {
+    while watch.record_look(false) {
         limits.push(watch.limit());
         // Given up before the last look, not after.
         assert_eq!(idle.is_watched(), limits.len() < 7);
@@ -22,16 +22,16 @@ fn a_watch_that_finds_nothing_doubles_its_limit_leaves_and_looks_once_more() {
     }
     assert_eq!(limits, [1, 2, 4, 8, 8, 8, 8].map(|n| n * MS));
     drop(watch);
-    assert!(Watch::begin(&idle, 1, &calm).is_none());
+    assert!(Watch::begin(&idle, 1, &state).is_none());
     assert!(!idle.is_watched());
 }
 
 #[test]
 fn nobody_watches_before_somebody_wants_that() {
-    let (idle, calm) = (Idle::new(2), Cell::default());
-    assert!(Watch::begin(&idle, 0, &calm).is_none() && !idle.is_watched());
+    let (idle, state) = (Idle::new(2), Cell::default());
+    assert!(Watch::begin(&idle, 0, &state).is_none() && !idle.is_watched());
     idle.want_watcher();
-    let watch = Watch::begin(&idle, 0, &calm);
+    let watch = Watch::begin(&idle, 0, &state);
     assert!(watch.is_some() && Watch::begin(&idle, 1, &Cell::default()).is_none());
     drop(watch);
     assert!(!idle.is_watched() && idle.is_watcher_wanted());
@@ -39,100 +39,100 @@ fn nobody_watches_before_somebody_wants_that() {
 
 #[test]
 fn a_filled_place_keeps_the_watch_up() {
-    let (idle, calm) = (wanted(), Cell::default());
-    let mut watch = Watch::begin(&idle, 0, &calm).unwrap();
+    let (idle, state) = (wanted(), Cell::default());
+    let mut watch = Watch::begin(&idle, 0, &state).unwrap();
     for _ in 0..100 {
         for _ in 0..5 {
-            assert!(watch.goes_on(false) && idle.is_watched());
+            assert!(watch.record_look(false) && idle.is_watched());
         }
         assert_eq!(watch.limit(), 8 * MS);
-        assert!(watch.goes_on(true));
+        assert!(watch.record_look(true));
         assert_eq!(watch.limit(), MS);
     }
 }
 
 /// A watcher that is leaving.
-fn leaving<'a>(idle: &'a Idle, calm: &'a Cell<Calm>) -> Watch<'a> {
-    let mut watch = Watch::begin(idle, 0, calm).unwrap();
+fn leaving<'a>(idle: &'a Idle, state: &'a Cell<WatchState>) -> Watch<'a> {
+    let mut watch = Watch::begin(idle, 0, state).unwrap();
     while idle.is_watched() {
-        assert!(watch.goes_on(false));
+        assert!(watch.record_look(false));
     }
     watch
 }
 
 #[test]
 fn who_leaves_the_watch_comes_back_if_its_last_look_finds_something() {
-    let (idle, calm) = (wanted(), Cell::default());
-    let mut watch = leaving(&idle, &calm);
-    assert!(watch.goes_on(true) && idle.is_watched() && idle.is_watcher_wanted());
+    let (idle, state) = (wanted(), Cell::default());
+    let mut watch = leaving(&idle, &state);
+    assert!(watch.record_look(true) && idle.is_watched() && idle.is_watcher_wanted());
     drop(watch);
     assert!(!idle.is_watched());
 }
 
 #[test]
 fn who_leaves_the_watch_to_another_leaves_it_alone() {
-    let (idle, calm) = (wanted(), Cell::default());
-    let mut watch = leaving(&idle, &calm);
+    let (idle, state) = (wanted(), Cell::default());
+    let mut watch = leaving(&idle, &state);
     assert!(idle.try_watch(1));
-    assert!(!watch.goes_on(true));
+    assert!(!watch.record_look(true));
     drop(watch);
     assert!(idle.is_watched());
 }
 
 #[test]
 fn a_watch_that_was_given_up_begins_anew_when_it_is_wanted() {
-    let (idle, calm) = (wanted(), Cell::default());
-    let mut watch = Watch::begin(&idle, 0, &calm).unwrap();
-    while watch.goes_on(false) {}
+    let (idle, state) = (wanted(), Cell::default());
+    let mut watch = Watch::begin(&idle, 0, &state).unwrap();
+    while watch.record_look(false) {}
     drop(watch);
     idle.want_watcher();
-    let watch = Watch::begin(&idle, 0, &calm).unwrap();
+    let watch = Watch::begin(&idle, 0, &state).unwrap();
     assert_eq!(watch.limit(), MS);
 }
 
 #[test]
 fn a_watch_that_is_wanted_again_at_its_last_look_begins_anew() {
-    let (idle, calm) = (wanted(), Cell::default());
-    drop(leaving(&idle, &calm));
+    let (idle, state) = (wanted(), Cell::default());
+    drop(leaving(&idle, &state));
     idle.want_watcher();
-    let watch = Watch::begin(&idle, 0, &calm).unwrap();
+    let watch = Watch::begin(&idle, 0, &state).unwrap();
     assert!(watch.limit() == MS && idle.is_watched());
 }
 
 #[test]
 fn a_watch_is_taken_up_where_it_was() {
-    let (idle, calm) = (wanted(), Cell::default());
-    let mut watch = Watch::begin(&idle, 0, &calm).unwrap();
-    assert!(watch.goes_on(false) && watch.goes_on(false));
+    let (idle, state) = (wanted(), Cell::default());
+    let mut watch = Watch::begin(&idle, 0, &state).unwrap();
+    assert!(watch.record_look(false) && watch.record_look(false));
     drop(watch);
     assert!(!idle.is_watched());
-    let watch = Watch::begin(&idle, 0, &calm).unwrap();
+    let watch = Watch::begin(&idle, 0, &state).unwrap();
     assert_eq!(watch.limit(), 4 * MS);
 }
 
 #[test]
 fn a_watch_whose_every_look_is_a_sleep_of_its_own_is_given_up_as_well() {
-    let (idle, calm) = (wanted(), Cell::default());
+    let (idle, state) = (wanted(), Cell::default());
     let mut looks = 0;
-    while let Some(mut watch) = Watch::begin(&idle, 0, &calm) {
+    while let Some(mut watch) = Watch::begin(&idle, 0, &state) {
         looks += 1;
         // At the last one the watch has been left already.
         assert_eq!(idle.is_watched(), looks < 7);
-        let _ = watch.goes_on(false);
+        let _ = watch.record_look(false);
     }
     assert_eq!(looks, 7);
 }
 
 #[test]
 fn who_is_woken_before_its_last_look_wants_another_watch() {
-    let (idle, calm) = (wanted(), Cell::default());
-    drop(leaving(&idle, &calm));
-    Watch::forget(&idle, &calm);
-    assert!(idle.is_watcher_wanted() && calm.get() == Calm::default());
+    let (idle, state) = (wanted(), Cell::default());
+    drop(leaving(&idle, &state));
+    Watch::forget(&idle, &state);
+    assert!(idle.is_watcher_wanted() && state.get() == WatchState::default());
     // After it, or before the watch was given up, nothing is owed.
-    let mut watch = leaving(&idle, &calm);
-    assert!(!watch.goes_on(false));
+    let mut watch = leaving(&idle, &state);
+    assert!(!watch.record_look(false));
     drop(watch);
-    Watch::forget(&idle, &calm);
+    Watch::forget(&idle, &state);
     assert!(!idle.is_watcher_wanted());
 }
