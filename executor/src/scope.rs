@@ -31,7 +31,7 @@ use std::{
     rc::Rc,
 };
 use sync_shim::sync::Arc;
-use worker_idle::foreign;
+use worker_idle::announce;
 
 sync_shim::thread_local! {
     static INNERMOST: Cell<*const Scope<'static>> = const { Cell::new(ptr::null()) };
@@ -268,5 +268,5 @@ pub(crate) fn may_wait_for_end_of(shared: &Arc<Shared>) -> bool {
     holds_up() == HoldsUp::Nothing
         && !at_home
         && innermost(works_for).is_none()
-        && !foreign::is_announcing()
+        && !announce::is_announcing()
 }

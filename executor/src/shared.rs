@@ -8,7 +8,7 @@
 //!    empty, and its thread has a counted `Shared` until then. So whoever holds a `Notified` may use the pointer.
 //! 2. After the push, the task may complete at once, and the runtime with it. A worker of this
 //!    runtime goes on all the same with its own counted `Shared`; any other thread has announced
-//!    itself in its [`foreign`](worker_idle::foreign) record, which the workers await before they leave.
+//!    itself in its [`announce`](worker_idle::announce) record, which the workers await before they leave.
 //!    A worker that leaves within an announcement of its own thread (a wake drops a task that owns a
 //!    driven one) leaves its counted `Shared` to that announcement, which awaits the others in its stead.
 //! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
@@ -39,7 +39,7 @@ use sync_shim::{
     sync::Arc,
 };
 use task_header::{Node, Notified, Schedule, TaskRef, WakeKind};
-use worker_idle::{Backoff, Idle, foreign::Registry};
+use worker_idle::{Backoff, Idle, announce::Registry};
 use worker_queue::Stealer;
 
 /// A task of this executor, queued.

@@ -24,7 +24,7 @@ use std::{
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::{Id, Ran};
 use thread_counts::Times;
-use worker_idle::{Backoff, foreign::Registry};
+use worker_idle::{Backoff, announce::Registry};
 
 /// Polls of the slot in a row.
 const LIFO_CAP: u32 = 3;

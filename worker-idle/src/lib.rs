@@ -5,13 +5,13 @@
 extern crate alloc;
 
 #[cfg(feature = "std")]
+pub mod announce;
+#[cfg(feature = "std")]
 mod backoff;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
-#[cfg(feature = "std")]
-pub mod foreign;
 mod idle;
 pub mod park;
 #[cfg(feature = "std")]

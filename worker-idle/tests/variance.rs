@@ -19,7 +19,7 @@ assert_not_impl_any!(Watch<'static>: Send, Sync);
 #[cfg(feature = "std")]
 mod with_std {
     use super::*;
-    use worker_idle::{Spin, foreign::Registry, park::ThreadPark};
+    use worker_idle::{Spin, announce::Registry, park::ThreadPark};
 
     assert_impl_all!(Registry: Send, Sync);
     assert_impl_all!(ThreadPark: Send);

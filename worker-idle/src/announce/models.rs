@@ -4,7 +4,7 @@ use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
 /// What the pushing thread touches until it is done.
 struct Scheduler {
-    foreign: Arc<Registry>,
+    registry: Arc<Registry>,
     queued: AtomicBool,
     notified: UnsafeCell<u32>,
 }
@@ -18,7 +18,7 @@ unsafe impl Send for Pointer {}
 impl Pointer {
     fn push(self) {
         // SAFETY: the task keeps it.
-        let foreign = NonNull::from(unsafe { &(*self.0.as_ptr()).foreign });
+        let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
         let push = move || {
             // SAFETY: as above, and from the push on the announcement.
             let scheduler = unsafe { self.0.as_ref() };
@@ -29,17 +29,17 @@ impl Pointer {
             });
         };
         // SAFETY: as above.
-        unsafe { Registry::announce(foreign, push) };
+        unsafe { Registry::announce(registry, push) };
     }
 }
 
 fn last_push(waits: bool) {
     let scheduler = Box::new(Scheduler {
-        foreign: Arc::new(Registry::new()),
+        registry: Arc::new(Registry::new()),
         queued: AtomicBool::new(false),
         notified: UnsafeCell::new(0),
     });
-    let foreign = scheduler.foreign.clone();
+    let registry = scheduler.registry.clone();
     let pointer = Pointer(NonNull::from(Box::leak(scheduler)));
     let other = thread::spawn(move || pointer.push());
     // SAFETY: freed below.
@@ -47,7 +47,7 @@ fn last_push(waits: bool) {
         thread::yield_now();
     }
     if waits {
-        Registry::wait_keeping(&foreign, || ());
+        Registry::wait_keeping(&registry, || ());
     }
     // SAFETY: from the box above.
     let scheduler = unsafe { Box::from_raw(pointer.0.as_ptr()) };
@@ -57,7 +57,7 @@ fn last_push(waits: bool) {
     });
     drop(scheduler);
     other.join().unwrap();
-    assert_eq!(foreign.announced(), 1);
+    assert_eq!(registry.announced(), 1);
 }
 
 /// Bites: end the announcement with Relaxed; wait with Relaxed; announce after the push.
@@ -73,7 +73,7 @@ fn without_the_wait_a_notifier_is_overtaken() {
 
 /// A scheduler that its workers own together. Each of two threads touches a field of its own until it is done.
 struct Owned {
-    foreign: Arc<Registry>,
+    registry: Arc<Registry>,
     queued: AtomicBool,
     notified: [UnsafeCell<u32>; 2],
     freed: Arc<AtomicBool>,
@@ -88,7 +88,7 @@ unsafe impl Sync for Owned {}
 impl Owned {
     fn new(freed: &Arc<AtomicBool>) -> Arc<Self> {
         Arc::new(Self {
-            foreign: Arc::new(Registry::new()),
+            registry: Arc::new(Registry::new()),
             queued: AtomicBool::new(false),
             notified: [UnsafeCell::new(0), UnsafeCell::new(0)],
             freed: freed.clone(),
@@ -122,7 +122,7 @@ impl ToOwned {
     /// Announces `push`, and touches the field after it.
     fn announce(self, field: usize, push: impl FnOnce(&Owned)) {
         // SAFETY: the caller's worker, or its task, keeps it.
-        let foreign = NonNull::from(unsafe { &(*self.0.as_ptr()).foreign });
+        let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
         let push = move || {
             // SAFETY: as above, and then the announcement; the model checks it.
             push(unsafe { self.0.as_ref() });
@@ -133,15 +133,15 @@ impl ToOwned {
             });
         };
         // SAFETY: as above.
-        unsafe { Registry::announce(foreign, push) };
+        unsafe { Registry::announce(registry, push) };
     }
 }
 
 /// Ends a worker in an announcement.
 fn end_in_an_announcement(worker: Arc<Owned>) -> impl FnOnce(&Owned) {
     move |_| {
-        let foreign = worker.foreign.clone();
-        Registry::wait_keeping(&foreign, move || worker);
+        let registry = worker.registry.clone();
+        Registry::wait_keeping(&registry, move || worker);
         assert!(is_announcing());
     }
 }
@@ -210,7 +210,7 @@ fn workers_of_two_schedulers_end_with_the_outer_announcement() {
             to_outer.announce(1, end_in_an_announcement(outer));
             assert!(is_announcing());
             assert!(seen.iter().all(|freed| !freed.load(Relaxed)));
-            assert_eq!(scheduler.foreign.announced(), 2);
+            assert_eq!(scheduler.registry.announced(), 2);
         });
         assert!(freed.iter().all(|freed| freed.load(Relaxed)));
         other.join().unwrap();

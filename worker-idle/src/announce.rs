@@ -52,11 +52,11 @@ const DOUBLINGS: u32 = 5;
 /// ```
 /// use std::{collections::VecDeque, ptr::NonNull, sync::Mutex, thread};
 /// use sync_shim::sync::Arc;
-/// use worker_idle::foreign::Registry;
+/// use worker_idle::announce::Registry;
 ///
 /// /// What a task points to. It ends with its last task.
 /// struct Scheduler {
-///     foreign: Arc<Registry>,
+///     registry: Arc<Registry>,
 ///     queue: Mutex<VecDeque<u32>>,
 /// }
 ///
@@ -69,15 +69,15 @@ const DOUBLINGS: u32 = 5;
 ///     }
 /// }
 ///
-/// let scheduler = Box::new(Scheduler { foreign: Arc::new(Registry::new()), queue: Mutex::default() });
+/// let scheduler = Box::new(Scheduler { registry: Arc::new(Registry::new()), queue: Mutex::default() });
 /// let pointer = Pointer(NonNull::from(&*scheduler));
 /// let waker = thread::spawn(move || {
 ///     let scheduler = pointer.get();
 ///     // SAFETY: the task that is not pushed yet keeps the scheduler.
-///     let foreign = NonNull::from(unsafe { &(*scheduler.as_ptr()).foreign });
+///     let registry = NonNull::from(unsafe { &(*scheduler.as_ptr()).registry });
 ///     // SAFETY: as above; and what is pushed may run, and the scheduler end, but not before this closure is done.
 ///     unsafe {
-///         Registry::announce(foreign, || {
+///         Registry::announce(registry, || {
 ///             scheduler.as_ref().queue.lock().unwrap().push_back(7);
 ///             drop(scheduler.as_ref().queue.lock()); // Here it would notify a worker.
 ///         })
@@ -86,8 +86,8 @@ const DOUBLINGS: u32 = 5;
 /// while scheduler.queue.lock().unwrap().pop_front().is_none() {
 ///     thread::yield_now();
 /// }
-/// let foreign = scheduler.foreign.clone();
-/// Registry::wait_keeping(&foreign, move || scheduler); // The task is done: there is no other.
+/// let registry = scheduler.registry.clone();
+/// Registry::wait_keeping(&registry, move || scheduler); // The task is done: there is no other.
 /// waker.join().unwrap();
 /// ```
 pub struct Registry {
