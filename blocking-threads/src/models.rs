@@ -46,7 +46,7 @@ impl Scene {
 
 /// Bites: take a job in `submit` without a look at `closed`; drop in `close` what has not begun.
 #[test]
-fn a_job_against_the_close_is_run_or_handed_back() {
+fn job_racing_close_is_run_or_returned() {
     Model::new().bound(3).check(|| {
         let scene = Arc::new(Scene::new(1));
         scene.submit().unwrap();
@@ -62,7 +62,7 @@ fn a_job_against_the_close_is_run_or_handed_back() {
 
 /// Bites: finish without the notification; let a thread end that finds the pool closed, before it looks at the queue.
 #[test]
-fn job_against_the_finish_is_run_or_refused() {
+fn job_racing_finish_is_run_or_refused() {
     Model::new().bound(3).check(|| {
         let scene = Arc::new(Scene::new(1));
         scene.submit().unwrap();
@@ -81,7 +81,7 @@ fn job_against_the_finish_is_run_or_refused() {
 ///
 /// Bites: no notification in `submit`.
 #[test]
-fn a_job_against_a_thread_that_falls_idle_is_run() {
+fn job_racing_a_thread_about_to_wait_is_run() {
     Model::new().bound(3).check(|| {
         let scene = Scene::new(1);
         scene.submit().unwrap();
@@ -97,7 +97,7 @@ fn a_job_against_a_thread_that_falls_idle_is_run() {
 ///
 /// Bites: no look at the queue after it has lingered; count who lingers as two.
 #[test]
-fn jobs_against_a_thread_that_lingers_are_run() {
+fn jobs_racing_a_spinning_thread_are_run() {
     Model::new().bound(2).check(|| {
         let settings = Settings {
             cap: 2,
@@ -137,7 +137,7 @@ fn meet(met: &(Mutex<u32>, Condvar)) {
 
 /// Bites: notify when one idle thread is spoken for already (`ready > 0` for `ready >= wanted`), with jobs that wait for each other.
 #[test]
-fn two_jobs_that_need_each_other_have_two_threads() {
+fn two_jobs_that_wait_for_each_other_get_two_threads() {
     Model::new().bound(2).check(|| {
         let scene = Scene::new(2);
         scene.submit().unwrap();
@@ -157,7 +157,7 @@ fn two_jobs_that_need_each_other_have_two_threads() {
 ///
 /// Bites: count the jobs beyond the cap as busy; leave them to a ready thread that is on its way to one under it (`max` for the sum in `wanted`).
 #[test]
-fn a_job_beyond_the_cap_that_waits_for_those_under_it_goes_on() {
+fn urgent_job_that_waits_for_capped_jobs_completes() {
     Model::new().bound(2).check(|| {
         let scene = Scene::new(1);
         let gates = [(); 3].map(|()| Arc::new((Mutex::new(false), Condvar::new())));

@@ -31,7 +31,7 @@ fn until(mut condition: impl FnMut() -> bool) {
 }
 
 #[test]
-fn no_more_threads_run_than_the_cap_and_every_job_runs() {
+fn cap_bounds_running_jobs_and_every_job_runs() {
     let pool = pool(|settings| settings.cap = 3);
     let (now, most, ran) = (
         AtomicUsize::new(0),
@@ -58,7 +58,7 @@ fn no_more_threads_run_than_the_cap_and_every_job_runs() {
 }
 
 #[test]
-fn an_idle_thread_ends_after_the_keep_alive_and_the_next_job_has_a_new_one() {
+fn idle_thread_ends_after_keep_alive_and_next_job_starts_one() {
     let pool = pool(|settings| settings.keep_alive = Duration::from_millis(5));
     for _ in 0..2 {
         let (done, wait) = mpsc::channel();
@@ -69,7 +69,7 @@ fn an_idle_thread_ends_after_the_keep_alive_and_the_next_job_has_a_new_one() {
 }
 
 #[test]
-fn a_panic_of_a_job_or_a_hook_leaves_the_thread_to_the_next() {
+fn panic_of_job_or_hook_keeps_the_thread() {
     struct Loud;
     impl Drop for Loud {
         fn drop(&mut self) {
@@ -91,7 +91,7 @@ fn a_panic_of_a_job_or_a_hook_leaves_the_thread_to_the_next() {
 }
 
 #[test]
-fn without_a_thread_the_job_comes_back_and_with_one_it_waits_for_it() {
+fn job_without_any_thread_is_returned_else_queued() {
     let may = Arc::new(AtomicUsize::new(0));
     let left = may.clone();
     let pool = pool(|settings| {
@@ -136,7 +136,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn a_name_that_no_thread_can_have_and_a_spawn_that_panics_leave_nothing_behind() {
+fn failed_thread_start_leaves_no_trace() {
     let named = Settings {
         name: "a\0b".into(),
         ..Settings::default()
@@ -165,7 +165,7 @@ fn a_name_that_no_thread_can_have_and_a_spawn_that_panics_leave_nothing_behind()
 }
 
 #[test]
-fn without_room_for_a_job_each_comes_back_and_those_beyond_the_cap_run() {
+fn cap_of_zero_returns_jobs_and_runs_urgent_ones() {
     let pool = pool(|settings| settings.cap = 0);
     let (ran, done) = mpsc::channel();
     let job = Box::new(move || ran.send(()).unwrap());
@@ -181,7 +181,7 @@ fn without_room_for_a_job_each_comes_back_and_those_beyond_the_cap_run() {
 }
 
 #[test]
-fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_is_beyond_the_cap() {
+fn close_returns_queued_jobs_and_runs_urgent_ones() {
     struct Named(
         &'static str,
         mpsc::Sender<&'static str>,
@@ -225,7 +225,7 @@ fn a_closed_pool_hands_back_what_has_not_begun_but_for_what_is_beyond_the_cap() 
 }
 
 #[test]
-fn finished_pool_runs_what_was_submitted_and_refuses_the_rest() {
+fn finished_pool_runs_queued_jobs_and_refuses_new_ones() {
     let pool = pool(|settings| settings.cap = 1);
     let (gate, held) = mpsc::channel::<()>();
     Pool::submit(&pool, Box::new(move || held.recv().unwrap_or(()))).unwrap();
@@ -245,7 +245,7 @@ fn finished_pool_runs_what_was_submitted_and_refuses_the_rest() {
 }
 
 #[test]
-fn jobs_beyond_the_cap_leave_it_to_the_others() {
+fn urgent_jobs_take_no_room_of_the_cap() {
     let pool = pool(|settings| settings.cap = 1);
     let (gate, held) = mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
@@ -277,7 +277,7 @@ fn jobs_beyond_the_cap_leave_it_to_the_others() {
 }
 
 #[test]
-fn a_thread_that_comes_back_from_beyond_the_cap_keeps_to_it() {
+fn thread_after_urgent_job_respects_the_cap() {
     let pool = pool(|settings| {
         settings.cap = 1;
         settings.keep_alive = LONG;
@@ -305,7 +305,7 @@ fn a_thread_that_comes_back_from_beyond_the_cap_keeps_to_it() {
 }
 
 #[test]
-fn a_joined_pool_has_dropped_its_threads_locals() {
+fn join_waits_for_thread_local_destructors() {
     struct Slow(Arc<AtomicUsize>);
     impl Drop for Slow {
         fn drop(&mut self) {
@@ -335,7 +335,7 @@ fn a_joined_pool_has_dropped_its_threads_locals() {
 
 /// The one ready thread is spoken for by an urgent job, which may never end.
 #[test]
-fn a_job_that_only_a_thread_for_an_urgent_one_could_take_comes_back() {
+fn job_is_refused_if_the_only_thread_is_for_an_urgent_job() {
     let (release, held) = mpsc::channel::<()>();
     let held = Mutex::new(held);
     let pool = pool(|settings| {
@@ -353,7 +353,7 @@ fn a_job_that_only_a_thread_for_an_urgent_one_could_take_comes_back() {
 }
 
 #[test]
-fn a_thread_begins_with_its_own_job_though_others_are_idle_or_wait_for_one() {
+fn started_thread_runs_its_own_job_first() {
     let pool = pool(|settings| settings.cap = 1);
     let (done, name) = mpsc::channel();
     let job = || -> Boxed {
@@ -374,7 +374,7 @@ fn a_thread_begins_with_its_own_job_though_others_are_idle_or_wait_for_one() {
 }
 
 #[test]
-fn two_that_join_both_wait_for_all() {
+fn concurrent_joins_both_wait_for_all_threads() {
     // One thread, so that one of the two finds no handle.
     let pool = pool(|settings| settings.cap = 1);
     let ended = Arc::new(AtomicUsize::new(0));

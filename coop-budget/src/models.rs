@@ -53,12 +53,12 @@ fn open_then_publish(flag: &Preempt, publish: &dyn Fn()) {
 ///
 /// Bites: the two broken variants below; `request` that does nothing.
 #[test]
-fn a_request_inside_a_slice_is_seen_before_its_next_poll() {
+fn request_inside_a_slice_is_seen_before_the_next_poll() {
     model(|| slices(open_then_publish, Preempt::need_preempt));
 }
 
 #[test]
-fn a_slice_that_is_opened_after_it_is_published_loses_the_request() {
+fn slice_opened_after_publication_loses_the_request() {
     model_must_fail("was missed", || {
         slices(
             |flag, publish| {
@@ -71,7 +71,7 @@ fn a_slice_that_is_opened_after_it_is_published_loses_the_request() {
 }
 
 #[test]
-fn a_look_that_clears_the_flag_loses_the_request() {
+fn check_that_clears_the_flag_loses_the_request() {
     model_must_fail("was missed", || {
         slices(open_then_publish, |flag| {
             let seen = flag.need_preempt();
@@ -85,7 +85,7 @@ fn a_look_that_clears_the_flag_loses_the_request() {
 ///
 /// Bites: an `open_slice` that clears nothing.
 #[test]
-fn a_request_does_not_outlive_its_slice() {
+fn request_does_not_outlive_its_slice() {
     model(|| {
         let flag = Arc::new(Preempt::new());
         flag.open_slice();
@@ -125,12 +125,12 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
 
 /// Bites: a look without its fence, and one that forgets the nudge when it is over: the two broken variants below.
 #[test]
-fn what_is_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
+fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
     model(|| looks(|slice, look| slice.look(look)));
 }
 
 #[test]
-fn a_look_that_forgets_the_nudge_afterwards_loses_another() {
+fn look_that_clears_the_nudge_afterwards_loses_another() {
     model_must_fail("nobody looks", || {
         looks(|slice, look| {
             let found = look();
@@ -141,7 +141,7 @@ fn a_look_that_forgets_the_nudge_afterwards_loses_another() {
 }
 
 #[test]
-fn a_look_without_a_fence_loses_a_nudge() {
+fn look_without_a_fence_loses_a_nudge() {
     model_must_fail("nobody looks", || {
         looks(|slice, look| {
             slice.open_slice();
@@ -154,7 +154,7 @@ fn a_look_without_a_fence_loses_a_nudge() {
 ///
 /// Bites: a `hear_again` that opens no deaf slice.
 #[test]
-fn nudges_beside_operations_leave_a_slice_that_hears() {
+fn nudges_racing_operations_leave_the_slice_responsive() {
     model(|| {
         let slice = Arc::new(Preempt::new());
         let nudges = slice.clone();
@@ -175,7 +175,7 @@ fn nudges_beside_operations_leave_a_slice_that_hears() {
 ///
 /// Bites: any of these changes as a store.
 #[test]
-fn no_nudge_takes_a_requests_place() {
+fn nudge_never_replaces_a_request() {
     let changes: [fn(&Preempt); 4] = [
         |slice| {
             slice.heed_nudge();

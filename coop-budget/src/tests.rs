@@ -16,7 +16,7 @@ fn cx() -> Context<'static> {
 }
 
 #[test]
-fn outside_of_a_scope_everything_proceeds() {
+fn operations_outside_a_scope_proceed() {
     for _ in 0..1_000 {
         let Poll::Ready(progress) = poll_proceed(&mut cx()) else {
             panic!()
@@ -40,7 +40,7 @@ fn exactly_the_budget_is_granted() {
 }
 
 #[test]
-fn an_operation_without_progress_is_free() {
+fn operation_without_progress_is_free() {
     with_budget(Budget::new(1), || {
         for _ in 0..3 {
             assert!(
@@ -61,7 +61,7 @@ fn an_operation_without_progress_is_free() {
 }
 
 #[test]
-fn a_scope_ends_by_panic_too_and_a_charge_of_an_ended_scope_is_not_returned() {
+fn panic_ends_a_scope_and_late_refunds_are_ignored() {
     with_budget(Budget::new(5), || {
         let old = with_own_budget(Budget::new(5), || poll_proceed(&mut cx()));
         drop(old);
@@ -78,7 +78,7 @@ fn a_scope_ends_by_panic_too_and_a_charge_of_an_ended_scope_is_not_returned() {
 }
 
 #[test]
-fn a_charge_goes_back_to_its_own_scope_from_within_another() {
+fn refund_in_a_nested_scope_goes_to_its_own_scope() {
     with_budget(Budget::new(3), || {
         let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
             panic!()
@@ -132,7 +132,7 @@ fn spend(operations: u32) -> u32 {
 }
 
 #[test]
-fn nested_scope_gets_what_is_left_around_it_and_charges_it() {
+fn nested_scope_is_limited_by_and_charges_the_outer_one() {
     let (slice, heard) = (Preempt::new(), Heard::default());
     let scopes: [Scope<'_>; 8] = [
         &|budget, f| with_budget(budget, f),
@@ -175,7 +175,7 @@ fn nested_scope_gets_what_is_left_around_it_and_charges_it() {
 }
 
 #[test]
-fn own_scope_gets_all_of_its_budget_and_charges_nobody() {
+fn own_scope_has_its_whole_budget_and_charges_no_other() {
     let (slice, heard) = (Preempt::new(), Heard::default());
     let scopes: [Scope<'_>; 5] = [
         &|budget, f| with_own_budget(budget, f),
@@ -239,7 +239,7 @@ fn several_polls_may_share_one_budget() {
 }
 
 #[test]
-fn a_batch_is_granted_what_is_left_and_returns_what_was_not_done() {
+fn batch_is_granted_the_rest_and_refunds_what_is_not_done() {
     with_budget(Budget::new(10), || {
         let batch = |wanted| match poll_proceed_n(&mut cx(), wanted) {
             Poll::Ready(progress) => Some(progress),
@@ -257,7 +257,7 @@ fn a_batch_is_granted_what_is_left_and_returns_what_was_not_done() {
 }
 
 #[test]
-fn the_default_is_128_and_the_ends_of_the_range_are_kept() {
+fn budget_default_is_128_and_range_ends_are_kept() {
     assert_eq!(Budget::default(), Budget::new(128));
     let mut most = Budget::new(u32::MAX);
     most.refund();
@@ -311,7 +311,7 @@ impl Heard {
 }
 
 #[test]
-fn an_exhausted_budget_wakes_or_defers_to_its_own_scopes_runtime() {
+fn exhausted_budget_wakes_or_calls_its_own_scopes_hook() {
     let heard = Arc::new(Heard::default());
     let waker = Waker::from(heard.clone());
     let ask = || assert!(poll_proceed(&mut Context::from_waker(&waker)).is_pending());
@@ -330,7 +330,7 @@ fn an_exhausted_budget_wakes_or_defers_to_its_own_scopes_runtime() {
 }
 
 #[test]
-fn a_hook_that_panics_leaves_its_scope_and_the_one_around_whole() {
+fn panicking_hook_leaves_both_scopes_intact() {
     struct Bad;
     impl OnExhausted for Bad {
         fn defer(&self, _: &Waker) {
@@ -345,7 +345,7 @@ fn a_hook_that_panics_leaves_its_scope_and_the_one_around_whole() {
 }
 
 #[test]
-fn each_turn_has_a_budget_of_its_own_and_between_two_everything_proceeds() {
+fn each_turn_has_its_own_budget_and_between_turns_none() {
     let heard = Heard::default();
     with_turns(&heard, |turns| {
         for budget in [3, 0, 5] {
@@ -364,7 +364,7 @@ fn each_turn_has_a_budget_of_its_own_and_between_two_everything_proceeds() {
 }
 
 #[test]
-fn a_charge_of_an_earlier_turn_gives_the_next_nothing() {
+fn refund_of_an_earlier_turn_is_ignored() {
     with_turns(&Heard::default(), |turns| {
         let kept = turns.run(Budget::new(2), || poll_proceed(&mut cx()));
         turns.run(Budget::new(2), || {
@@ -382,7 +382,7 @@ fn a_charge_of_an_earlier_turn_gives_the_next_nothing() {
 }
 
 #[test]
-fn a_turn_within_a_turn_leaves_the_outer_as_it_was() {
+fn nested_turn_leaves_the_outer_turn_unchanged() {
     with_turns(&Heard::default(), |turns| {
         turns.run(Budget::new(7), || {
             turns.run(Budget::new(1), || assert_eq!(remaining(), Some(1)));
@@ -426,7 +426,7 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
 
 /// Bites: a nudge that stays, one that scopes within don't hear, and one of which the worker isn't told.
 #[test]
-fn a_nudge_refuses_one_operation_in_whatever_scope_and_the_worker_is_told() {
+fn nudge_refuses_one_operation_in_any_scope_and_calls_hook() {
     let proceeds = || poll_proceed(&mut cx()).is_ready();
     let twice = || {
         assert!(!proceeds());
@@ -456,7 +456,7 @@ fn a_nudge_refuses_one_operation_in_whatever_scope_and_the_worker_is_told() {
 }
 
 #[test]
-fn what_is_refused_charges_nothing_and_what_is_granted_after_all_charges_once() {
+fn refused_operation_is_free_and_its_retry_charges_once() {
     let (slice, hook) = (Preempt::new(), Heard::default());
     for budget in [
         Budget::new(0),
@@ -499,7 +499,7 @@ fn what_is_refused_charges_nothing_and_what_is_granted_after_all_charges_once() 
 }
 
 #[test]
-fn a_slice_that_has_heard_is_deaf_until_a_look_finds_nothing_or_a_budget_is_used_up() {
+fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
     let slice = Preempt::new();
     let proceeds = || {
         poll_proceed(&mut cx())
@@ -529,7 +529,7 @@ fn a_slice_that_has_heard_is_deaf_until_a_look_finds_nothing_or_a_budget_is_used
 }
 
 #[test]
-fn a_thread_nudges_each_worker_in_turn() {
+fn nudge_one_visits_the_workers_in_turn() {
     let slices = Slices::new(3);
     // Deaf or nudged ones don't take it; of those that do this counts as one.
     let nudged = || (0..3).filter(|&worker| !slices.of(worker).nudge()).count();
@@ -549,7 +549,7 @@ fn a_thread_nudges_each_worker_in_turn() {
 }
 
 #[test]
-fn a_future_that_cannot_move_takes_part_too() {
+fn pinned_future_can_be_wrapped() {
     let mut polled = pin!(cooperative(unconstrained(async {
         let held = [1, 2, 3];
         let first = &held[0];
@@ -563,7 +563,7 @@ fn a_future_that_cannot_move_takes_part_too() {
 }
 
 #[test]
-fn a_slice_ends_operations_however_many_are_left_and_its_count_is_apart() {
+fn slice_end_refuses_operations_and_keeps_the_budget() {
     #[derive(Default)]
     struct Why(std::cell::RefCell<Vec<Exhausted>>);
     impl OnExhausted for Why {
@@ -596,7 +596,7 @@ fn a_slice_ends_operations_however_many_are_left_and_its_count_is_apart() {
 }
 
 #[test]
-fn a_share_is_part_of_the_budget_and_what_is_left_of_it_returns() {
+fn share_is_taken_from_the_budget_and_its_rest_returns() {
     with_budget(Budget::new(10), || {
         let outer = poll_proceed(&mut cx());
         with_budget(Budget::new(4), || {
@@ -634,7 +634,7 @@ fn a_share_is_part_of_the_budget_and_what_is_left_of_it_returns() {
 
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 #[test]
-fn a_ticker_ends_slices_again_and_again_and_stops_when_it_is_dropped() {
+fn ticker_ends_slices_periodically_until_dropped() {
     let slice = Arc::new(Preempt::new());
     let ticker = Ticker::new(std::time::Duration::from_millis(1), [slice.clone()]).unwrap();
     for _ in 0..3 {
@@ -791,7 +791,7 @@ impl Reference {
 
 proptest! {
     #[test]
-    fn no_sequence_uses_more_than_the_budget_or_returns_more_than_was_charged(
+    fn random_operations_keep_within_budget_and_refund_at_most_it(
         ops in prop::collection::vec(op(), 0..30),
         n in prop::option::weighted(0.9, 0..20u32),
     ) {

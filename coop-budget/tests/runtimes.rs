@@ -48,7 +48,7 @@ async fn probe(stop: Arc<AtomicBool>) {
 }
 
 #[test]
-fn it_cooperates_in_selvedge() {
+fn tasks_cooperate_in_selvedge() {
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let taken = runtime.block_on({
@@ -64,7 +64,7 @@ fn it_cooperates_in_selvedge() {
 }
 
 #[test]
-fn it_cooperates_inside_tokio_beside_tokios_own_budget() {
+fn tasks_cooperate_inside_tokio_beside_its_budget() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -233,7 +233,7 @@ impl Executor {
 }
 
 #[test]
-fn it_cooperates_in_an_executor_of_sixty_lines() {
+fn tasks_cooperate_in_an_executor_of_sixty_lines() {
     let executor = Executor::default();
     let (stop, taken) = (Arc::new(AtomicBool::new(false)), Rc::new(RefCell::new(0)));
     executor.spawn({

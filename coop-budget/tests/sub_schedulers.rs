@@ -86,7 +86,7 @@ async fn drain<F: Future>(mut set: FuturesUnordered<F>) {
 const EIGHT: Budget = Budget::new(8);
 
 #[test]
-fn a_futures_unordered_costs_linear_polls_with_shares() {
+fn futures_unordered_with_shares_costs_linear_polls() {
     let plain = |n| polls(n, |futures| drain(futures.into_iter().collect()));
     let shared = |n| {
         polls(n, |futures| {
@@ -110,7 +110,7 @@ fn a_futures_unordered_costs_linear_polls_with_shares() {
 }
 
 #[test]
-fn a_join_all_costs_linear_polls_with_shares() {
+fn join_all_with_shares_costs_linear_polls() {
     let plain = |n| polls(n, |futures| async { drop(join_all(futures).await) });
     let shared = |n| {
         polls(n, |futures| async {
@@ -157,7 +157,7 @@ fn tree(depth: u32, width: usize, shares: bool) -> u64 {
 }
 
 #[test]
-fn a_tree_of_sets_costs_polls_in_proportion_to_its_leaves_with_shares() {
+fn tree_of_sets_with_shares_costs_linear_polls() {
     let nodes: u64 = (0..=5).map(|depth| 4u64.pow(depth)).sum();
     let (plain, shared) = (tree(5, 4, false), tree(5, 4, true));
     println!("tree of depth 5, {nodes} nodes: plain {plain}, shares {shared}");

@@ -15,7 +15,7 @@ impl Wake for Idle {
 }
 
 #[test]
-fn without_a_subscriber_a_traced_future_has_its_tasks_own_waker() {
+fn traced_future_without_subscriber_sees_its_tasks_waker() {
     assert!(!enabled());
     let (unnamed, future) = trace(Kind::Blocking, None, Location::caller(), pending::<()>());
     unnamed.name(&1);

@@ -87,7 +87,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn a_span_and_each_use_of_a_waker_are_heard_in_order() {
+fn span_and_waker_events_are_recorded_in_order() {
     let heard = Heard::default();
     let count = Arc::new(Count::default());
     with_default(heard.clone(), || {
@@ -131,7 +131,7 @@ fn a_span_and_each_use_of_a_waker_are_heard_in_order() {
 }
 
 #[test]
-fn wakers_of_a_task_are_equal_over_polls_and_follow_the_tasks_own() {
+fn traced_wakers_are_equal_exactly_if_the_tasks_wakers_are() {
     with_default(Heard::default(), || {
         let mut wakers = Vec::new();
         let future = std::future::poll_fn(|cx| {
@@ -161,7 +161,7 @@ fn wakers_of_a_task_are_equal_over_polls_and_follow_the_tasks_own() {
 }
 
 #[test]
-fn a_panic_of_the_subscriber_at_a_waker_is_contained_and_the_wake_goes_through() {
+fn panicking_subscriber_does_not_stop_the_wake() {
     let heard = Heard::default();
     let count = Arc::new(Count::default());
     with_default(heard.clone(), || {

@@ -46,7 +46,7 @@ fn every_operation_costs_what_the_readme_says() {
 }
 
 #[test]
-fn a_token_costs_one_to_give_and_one_to_take() {
+fn unpark_costs_one_rmw_and_park_one() {
     let mut park = ThreadPark::new();
     let unpark = park.unparker();
     assert_eq!(cost(|| unpark.unpark()), (1, 0));

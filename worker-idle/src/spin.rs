@@ -62,14 +62,14 @@ mod tests {
     use super::{POLLS, Spin};
 
     #[test]
-    fn so_many_polls_without_news_yield_once() {
+    fn polls_without_news_yield_once_in_4096() {
         let spin = Spin::default();
         let yields = (1..=3 * POLLS).filter(|&polls| spin.look(0, polls));
         assert_eq!(yields.collect::<Vec<_>>(), [POLLS, 2 * POLLS, 3 * POLLS]);
     }
 
     #[test]
-    fn news_begin_the_count_anew() {
+    fn news_restart_the_count() {
         let spin = Spin::new();
         for news in 1..100 {
             let begun = news * (POLLS - 1);

@@ -82,7 +82,7 @@ const LEAKS: [&str; 6] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
     "a_panic_shuts_down_the_runtime_that_asked_for_it_and_no_other",
-    "a_panic_of_a_job_or_a_hook_leaves_the_thread_to_the_next",
+    "panic_of_job_or_hook_keeps_the_thread",
     "each_fault_is_found_and_named",
     "the_scheduler_hears_of_a_payload_whose_drop_panics",
 ];

@@ -94,7 +94,7 @@ fn submit(pool: &Arc<Pool<Errand>>, books: &Arc<Books>, beyond: bool) -> usize {
 ///
 /// Bites: no notification in `call`; take a job with `busy > cap`; drop in `close` what has not begun; leave `urgent` out of `wanted`.
 #[test]
-fn the_jobs_of_three_against_the_close_are_run_or_come_back() {
+fn three_submitters_racing_close_lose_no_job() {
     model(|| {
         let settings = Settings {
             cap: CAP,

@@ -59,7 +59,7 @@ fn end(pool: &Shared) {
 
 /// Bites: no watcher in `provide`.
 #[test]
-fn last_job_that_others_need_is_the_watchers() {
+fn last_job_without_a_thread_is_run_by_the_watcher() {
     Model::new().bound(2).check(|| {
         let (pool, met) = (pool(2), Meeting::new());
         submit_that_meet(&pool, &met, 2);
@@ -70,7 +70,7 @@ fn last_job_that_others_need_is_the_watchers() {
 
 /// Bites: no start in `grow`.
 #[test]
-fn jobs_that_need_each_other_have_threads_by_the_watcher() {
+fn jobs_that_wait_for_each_other_get_threads_from_watcher() {
     Model::new().bound(1).check(|| {
         let (pool, met) = (pool(3), Meeting::new());
         submit_that_meet(&pool, &met, 3);
@@ -83,7 +83,7 @@ fn jobs_that_need_each_other_have_threads_by_the_watcher() {
 ///
 /// Bites: leave `watched` set after the watch.
 #[test]
-fn job_against_the_end_of_a_watch_is_run() {
+fn job_racing_the_end_of_a_watch_is_run() {
     Model::new().bound(1).check(|| {
         let (pool, met) = (pool(3), Meeting::new());
         let (all, first) = (met.clone(), met.clone());
@@ -99,7 +99,7 @@ fn job_against_the_end_of_a_watch_is_run() {
 
 /// Bites: no thread in `set_cap` for what has got room.
 #[test]
-fn raised_cap_against_a_thread_that_takes_a_job_runs_both() {
+fn raised_cap_racing_a_pop_runs_both_jobs() {
     Model::new().bound(2).check(|| {
         let (pool, met) = (pool(1), Meeting::new());
         submit_that_meet(&pool, &met, 2);

@@ -74,7 +74,7 @@ fn end(pool: &Shared) {
 
 /// Bites: a thread for each job that finds no idle one.
 #[test]
-fn burst_of_trivial_jobs_starts_eager_threads_and_the_watcher() {
+fn burst_of_trivial_jobs_starts_eager_threads_and_watcher() {
     let (pool, started) = pool(|settings| settings.grow_after = LONG);
     let (ran, done) = mpsc::channel();
     for n in 0..500 {
@@ -100,7 +100,7 @@ fn burst_of_blocking_jobs_starts_all_threads_of_the_cap() {
 }
 
 #[test]
-fn without_a_time_to_grow_after_each_job_has_a_thread_at_once() {
+fn grow_after_zero_starts_a_thread_for_each_job() {
     let (pool, started) = pool(|settings| settings.grow_after = Duration::ZERO);
     let gates: Vec<_> = (0..20).map(|_| block(&pool)).collect();
     assert_eq!(started.load(SeqCst), 20);
@@ -109,7 +109,7 @@ fn without_a_time_to_grow_after_each_job_has_a_thread_at_once() {
 }
 
 #[test]
-fn eager_threads_are_started_without_a_wait() {
+fn jobs_below_eager_start_threads_at_once() {
     let (pool, started) = pool(|settings| settings.grow_after = LONG);
     let gates: Vec<_> = (0..4).map(|_| block(&pool)).collect();
     assert_eq!(started.load(SeqCst), 4);
@@ -124,7 +124,7 @@ fn eager_threads_are_started_without_a_wait() {
 
 /// Each job submits the next and waits for it, when nobody else submits any more.
 #[test]
-fn chain_of_jobs_that_wait_for_the_next_is_run() {
+fn chain_of_jobs_that_wait_for_the_next_completes() {
     fn link(pool: Shared, left: usize, done: mpsc::Sender<()>) {
         if left > 0 {
             let (sender, wait) = mpsc::channel();
@@ -145,7 +145,7 @@ fn chain_of_jobs_that_wait_for_the_next_is_run() {
 
 /// Bites: no notification of the watcher by a thread that finds the pool closed.
 #[test]
-fn finish_ends_a_watcher_that_would_look_late() {
+fn finish_ends_a_watcher_that_waits() {
     // The watcher may come too late to wait: not each time.
     for _ in 0..50 {
         let (pool, left) = refusing(2, LONG);
@@ -166,7 +166,7 @@ fn finish_ends_a_watcher_that_would_look_late() {
 
 /// Bites: no notification of the watcher in `refuse`.
 #[test]
-fn close_ends_a_watcher_that_would_look_late() {
+fn close_ends_a_watcher_that_waits() {
     for round in 0..50 {
         let (pool, left) = refusing(2, LONG);
         let gate = block(&pool);
@@ -211,7 +211,7 @@ fn refusing(threads: usize, grow_after: Duration) -> (Shared, Arc<AtomicUsize>) 
 }
 
 #[test]
-fn job_without_a_watcher_to_be_had_waits_for_a_busy_thread() {
+fn job_without_a_watcher_waits_for_a_busy_thread() {
     let (pool, _) = refusing(1, Duration::from_millis(1));
     let gate = block(&pool);
     let (ran, done) = mpsc::channel();
@@ -223,7 +223,7 @@ fn job_without_a_watcher_to_be_had_waits_for_a_busy_thread() {
 }
 
 #[test]
-fn watcher_that_was_refused_threads_starts_them_later() {
+fn watcher_that_was_refused_threads_retries() {
     let (pool, left) = refusing(2, Duration::from_millis(1));
     let done = meet(&pool, 5);
     // One has begun, and the watcher keeps on looking.
@@ -235,7 +235,7 @@ fn watcher_that_was_refused_threads_starts_them_later() {
 
 /// Bites: no thread for what has got room, in `set_cap`.
 #[test]
-fn raised_cap_lets_jobs_run_that_waited_for_room() {
+fn raised_cap_runs_jobs_that_waited_for_room() {
     for (eager, grow_after) in [
         (4, LONG),
         (1, Duration::from_millis(1)),
@@ -295,7 +295,7 @@ fn lowered_cap_ends_threads_as_they_become_idle() {
 }
 
 #[test]
-fn cap_of_zero_refuses_jobs_and_runs_those_from_before() {
+fn cap_of_zero_refuses_jobs_and_runs_queued_ones() {
     let (pool, _) = pool(|_| ());
     let gate = block(&pool);
     let (ran, done) = mpsc::channel();

@@ -27,7 +27,7 @@ fn offered<T: Send>(offered: Offered<T>) -> bool {
 
 /// Bites: take with a load and a store.
 #[test]
-fn a_core_is_taken_over_or_taken_back() {
+fn offered_value_is_taken_exactly_once() {
     model(|| {
         let lent = Arc::new(Lent::new());
         let other = {
@@ -45,7 +45,7 @@ fn a_core_is_taken_over_or_taken_back() {
 ///
 /// Bites: offer with Relaxed.
 #[test]
-fn a_core_that_comes_back_shows_what_was_done_to_it() {
+fn returned_value_shows_the_other_threads_writes() {
     model(|| {
         let lent = Arc::new(Lent::new());
         assert!(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
@@ -73,7 +73,7 @@ fn a_core_that_comes_back_shows_what_was_done_to_it() {
 
 /// Bites: offer with Release.
 #[test]
-fn what_another_offer_was_is_whole() {
+fn replaced_value_shows_its_owners_writes() {
     model(|| {
         let lent = Arc::new(Lent::new());
         let other = {
@@ -99,7 +99,7 @@ fn what_another_offer_was_is_whole() {
 ///
 /// Bites: clear the bit in `come` only if something was there; clear it in `take`, too.
 #[test]
-fn a_core_that_is_offered_twice_is_found() {
+fn second_offer_is_found_by_the_first_request() {
     model(|| {
         let lent = Arc::new(Lent::new());
         let asked = Arc::new(AtomicUsize::new(0));

@@ -62,12 +62,12 @@ fn last_push(waits: bool) {
 
 /// Bites: end the announcement with Relaxed; wait with Relaxed; announce after the push.
 #[test]
-fn who_waits_finds_the_last_notifier_done() {
+fn wait_ends_after_the_last_notifier() {
     model(|| last_push(true));
 }
 
 #[test]
-fn without_the_wait_a_notifier_is_overtaken() {
+fn scheduler_freed_without_the_wait_races_the_notifier() {
     model_must_fail("", || last_push(false));
 }
 
@@ -150,7 +150,7 @@ fn end_in_an_announcement(worker: Arc<Owned>) -> impl FnOnce(&Owned) {
 ///
 /// Bites: drop the scheduler in the nested wait, or before the own record is idle, or without the wait.
 #[test]
-fn worker_that_ends_in_an_announcement_frees_after_all() {
+fn worker_that_ends_in_an_announcement_frees_last() {
     model(|| {
         let freed = Arc::new(AtomicBool::new(false));
         let worker = Owned::new(&freed);

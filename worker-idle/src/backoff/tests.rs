@@ -17,7 +17,7 @@ fn waits(backoff: &mut Backoff, sleeps: u32, mut wins: impl FnMut(u32) -> bool) 
 }
 
 #[test]
-fn a_wait_that_never_pays_is_made_once_in_a_thousand_sleeps() {
+fn wait_that_never_pays_happens_once_in_1024_sleeps() {
     let mut backoff = Backoff::new();
     waits(&mut backoff, 10_000, |_| false);
     let later = waits(&mut backoff, 100_000, |_| false);
@@ -25,22 +25,21 @@ fn a_wait_that_never_pays_is_made_once_in_a_thousand_sleeps() {
 }
 
 #[test]
-fn a_wait_that_pays_every_third_time_is_made_always() {
+fn wait_that_pays_every_third_time_always_happens() {
     let mut backoff = Backoff::new();
     let made = waits(&mut backoff, 10_000, |wait| wait % 3 == 1);
     assert_eq!(made, 10_000 - FIRST + 1);
 }
 
 #[test]
-fn a_wait_that_pays_every_eighth_time_is_made_seldom() {
+fn wait_that_pays_every_eighth_time_happens_seldom() {
     let mut backoff = Backoff::new();
     let made = waits(&mut backoff, 10_000, |wait| wait % 8 == 1);
     assert!(made < 3_000, "{made}");
 }
 
 #[test]
-fn a_wait_that_was_long_is_not_made_for_thirty_sleeps_and_the_next_for_ever_more_up_to_a_thousand()
-{
+fn late_waits_pause_for_32_to_1024_sleeps() {
     let mut backoff = Backoff::eager();
     assert!(backoff.is_due());
     for pause in [32, 64, 128, 256, 512, 1024, 1024] {
@@ -56,7 +55,7 @@ fn a_wait_that_was_long_is_not_made_for_thirty_sleeps_and_the_next_for_ever_more
 }
 
 #[test]
-fn a_wait_ends_with_what_it_waits_for_or_after_its_looks() {
+fn wait_ends_when_work_is_found_or_after_its_looks() {
     for at in [1, 3, LOOKS, LOOKS + 1] {
         let mut looks = 0;
         let found = Backoff::eager().wait(|| {

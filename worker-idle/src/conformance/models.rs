@@ -14,7 +14,7 @@ use sync_shim::{
 
 /// Bites: an unpark with Relaxed; a `PARKED` that is stored over a token.
 #[test]
-fn a_threads_own_parker_passes() {
+fn thread_park_passes() {
     park(ThreadPark::new);
 }
 
@@ -48,7 +48,7 @@ impl Unpark for Wakes {
 
 /// Bites: a `wake_by_ref` that does nothing, or unparks from the second time on.
 #[test]
-fn a_parker_that_its_waker_unparks_passes() {
+fn parker_unparked_by_its_waker_passes() {
     park(|| ByWaker(ThreadPark::new()));
 }
 
@@ -101,7 +101,7 @@ impl<const SHOWS: bool> Unpark for Token<SHOWS> {
 }
 
 #[test]
-fn a_token_that_shows_what_came_before_it_passes() {
+fn token_that_synchronises_passes() {
     sync_shim::Model::new().bound(3).check(|| {
         unparks_from_other_threads_end_a_park(Spins::<true, true>::new);
     });
@@ -109,7 +109,7 @@ fn a_token_that_shows_what_came_before_it_passes() {
 
 /// The parker misses a word for ever.
 #[test]
-fn a_token_that_shows_nothing_fails() {
+fn token_that_does_not_synchronise_fails() {
     model_must_fail("", || {
         unparks_from_other_threads_end_a_park(Spins::<true, false>::new);
     });
@@ -117,7 +117,7 @@ fn a_token_that_shows_nothing_fails() {
 
 /// A token that comes between the look and the store is wiped out.
 #[test]
-fn a_token_that_is_taken_in_two_turns_fails() {
+fn token_taken_in_two_steps_fails() {
     model_must_fail("", || {
         unparks_from_other_threads_end_a_park(Spins::<false, true>::new);
     });

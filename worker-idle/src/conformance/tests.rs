@@ -92,7 +92,7 @@ fn said<const FAULT: u8>() -> String {
 }
 
 #[test]
-fn the_kit_is_content_with_a_parker_without_a_fault() {
+fn parker_without_a_fault_passes() {
     park_within(Duration::from_secs(600), Faulty::<RIGHT>::new);
     park_within(Duration::from_secs(600), ThreadPark::new);
 }

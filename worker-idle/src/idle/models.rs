@@ -52,7 +52,7 @@ impl Pool {
 
 /// Bites: drop the fence in `sleep`.
 #[test]
-fn a_push_against_a_sleeper_is_seen_or_wakes() {
+fn push_racing_sleep_is_seen_or_wakes() {
     model(|| {
         let pool = Pool::new(1);
         let sleeper = {
@@ -71,7 +71,7 @@ fn a_push_against_a_sleeper_is_seen_or_wakes() {
 ///
 /// Bites: count the woken worker as searching only when it runs.
 #[test]
-fn a_burst_wakes_one() {
+fn burst_of_pushes_wakes_one_worker() {
     Model::new().check(|| {
         let pool = Pool::new(2);
         pool.idle.sleep(0, false);
@@ -92,7 +92,7 @@ fn a_burst_wakes_one() {
 ///
 /// Bites: drop the fence in `stop_searching`.
 #[test]
-fn a_leaving_searcher_looks_after_what_relied_on_it() {
+fn last_searcher_rechecks_for_items_that_relied_on_it() {
     model(|| {
         let pool = Pool::new(2);
         pool.items.fetch_add(1, Relaxed);
@@ -121,7 +121,7 @@ fn a_leaving_searcher_looks_after_what_relied_on_it() {
 ///
 /// Bites: keep the reservation when the own bit was taken (a sleeper without a count).
 #[test]
-fn a_sleeper_that_takes_itself_back_against_a_notifier_keeps_the_counts() {
+fn wake_self_racing_notify_of_two_keeps_the_counts() {
     model(|| {
         let pool = Pool::new(2);
         pool.idle.sleep(0, false);
@@ -146,7 +146,7 @@ fn a_sleeper_that_takes_itself_back_against_a_notifier_keeps_the_counts() {
 ///
 /// Bites: give back neither of two reservations.
 #[test]
-fn the_only_sleeper_against_a_notifier_is_counted_once() {
+fn wake_self_racing_notify_of_one_counts_it_once() {
     model(|| {
         let idle = Arc::new(Idle::new(1));
         idle.sleep(0, false);
@@ -171,7 +171,7 @@ fn the_only_sleeper_against_a_notifier_is_counted_once() {
 ///
 /// Bites: notify no more once a reservation was given back.
 #[test]
-fn a_push_that_relied_on_a_reservation_given_back_is_seen() {
+fn push_that_relied_on_a_returned_reservation_is_seen() {
     Model::new().bound(3).check(|| {
         let pool = Pool::new(2);
         pool.idle.sleep(0, false);
@@ -200,7 +200,7 @@ fn a_push_that_relied_on_a_reservation_given_back_is_seen() {
 
 /// Bites: `want_watcher` without its fence; `sleep` without its.
 #[test]
-fn who_wants_a_watcher_sees_the_sleeper_or_is_seen() {
+fn want_watcher_racing_sleep_sees_or_is_seen() {
     model(|| {
         let idle = Arc::new(Idle::new(2));
         let other = idle.clone();
@@ -218,7 +218,7 @@ fn who_wants_a_watcher_sees_the_sleeper_or_is_seen() {
 ///
 /// Bites: `give_up_watch` with Relaxed; `is_watched` with Relaxed.
 #[test]
-fn who_sees_that_the_watch_was_given_up_wants_a_watcher_after_that() {
+fn want_watcher_after_a_given_up_watch_stays_set() {
     model(|| {
         let idle = Arc::new(Idle::new(2));
         idle.want_watcher();
@@ -236,7 +236,7 @@ fn who_sees_that_the_watch_was_given_up_wants_a_watcher_after_that() {
 
 /// Bites: `try_watch` with a store in place of the exchange.
 #[test]
-fn of_two_sleepers_one_watches() {
+fn try_watch_by_two_sleepers_admits_one() {
     model(|| {
         let pool = Pool::new(2);
         let other = {
@@ -254,7 +254,7 @@ fn of_two_sleepers_one_watches() {
 ///
 /// Bites: leave out what its drop does.
 #[test]
-fn who_asks_one_that_is_gone_is_seen() {
+fn use_of_a_dropped_idle_is_detected() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Idle::new(1)));
         // SAFETY: it is there until the end of the model.
@@ -270,12 +270,12 @@ fn who_asks_one_that_is_gone_is_seen() {
 
 /// Without a fence both may miss, in the pusher or in the sleeper.
 #[test]
-fn a_notify_without_its_fence_loses_a_wake() {
+fn notify_without_its_fence_loses_a_wake() {
     model_must_fail("missed_item && missed_sleeper", || lost_wake(false, true));
 }
 
 #[test]
-fn a_sleep_without_its_fence_loses_a_wake() {
+fn sleep_without_its_fence_loses_a_wake() {
     model_must_fail("missed_item && missed_sleeper", || lost_wake(true, false));
 }
 
@@ -305,7 +305,7 @@ fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
 ///
 /// Bites: drop the fence in `notify`; keep the reservation when the own bit was taken.
 #[test]
-fn two_sleepers_against_two_pushes() {
+fn two_sleepers_racing_two_pushes_leave_no_item() {
     Model::new().bound(2).check(|| {
         let pool = Pool::new(2);
         let sleepers = [0, 1].map(|worker| {

@@ -31,7 +31,7 @@ fn sleepers_of_several_masks_are_woken_each_once() {
 }
 
 #[test]
-fn the_watcher_is_the_last_of_its_mask() {
+fn watcher_is_chosen_last_of_its_mask() {
     let idle = sleepers(130, &[0, 2, 5]);
     assert!(idle.try_watch(0));
     assert_eq!(wakes(&idle), [2, 5, 0]);
@@ -48,7 +48,7 @@ fn the_watcher_is_the_last_of_its_mask() {
 }
 
 #[test]
-fn there_is_one_watcher_at_a_time() {
+fn at_most_one_worker_is_the_watcher() {
     let idle = Idle::new(2);
     assert!(!idle.is_watched());
     assert!(idle.try_watch(1) && idle.is_watched() && !idle.try_watch(0));
@@ -57,7 +57,7 @@ fn there_is_one_watcher_at_a_time() {
 }
 
 #[test]
-fn a_pusher_leaves_the_others_asleep_while_one_searches() {
+fn push_wakes_nobody_while_a_worker_searches() {
     let idle = sleepers(4, &[1, 2]);
     assert_eq!(idle.notify(), Some(1));
     assert_eq!(idle.counts(), (1, 1));
@@ -67,7 +67,7 @@ fn a_pusher_leaves_the_others_asleep_while_one_searches() {
 }
 
 #[test]
-fn half_of_the_workers_search_at_most_and_the_last_one_hears_that_it_is() {
+fn at_most_half_search_and_stop_reports_the_last() {
     let idle = Idle::new(4);
     assert!(idle.try_search() && idle.try_search() && !idle.try_search());
     assert!(!idle.stop_searching());
@@ -75,7 +75,7 @@ fn half_of_the_workers_search_at_most_and_the_last_one_hears_that_it_is() {
 }
 
 #[test]
-fn a_searcher_that_sleeps_searches_no_more() {
+fn searcher_that_sleeps_no_longer_searches() {
     let idle = Idle::new(4);
     assert!(idle.try_search() && idle.try_search());
     idle.sleep(0, true);
@@ -85,7 +85,7 @@ fn a_searcher_that_sleeps_searches_no_more() {
 }
 
 #[test]
-fn a_sleeper_takes_itself_back_or_was_chosen() {
+fn wake_self_returns_who_woke_the_sleeper() {
     let idle = sleepers(130, &[70, 71]);
     assert_eq!(idle.wake_self(71), Woken::BySelf);
     assert_eq!(idle.counts(), (1, 1));
@@ -101,7 +101,7 @@ fn a_sleeper_takes_itself_back_or_was_chosen() {
 
 /// A notifier that has reserved a sleeper but not yet taken its bit, and takes this one's then.
 #[test]
-fn a_reservation_that_is_not_needed_goes_back() {
+fn unused_reservation_is_returned() {
     let idle = sleepers(2, &[0]);
     // Another sleeper's count, whose bit was taken meanwhile.
     idle.line.counts.fetch_add(SLEEPING, Relaxed);
@@ -124,7 +124,7 @@ fn without_a_wait<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> 
 /// The notifier may stand still for as long as the sleeper runs: if it has a lower priority and
 /// the same processor.
 #[test]
-fn wake_self_beside_a_notifier_that_stands_still_returns() {
+fn wake_self_beside_a_stalled_notifier_returns() {
     let idle = std::sync::Arc::new(sleepers(130, &[129]));
     // The notifier has reserved a sleeper, and no bit is taken yet.
     idle.line.counts.fetch_add(RESERVATION, Relaxed);
@@ -150,7 +150,7 @@ fn message_of(f: impl FnOnce()) -> std::string::String {
 }
 
 #[test]
-fn an_index_beyond_the_workers_panics() {
+fn worker_index_out_of_range_panics() {
     for workers in [2, 64, 130] {
         let idle = Idle::new(workers);
         for worker in [workers, workers + 64, usize::MAX] {
@@ -171,7 +171,7 @@ fn an_index_beyond_the_workers_panics() {
 }
 
 #[test]
-fn a_push_wakes_only_where_nobody_searches_and_somebody_sleeps() {
+fn push_wakes_only_if_none_searches_and_one_sleeps() {
     for searching in 0..3 {
         for sleeping in 0..3 {
             let counts = searching * SEARCHING + sleeping * SLEEPING;

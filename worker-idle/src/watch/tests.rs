@@ -10,7 +10,7 @@ fn wanted() -> Idle {
 }
 
 #[test]
-fn a_watch_that_finds_nothing_doubles_its_limit_leaves_and_looks_once_more() {
+fn fruitless_watch_doubles_its_limit_and_ends() {
     let (idle, state) = (wanted(), Cell::default());
     let mut watch = Watch::begin(&idle, 1, &state).unwrap();
     let mut limits = alloc::vec![watch.limit()];
@@ -27,7 +27,7 @@ fn a_watch_that_finds_nothing_doubles_its_limit_leaves_and_looks_once_more() {
 }
 
 #[test]
-fn nobody_watches_before_somebody_wants_that() {
+fn watch_begins_only_if_wanted() {
     let (idle, state) = (Idle::new(2), Cell::default());
     assert!(Watch::begin(&idle, 0, &state).is_none() && !idle.is_watched());
     idle.want_watcher();
@@ -38,7 +38,7 @@ fn nobody_watches_before_somebody_wants_that() {
 }
 
 #[test]
-fn a_filled_place_keeps_the_watch_up() {
+fn filled_place_keeps_the_watch_going() {
     let (idle, state) = (wanted(), Cell::default());
     let mut watch = Watch::begin(&idle, 0, &state).unwrap();
     for _ in 0..100 {
@@ -61,7 +61,7 @@ fn leaving<'a>(idle: &'a Idle, state: &'a Cell<WatchState>) -> Watch<'a> {
 }
 
 #[test]
-fn who_leaves_the_watch_comes_back_if_its_last_look_finds_something() {
+fn leaving_watcher_stays_if_its_last_look_finds_work() {
     let (idle, state) = (wanted(), Cell::default());
     let mut watch = leaving(&idle, &state);
     assert!(watch.record_look(true) && idle.is_watched() && idle.is_watcher_wanted());
@@ -70,7 +70,7 @@ fn who_leaves_the_watch_comes_back_if_its_last_look_finds_something() {
 }
 
 #[test]
-fn who_leaves_the_watch_to_another_leaves_it_alone() {
+fn leaving_watcher_does_not_disturb_its_successor() {
     let (idle, state) = (wanted(), Cell::default());
     let mut watch = leaving(&idle, &state);
     assert!(idle.try_watch(1));
@@ -80,7 +80,7 @@ fn who_leaves_the_watch_to_another_leaves_it_alone() {
 }
 
 #[test]
-fn a_watch_that_was_given_up_begins_anew_when_it_is_wanted() {
+fn given_up_watch_restarts_when_wanted() {
     let (idle, state) = (wanted(), Cell::default());
     let mut watch = Watch::begin(&idle, 0, &state).unwrap();
     while watch.record_look(false) {}
@@ -91,7 +91,7 @@ fn a_watch_that_was_given_up_begins_anew_when_it_is_wanted() {
 }
 
 #[test]
-fn a_watch_that_is_wanted_again_at_its_last_look_begins_anew() {
+fn watch_wanted_at_its_last_look_restarts() {
     let (idle, state) = (wanted(), Cell::default());
     drop(leaving(&idle, &state));
     idle.want_watcher();
@@ -100,7 +100,7 @@ fn a_watch_that_is_wanted_again_at_its_last_look_begins_anew() {
 }
 
 #[test]
-fn a_watch_is_taken_up_where_it_was() {
+fn watch_resumes_from_its_state() {
     let (idle, state) = (wanted(), Cell::default());
     let mut watch = Watch::begin(&idle, 0, &state).unwrap();
     assert!(watch.record_look(false) && watch.record_look(false));
@@ -111,7 +111,7 @@ fn a_watch_is_taken_up_where_it_was() {
 }
 
 #[test]
-fn a_watch_whose_every_look_is_a_sleep_of_its_own_is_given_up_as_well() {
+fn watch_resumed_for_each_look_is_given_up_too() {
     let (idle, state) = (wanted(), Cell::default());
     let mut looks = 0;
     while let Some(mut watch) = Watch::begin(&idle, 0, &state) {
@@ -124,7 +124,7 @@ fn a_watch_whose_every_look_is_a_sleep_of_its_own_is_given_up_as_well() {
 }
 
 #[test]
-fn who_is_woken_before_its_last_look_wants_another_watch() {
+fn leaving_watcher_woken_early_requests_a_watcher() {
     let (idle, state) = (wanted(), Cell::default());
     drop(leaving(&idle, &state));
     Watch::forget(&idle, &state);

@@ -15,7 +15,7 @@ const TURNS: usize = 3;
 ///
 /// Bites: clear the bit in `take`, too; ask at each offer.
 #[test]
-fn a_core_that_four_lend_and_take_is_one() {
+fn value_passed_among_four_threads_loses_no_update() {
     model(|| {
         let lent = Arc::new(Lent::new());
         let is_called = Arc::new(Mutex::new(lent.offer(Box::new(0_usize)).request));

@@ -90,7 +90,7 @@ impl Pool {
 ///
 /// Bites: a searcher that is never the last; a reservation that is kept when the own bit was taken.
 #[test]
-fn four_workers_find_what_two_threads_push() {
+fn four_workers_run_the_items_of_two_pushers() {
     model(|| {
         let parks = [(); WORKERS].map(|()| ThreadPark::new());
         let pool = Arc::new(Pool {

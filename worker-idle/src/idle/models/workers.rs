@@ -100,13 +100,13 @@ fn workers<const AWAKE: usize>(pushes: usize, sleeps: Sleeps) {
 
 /// Bites: no fence in `notify`; none in `sleep`; a sleep without the last look.
 #[test]
-fn two_workers_look_after_an_item() {
+fn two_workers_run_one_item() {
     model(|| workers::<1>(1, Sleeps::AtOnce));
 }
 
 /// Bites: a search that is left without the look; no fence in `stop_searching`.
 #[test]
-fn two_workers_look_after_two_items() {
+fn two_workers_run_two_items() {
     Model::new()
         .bound(4)
         .check(|| workers::<1>(2, Sleeps::AtOnce));
@@ -116,7 +116,7 @@ fn two_workers_look_after_two_items() {
 ///
 /// Bites: as above.
 #[test]
-fn full_two_workers_look_after_two_items() {
+fn full_two_workers_run_two_items() {
     Model::new()
         .whole_fences()
         .check(|| workers::<1>(2, Sleeps::AtOnce));
@@ -126,7 +126,7 @@ fn full_two_workers_look_after_two_items() {
 ///
 /// Bites: as above.
 #[test]
-fn full_two_workers_look_after_two_items_between_the_fences() {
+fn full_two_workers_run_two_items_between_the_fences() {
     Model::new()
         .bound(7)
         .check(|| workers::<1>(2, Sleeps::AtOnce));
@@ -134,13 +134,13 @@ fn full_two_workers_look_after_two_items_between_the_fences() {
 
 /// Bites: no fence in `notify`; none in `sleep`; a sleep without the last look.
 #[test]
-fn a_worker_that_waits_before_it_sleeps_looks_after_an_item() {
+fn worker_that_backs_off_runs_one_item() {
     model(|| workers::<1>(1, Sleeps::AfterAWait));
 }
 
 /// Bites: a search that is left without the look; no fence in `stop_searching`.
 #[test]
-fn a_worker_that_waits_before_it_sleeps_looks_after_two_items() {
+fn worker_that_backs_off_runs_two_items() {
     Model::new()
         .bound(3)
         .check(|| workers::<1>(2, Sleeps::AfterAWait));
@@ -148,7 +148,7 @@ fn a_worker_that_waits_before_it_sleeps_looks_after_two_items() {
 
 /// Bites: no fence in `sleep`.
 #[test]
-fn three_workers_look_after_an_item() {
+fn three_workers_run_one_item() {
     Model::new()
         .bound(2)
         .check(|| workers::<2>(1, Sleeps::AtOnce));
@@ -158,7 +158,7 @@ fn three_workers_look_after_an_item() {
 ///
 /// Bites: as above, where a bound of 2 was enough.
 #[test]
-fn full_three_workers_look_after_an_item() {
+fn full_three_workers_run_one_item() {
     Model::new()
         .bound(3)
         .check(|| workers::<2>(1, Sleeps::AtOnce));

@@ -6,7 +6,7 @@ use sync_shim::{model, model_must_fail};
 ///
 /// Bites: swap with Relaxed.
 #[test]
-fn a_park_sees_what_came_before_its_unpark() {
+fn park_sees_writes_before_its_unpark() {
     model(|| {
         let mut park = ThreadPark::new();
         let message = Arc::new(AtomicU32::new(0));
@@ -27,7 +27,7 @@ fn a_park_sees_what_came_before_its_unpark() {
 ///
 /// Bites: leave the token in `park`'s fast path.
 #[test]
-fn each_of_two_unparkers_ends_a_park_or_is_one_with_the_other() {
+fn two_unparks_end_two_parks_or_merge() {
     model(|| {
         let mut park = ThreadPark::new();
         let others = [(); 2].map(|()| {
@@ -46,7 +46,7 @@ fn each_of_two_unparkers_ends_a_park_or_is_one_with_the_other() {
 /// A parker that publishes PARKED with a plain store wipes out the token that was there: it would
 /// sleep for ever.
 #[test]
-fn a_plain_store_of_parked_loses_a_token() {
+fn plain_store_of_parked_loses_a_token() {
     model_must_fail("the token is gone", || {
         let park = ThreadPark::new();
         let unpark = park.unparker();

@@ -31,7 +31,7 @@ fn read(park: &mut ThreadPark, books: &Books, until: usize) {
 ///
 /// Bites: publish PARKED with a plain store; return from `park` without a token; keep the first thread's handle.
 #[test]
-fn what_four_unpark_for_is_seen_in_one_thread_and_then_in_another() {
+fn unparks_by_four_are_seen_by_a_parker_that_moves() {
     model(|| {
         let mut park = ThreadPark::new();
         let books = Arc::new(Books::default());
