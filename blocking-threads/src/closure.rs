@@ -1,4 +1,4 @@
-//! A closure as a task: its handle is awaited, and is told of its panic or that it never began.
+//! Jobs whose results are awaited: each is a task that is polled once.
 use crate::Job;
 use std::{
     any::Any,
@@ -8,12 +8,12 @@ use std::{
 };
 use task_header::{Builder, JoinHandle, Notified, Ran, Schedule, TaskRef, WakeKind};
 
-/// A closure as a future that is done in one poll, which blocks.
+/// A future that runs a closure in its first poll, which may block.
 #[derive(Debug)]
 pub struct Once<F>(Option<F>);
 
 impl<F> Once<F> {
-    /// The future of `f`.
+    /// Creates the future of `f`.
     pub fn new(f: F) -> Self {
         Self(Some(f))
     }
@@ -25,7 +25,7 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
     type Output = R;
 
     /// # Panics
-    /// When polled again after it gave its output; and when the closure does.
+    /// If polled again after it returned the output. A panic of the closure goes through.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
         match self.0.take() {
@@ -35,7 +35,9 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
     }
 }
 
-/// A job that is the one poll of a task, for [`Pool`](crate::Pool)s. One that is dropped before it has begun cancels its task.
+/// A job for a [`Pool`](crate::Pool) that polls a future once, and whose handle is awaited.
+///
+/// If the job is dropped before it has run, its task is cancelled.
 ///
 /// ```
 /// use blocking_threads::{Closure, Once, Pool, Settings};
@@ -46,19 +48,23 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 /// Pool::submit(&pool, job).expect("it is open");
 /// pool.close();
 /// pool.wait(None);
-/// assert!(join.is_finished()); // To be awaited, for 42.
+/// assert!(join.is_finished()); // An `await` of it returns 42.
 /// ```
 #[derive(Debug)]
 pub struct Closure<H: OnPanic = ()>(Notified<Never<H>>);
 
-/// Who hook of the panics of a closure: of its run, of its drop if it never began, of its output's drop, and of the waker that waits for it. What the first
-/// two carry goes to the handle after that.
+/// A hook for the panics of a closure.
+///
+/// It is called for a panic of the closure, of the closure's drop if it never ran, of its output's
+/// drop, and of the waker that waits for it. After the call, the payload of the first two goes to
+/// the join handle.
 pub trait OnPanic: Send + Sync + 'static {
-    /// Called by the thread that has caught it: one of the pool, the one that closes it, or the handle's. A panic of this is dropped.
+    /// Called by the thread that caught the panic: a thread of the pool, the one that closes the
+    /// pool, or the one that has the join handle. A panic of this function is caught and dropped.
     fn panicked(&self, payload: &(dyn Any + Send));
 }
 
-/// Nobody.
+/// No hook.
 impl OnPanic for () {
     fn panicked(&self, _: &(dyn Any + Send)) {}
 }
@@ -71,13 +77,13 @@ impl<H: OnPanic> OnPanic for Option<H> {
     }
 }
 
-/// The scheduler of closures: they are queued once, and never woken.
+/// The scheduler of closures: they are queued once and never woken.
 #[derive(Debug)]
 struct Never<H>(H);
 
 impl<H: OnPanic> Schedule for Never<H> {
     fn schedule(task: Notified<Self>, _why: WakeKind) {
-        // Only an abort gets here, and only after the closure's one run has begun or ended.
+        // Only an abort calls this, and only once the closure's single run has begun or ended.
         drop(task);
     }
 
@@ -87,7 +93,7 @@ impl<H: OnPanic> Schedule for Never<H> {
 }
 
 impl Closure {
-    /// A job, and the handle to wait for it.
+    /// Creates a job, and the handle to wait for its output.
     pub fn new<F>(future: F) -> (Self, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -97,7 +103,7 @@ impl Closure {
 }
 
 impl<H: OnPanic> Closure<H> {
-    /// As [`new`](Closure::new), with somebody who hook of its panics.
+    /// Creates a job like [`new`](Closure::new), with a hook for its panics.
     pub fn with_hook<F>(hook: H, future: F) -> (Self, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -106,7 +112,7 @@ impl<H: OnPanic> Closure<H> {
         (Self(task), join)
     }
 
-    /// As [`with_hook`](Self::with_hook), of a task with a name, spawned somewhere.
+    /// Creates a job like [`with_hook`](Self::with_hook), whose task has a name and a location.
     pub fn named<F>(
         name: std::borrow::Cow<'static, str>,
         at: &'static std::panic::Location<'static>,
@@ -124,7 +130,7 @@ impl<H: OnPanic> Closure<H> {
 
 impl<H: OnPanic> Job for Closure<H> {
     fn run(self) {
-        // The future is done in one poll, and its panic caught there.
+        // The future completes in one poll, and its panic is caught there.
         let (Ran::Complete | Ran::Pending | Ran::Notified(_)) = self.0.run();
     }
 }

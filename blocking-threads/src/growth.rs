@@ -1,54 +1,70 @@
-//! When a pool whose threads are all busy starts more of them: after jobs have waited.
+//! Growth: the watcher starts more threads once jobs have waited.
 //!
-//! Nobody can tell by a job whether it will block. So the pool looks at what became of its threads:
-//! jobs that don't block are taken one after the other, and threads in jobs that block take none.
-//! It takes time to see that, and a thread to look, as all others may be blocked: the *watcher*,
-//! which takes no job meanwhile.
+//! A submitter cannot know whether a job will block. So the pool observes its threads: threads
+//! whose jobs do not block take one job after another, and threads in blocked jobs take none. To
+//! observe takes time, and a thread, as all others may be blocked. That thread is the *watcher*
+//! (see the states in `pool.rs`). It runs no job meanwhile.
 //!
-//! 1. The submission that makes the pool short starts the watcher (rule 2 of `pool.rs`), so
-//!    submissions and busy threads look at no clock.
-//! 2. The watcher looks each [`grow_after`](crate::Settings::grow_after), first after that time, so
-//!    that one watcher is started in that time at most.
-//! 3. The pool is *stuck* if the threads that were done with a job have since the last look taken
-//!    so few of the queue that it lasts for more than [`PATIENCE`] such looks. The first job of a
-//!    thread doesn't count, or a thread's start would pass for a job's end.
-//! 4. At a look that finds the pool stuck the watcher starts a thread, at the next such look two,
-//!    then four, and so on. So a queue of `n` jobs that all block has its threads after log₂ `n`
-//!    looks and the starts of `n` threads. A look that finds it not stuck begins again with one.
-//! 5. While a ready thread has yet to take its job, processors are scarce rather than threads. So
-//!    such looks start none, but for one of [`PATIENCE`]: the thread may wait for a job that is
-//!    queued, in a hook.
-//! 6. At a look that finds no more than one job without a ready thread the watcher becomes a ready
-//!    thread, and takes it. So the last job has a thread, too.
+//! # States
 //!
-//! So no job waits for ever for a thread that blocks. If the pool is short, it has a watcher (rule
-//! 2 of `pool.rs`). At each look that finds it short, either threads are started, or the first jobs
-//! of the queue were taken since the last: a job is behind fewer each time. The exception is where
-//! no thread can be started, as before; the watcher tries again at its next look.
+//! A *check* is what the watcher does each [`grow_after`](crate::Settings::grow_after). It finds
+//! the pool in one of these states:
 //!
-//! The model's clock stands still. So there a look may come at any time.
+//! | state | condition | the watcher |
+//! |---|---|---|
+//! | *covered* | at most one wanted job more than ready threads | becomes a ready thread |
+//! | *moving* | the threads took jobs fast enough that the queue is empty within [`PATIENCE`] such intervals | starts none |
+//! | *stuck, starved* | stuck, and a ready thread has yet to take its job | starts none, at most [`PATIENCE`] checks in a row |
+//! | *stuck* | the queue lasts for more than [`PATIENCE`] intervals | starts threads |
+//!
+//! # Rules
+//!
+//! 1. The submission that makes the pool short starts the watcher (rule 2 of `pool.rs`). So
+//!    submissions and busy threads read no clock.
+//! 2. The watcher makes its first check after one interval. So at most one watcher is started in
+//!    that time.
+//! 3. The rate is the number of capped jobs that threads took since the last check, each right
+//!    after another job. The first job of a thread does not count: else the start of a thread would
+//!    pass for the end of a job.
+//! 4. A check that finds the pool stuck starts one thread, the next such check two, then four, and
+//!    so on. So a queue of `n` jobs that all block has its threads after log₂ `n` checks and the
+//!    starts of `n` threads. A check that finds the pool moving begins again with one.
+//! 5. While a ready thread has yet to take its job, the system lacks CPUs rather than threads, so
+//!    such checks start none. One in [`PATIENCE`] does, as the ready thread may wait for a queued
+//!    job in a hook.
+//! 6. The watcher of a covered pool becomes a ready thread and takes the last job.
+//!
+//! # Why no job waits forever for a thread that blocks
+//!
+//! 1. A pool that is short has a watcher (rule 2 of `pool.rs`).
+//! 2. Each check that finds the pool not covered either starts threads, within [`PATIENCE`] more
+//!    checks, or finds that the first jobs of the queue were taken since the last check. So the
+//!    number of jobs ahead of a waiting job decreases.
+//! 3. If no thread can be started, the watcher tries again at its next check.
+//!
+//! In a model no time passes, so there a check may happen at any moment.
 use crate::{Job, Pool, pool::State, shared::Keep};
 use sync_shim::{sync::MutexGuard, thread};
 
-/// Looks that a queue may last at the rate of the last one.
+/// The number of intervals that a queue may last at the present rate before the pool is stuck.
 const PATIENCE: usize = if MODELLED { 1 } else { 16 };
 
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));
 
 impl<J> State<J> {
-    /// Whether the ready threads and the watcher are enough for the jobs.
+    /// Whether the ready threads and the watcher suffice for the wanted jobs.
     fn is_covered(&self) -> bool {
         self.wanted() <= self.ready + 1
     }
 
-    /// Rule 3.
+    /// Whether the queue lasts too long at the present rate (rule 3).
     fn is_stuck(&self) -> bool {
         self.queue.len() > self.taken.saturating_mul(PATIENCE)
     }
 }
 
 impl<J: Job> Pool<J> {
-    /// What the watcher does until it is a ready thread.
+    /// Runs the watcher until it is a ready thread.
     pub(crate) fn watch<'a>(
         this: &'a impl Keep<J>,
         mut state: MutexGuard<'a, State<J>>,
@@ -85,8 +101,8 @@ impl<J: Job> Pool<J> {
         self.looks.wait_timeout(state, self.settings.grow_after).0
     }
 
-    /// Starts up to `most` threads, as long as the pool is stuck. Not under one lock: a start
-    /// takes long.
+    /// Starts up to `most` threads while the pool is stuck. Unlocks after each, as a start takes
+    /// long.
     fn grow<'a>(
         this: &'a impl Keep<J>,
         mut state: MutexGuard<'a, State<J>>,

@@ -1,15 +1,33 @@
-//! How what a thread has gets to another while it blocks, and back.
+//! Hands a value from a thread that is about to block to another thread, or back.
 //!
-//! One word: null or what is lent, and beside it, in the lowest bit, whether somebody was asked to come for it.
+//! # Actors and states
 //!
-//! 1. Whoever has it offers it; whoever turns the word into another, by one exchange, has it, all of it: the offer releases it, the exchange acquires. The lender
-//!    may be the one. While it is on offer nobody touches it.
-//! 2. The bit is set by the first offer, whose lender asks a thread to come, and cleared by the thread that comes, in the exchange that takes what is there. So a lender
-//!    that has taken it back, and offers it once more before that thread has come, asks for no second: it is found by the first.
-//! 3. The word is an address, not a pointer. In a pointer `cancel_request` could clear the bit only by an
-//!    exchange, which may put back the pointer of an earlier box at the same address. So an offer
-//!    exposes its box's provenance, and the exchange that takes the box makes a pointer of the
-//!    address.
+//! A *lender* has a value and offers it before it blocks. It requests a *helper*, a thread that
+//! takes the value over while the lender blocks. Afterwards the lender takes the value back, unless
+//! the helper was faster.
+//!
+//! All state is one word: the address of the value or null, and the bit `REQUESTED` beside it.
+//!
+//! | address | `REQUESTED` | state |
+//! |---|---|---|
+//! | null | 0 | nothing is on offer, and no helper is on its way |
+//! | null | 1 | the lender took the value back, and the helper is still on its way |
+//! | set | 1 | the value is on offer, and a helper is on its way |
+//! | set | 0 | the value is on offer, and no helper could be requested |
+//!
+//! # Why it is sound
+//!
+//! 1. *The value has one owner at a time.* While it is on offer no thread touches it. A thread owns
+//!    it once its exchange has replaced the address in the word, and for each offer only one
+//!    exchange does that. The offer releases the value and the exchange acquires it.
+//! 2. *At most one helper is on its way.* An offer sets the bit, and asks its lender to request a
+//!    helper only if the bit was clear. The helper clears the bit in the same exchange that takes
+//!    the value. A lender that took its value back, and offers it again before the helper has come,
+//!    requests none: the first helper finds the second offer.
+//! 3. *The word is an address, not a pointer.* With a pointer, `cancel_request` could clear the bit
+//!    only by a compare-exchange, which may store the pointer of an earlier box at the same
+//!    address. So an offer exposes its box's provenance, and the thread that takes the box makes a
+//!    pointer of the address.
 use std::{fmt, marker::PhantomData, ptr};
 use sync_shim::atomic::{
     AtomicUsize,
@@ -17,43 +35,49 @@ use sync_shim::atomic::{
     Retire,
 };
 
-const ASKED: usize = 1;
+const REQUESTED: usize = 1;
 
-/// A place where a `T` is handed over: to another thread while this one blocks, or back to it if nobody took it.
+/// A slot through which a thread lends a `T` while it blocks.
+///
+/// Another thread accepts the value, or the lender takes it back.
 ///
 /// ```
 /// let lent = blocking_threads::Lent::new();
-/// assert!(lent.offer(Box::new("a worker's queues")).request); // So another thread is to `accept` it.
-/// // Here it blocks. Then:
-/// assert!(lent.take().is_some(), "nobody has taken it over");
-/// assert!(!lent.offer(Box::new("and again")).request, "the thread is still on its way");
+/// assert!(lent.offer(Box::new("a worker's queues")).request); // Another thread is to `accept` it.
+/// // The lender blocks here. Then:
+/// assert!(lent.take().is_some(), "the other thread has not come yet");
+/// assert!(!lent.offer(Box::new("and again")).request, "it is still on its way");
 /// assert_eq!(*lent.accept().unwrap(), "and again");
 /// ```
 ///
-/// A `T` is aligned to two bytes at least:
+/// `T` must be aligned to two bytes at least:
 ///
 /// ```compile_fail,E0080
 /// blocking_threads::Lent::<u8>::new();
 /// ```
 pub struct Lent<T: Send> {
     on_offer: AtomicUsize,
-    /// Invariant: a shared `Lent` takes boxes in and gives them out.
+    /// Invariant in `T`: a shared `Lent` takes boxes in and gives them out.
     boxes: PhantomData<fn(Box<T>) -> Box<T>>,
 }
 
-/// What an offer has found.
-#[must_use = "nobody comes unasked"]
+/// The result of an [`offer`](Lent::offer).
+#[must_use = "a helper may have to be requested"]
 pub struct Offered<T> {
-    /// What was on offer before, if anything was.
+    /// The value that was on offer before, if any.
     pub before: Option<Box<T>>,
-    /// Whether somebody is to be asked to [`come`](Lent::accept), as nobody is on the way.
+    /// Whether the caller must request a helper, a thread that calls [`accept`](Lent::accept).
+    /// False if one is on its way.
     pub request: bool,
 }
 
 impl<T: Send> Lent<T> {
-    const FREE_BIT: () = assert!(align_of::<T>() > ASKED, "there is no bit beside a byte");
+    const FREE_BIT: () = assert!(
+        align_of::<T>() > REQUESTED,
+        "the address of a byte leaves no bit free"
+    );
 
-    /// With nothing on offer, and nobody asked.
+    /// Creates a slot with nothing on offer, and no helper requested.
     pub fn new() -> Self {
         let () = Self::FREE_BIT;
         Self {
@@ -64,40 +88,50 @@ impl<T: Send> Lent<T> {
 
     /// Offers `value`. One read-modify-write.
     pub fn offer(&self, value: Box<T>) -> Offered<T> {
-        let offered = Box::into_raw(value).expose_provenance() | ASKED;
-        // Ordering: AcqRel pairs with `take` and `come`, and with another offer.
+        let offered = Box::into_raw(value).expose_provenance() | REQUESTED;
+        // Ordering: AcqRel pairs with `take`, with `accept`, and with another offer.
         let before = self.on_offer.swap(offered, AcqRel);
         Offered {
             before: Self::owned(before),
-            request: before & ASKED == 0,
+            request: before & REQUESTED == 0,
         }
     }
 
-    /// Takes what is on offer, if anything is; who was asked still comes. One read-modify-write, or a load if nothing is there.
+    /// Takes the value that is on offer, if any. A helper that was requested still comes.
+    ///
+    /// One read-modify-write, or a load if nothing is on offer.
     pub fn take(&self) -> Option<Box<T>> {
-        // Ordering: Acquire pairs with `offer`. Without one nothing is taken, and Relaxed does.
+        // Ordering: Acquire pairs with `offer`. If nothing is on offer nothing is taken, and
+        // Relaxed is enough.
         let before = self.on_offer.fetch_update(Acquire, Relaxed, |now| {
-            let asked = now & ASKED;
-            (now != asked).then_some(asked)
+            let requested = now & REQUESTED;
+            (now != requested).then_some(requested)
         });
         before.ok().and_then(Self::owned)
     }
 
-    /// Takes what is on offer, by who was asked: the next to offer asks again. One read-modify-write.
+    /// Takes the value that is on offer, as the helper. The next offer requests a helper again.
+    ///
+    /// One read-modify-write.
     pub fn accept(&self) -> Option<Box<T>> {
         // Ordering: Acquire pairs with `offer`.
         Self::owned(self.on_offer.swap(0, Acquire))
     }
 
-    /// Nobody could be asked: the next to offer asks again. What is on offer stays.
+    /// Withdraws the request for a helper, as none could be started. The next offer requests one
+    /// again.
+    ///
+    /// A value that is on offer stays there. One read-modify-write.
     pub fn cancel_request(&self) {
-        // Ordering: Relaxed, nothing is read or shown by it, and what an offer has released it passes on.
-        self.on_offer.fetch_and(!ASKED, Relaxed);
+        // Ordering: Relaxed, as no value moves here. A read-modify-write continues the release
+        // sequence of the offer, so a later `take` still acquires the value.
+        self.on_offer.fetch_and(!REQUESTED, Relaxed);
     }
 
     fn owned(word: usize) -> Option<Box<T>> {
-        let value: *mut T = ptr::with_exposed_provenance_mut(word & !ASKED);
-        // SAFETY: `offer` exposed the box (rule 3), and one exchange alone took it.
+        let value: *mut T = ptr::with_exposed_provenance_mut(word & !REQUESTED);
+        // SAFETY: `offer` exposed the box's provenance (rule 3). One exchange alone replaced the
+        // address, so this thread owns the box (rule 1).
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 }

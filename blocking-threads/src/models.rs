@@ -1,4 +1,5 @@
-//! Who submits, threads that fall idle, and the end. The model's clock stands still: no thread ends for its keep-alive.
+//! Submissions racing threads that become idle, and racing the end. No time passes in a model, so
+//! no thread ends for its keep-alive.
 use crate::{Pool, Refused, Settings};
 use sync_shim::{
     Model,
@@ -36,7 +37,7 @@ impl Scene {
         )
     }
 
-    /// Closes, waits, and gives the number of jobs handed back.
+    /// Closes the pool, waits for its end, and returns the number of jobs that came back.
     fn end(&self) -> usize {
         let left = self.pool.close().len();
         assert!(self.pool.wait(None));
@@ -44,7 +45,7 @@ impl Scene {
     }
 }
 
-/// Bites: take a job in `submit` without a look at `closed`; drop in `close` what has not begun.
+/// Fails if `submit` takes a job without checking `closed`, or if `close` drops the queued jobs.
 #[test]
 fn job_racing_close_is_run_or_returned() {
     Model::new().bound(3).check(|| {
@@ -60,7 +61,8 @@ fn job_racing_close_is_run_or_returned() {
     });
 }
 
-/// Bites: finish without the notification; let a thread end that finds the pool closed, before it looks at the queue.
+/// Fails if `finish` does not notify, or if a thread that finds the pool closed ends before it
+/// checks the queues.
 #[test]
 fn job_racing_finish_is_run_or_refused() {
     Model::new().bound(3).check(|| {
@@ -77,9 +79,10 @@ fn job_racing_finish_is_run_or_refused() {
     });
 }
 
-/// One thread that may be about to wait: it is woken, or sees the job.
+/// A submission while the one thread may be about to wait: the thread is notified, or finds the
+/// job.
 ///
-/// Bites: no notification in `submit`.
+/// Fails if `submit` does not notify.
 #[test]
 fn job_racing_a_thread_about_to_wait_is_run() {
     Model::new().bound(3).check(|| {
@@ -93,9 +96,10 @@ fn job_racing_a_thread_about_to_wait_is_run() {
     });
 }
 
-/// A thread that lingers takes what nobody was woken for; of two jobs that need each other it takes one, and another thread the other.
+/// A spinning thread takes a job that nobody was notified for. Of two jobs that wait for each other
+/// it takes one, and another thread takes the other.
 ///
-/// Bites: no look at the queue after it has lingered; count who lingers as two.
+/// Fails if a spinning thread does not check the queues afterwards, or counts as two threads.
 #[test]
 fn jobs_racing_a_spinning_thread_are_run() {
     Model::new().bound(2).check(|| {
@@ -125,7 +129,7 @@ fn jobs_racing_a_spinning_thread_are_run() {
     });
 }
 
-/// Comes to where two meet, and waits for the other.
+/// Waits for a second caller.
 fn meet(met: &(Mutex<u32>, Condvar)) {
     let mut here = met.0.lock();
     *here += 1;
@@ -135,7 +139,9 @@ fn meet(met: &(Mutex<u32>, Condvar)) {
     }
 }
 
-/// Bites: notify when one idle thread is spoken for already (`ready > 0` for `ready >= wanted`), with jobs that wait for each other.
+/// Two jobs that wait for each other, and one ready thread that is already needed for one of them.
+///
+/// Fails if `notify` compares `ready > 0` in place of `ready >= wanted`.
 #[test]
 fn two_jobs_that_wait_for_each_other_get_two_threads() {
     Model::new().bound(2).check(|| {
@@ -153,9 +159,11 @@ fn two_jobs_that_wait_for_each_other_get_two_threads() {
     });
 }
 
-/// Who waits in a job beyond the cap for two under it: one that was there before, and one that it submits, while a thread falls idle or the cap is full.
+/// An urgent job that waits for two capped jobs: one that was there before, and one that it submits
+/// itself. Meanwhile a thread becomes idle, or the cap is reached.
 ///
-/// Bites: count the jobs beyond the cap as busy; leave them to a ready thread that is on its way to one under it (`max` for the sum in `wanted`).
+/// Fails if urgent jobs count as busy, or if they are left to a ready thread that is on its way to
+/// a capped job (`max` for the sum in `wanted`).
 #[test]
 fn urgent_job_that_waits_for_capped_jobs_completes() {
     Model::new().bound(2).check(|| {

@@ -1,34 +1,71 @@
-//! The queues, the counts and the threads.
+//! The pool: its queues, its counts and its threads, all under one lock.
 //!
-//! One lock guards the queues and the counts. A thread is *busy* while it has a job of `queue`,
-//! *ready* while it waits for a job or has yet to look for one, or the *watcher*, of which there is
-//! one at most.
+//! # Actors and states
 //!
-//! 1. A job has *room* while fewer threads are busy than the cap. A pool is *short* while more jobs
-//!    have room, or are beyond the cap, than there are ready threads.
-//! 2. A submission to a pool that is not short afterwards notifies a ready thread. Else it starts
-//!    one: a ready thread while the pool has few threads, the watcher otherwise, and none while
-//!    there is a watcher. So a pool that is short has a watcher, which starts more threads when the
-//!    jobs have waited (`growth.rs`).
-//! 3. A job beyond the cap never waits for the watcher: its submission starts a ready thread, if
-//!    the pool is short. Ready threads take such jobs first.
-//! 4. A ready thread may first [wait a little](crate::Settings::before_park), one at a time. It looks at the
-//!    queues under the lock afterwards, so that a job that it will find needs no notification.
-//! 5. A thread that waits counts as ready until it has the lock again, and looks at the queues
-//!    then, also when its time is up. So a notification that it has slept through is made good, and
-//!    a job is never left to threads that have gone.
-//! 6. The cap is one of busy threads, not of all: a job beyond the cap that waits for another takes
-//!    up no room. A thread that is done with a job looks at the queues itself, so the room that it
-//!    leaves is filled.
-//! 7. A thread that has waited for the keep-alive, and finds nothing, ends. So does one that finds
-//!    nothing while the pool has a *surplus*: the threads above a cap that was lowered.
-//! 8. Closing takes out what has not begun, but for what is beyond the cap; finishing leaves all of
-//!    it. The threads end once the queues are empty.
-//! 9. A job runs and is dropped outside of the lock, and so are the hooks called. What starts a
-//!    thread may be called under it: so that a job for which there is none goes back to the caller,
-//!    and a thread finds its own handle.
-//! 10. A thread that ends leaves its handle to the next, which joins it. So the caller that has
-//!     joined the last, and all that have not ended, has joined all.
+//! A *submitter* calls `submit`, `submit_now` or `start`. A *closer* calls `close` or `finish`. The
+//! threads of the pool run the jobs. There are three kinds of jobs:
+//!
+//! | job | submitted by | waits in | bounded by the cap |
+//! |---|---|---|---|
+//! | *capped* | `submit` | `queue` | yes |
+//! | *urgent* | `submit_now` | `urgent` | no |
+//! | *own* | `start` | `own`, for one new thread | no |
+//!
+//! Each thread of the pool is in one of these states:
+//!
+//! | state | the thread | counted in |
+//! |---|---|---|
+//! | *ready* | waits for a job, or has yet to check the queues: it was just started, or just finished a job | `ready` |
+//! | *spinning* | is ready, and runs its [`before_park`](crate::Settings::before_park) hook without the lock | `ready`, `spinning` |
+//! | *busy* | runs a capped job | `busy` |
+//! | *exempt* | runs an urgent job or its own job | `alive` only |
+//! | *watcher* | checks at intervals whether jobs wait too long (`growth.rs`) | `watched` |
+//!
+//! Every thread is also in `alive` until it ends. A capped job has *room* while fewer threads are
+//! busy than the cap. The jobs that are *wanted* are the urgent ones and the capped ones that have
+//! room. The pool is *short* while more jobs are wanted than threads are ready.
+//!
+//! # Rules
+//!
+//! 1. At most one thread is the watcher, and at most one is spinning.
+//! 2. A submission that leaves the pool not short notifies a ready thread. A submission that leaves
+//!    it short starts a thread: a ready one while the pool has fewer than
+//!    [`eager`](crate::Settings::eager) threads, else the watcher, and none if there is a watcher.
+//!    So a pool that is short has a watcher, which starts more threads once the jobs have waited
+//!    (`growth.rs`).
+//! 3. An urgent job never waits for the watcher: if the pool is short, its submission starts a
+//!    ready thread. Ready threads take urgent jobs first.
+//! 4. A spinning thread checks the queues under the lock when its hook returns. So a submitter does
+//!    not notify for a job that the spinning thread will find.
+//! 5. A thread that waits counts as ready until it holds the lock again, and then checks the
+//!    queues, also when its wait timed out.
+//! 6. The cap bounds busy threads, not all threads: an exempt thread that waits for a capped job
+//!    takes no room. A thread that finishes a job checks the queues itself, so the room that it
+//!    leaves is used.
+//! 7. A thread ends when its wait lasted for the keep-alive and it finds no wanted job. A thread
+//!    that finds none also ends while the pool has a *surplus*: threads above a cap that was
+//!    lowered.
+//! 8. `close` takes out the queued capped jobs, and leaves the urgent ones. `finish` leaves both.
+//!    The threads end once the queues are empty.
+//! 9. Jobs and hooks run, and jobs are dropped, without the lock. Only [`Settings::spawn`] may be
+//!    called under it: so a job for which no thread starts goes back to its submitter, and a thread
+//!    finds its own handle in `handles`.
+//! 10. A thread that ends leaves its handle in `last`, and joins the handle that it finds there. So
+//!     a caller that has joined the handle in `last`, and all handles in `handles`, has joined
+//!     every thread.
+//!
+//! # Why no job is left behind
+//!
+//! 1. A wanted job has a ready thread or the watcher, as the pool is not short or has a watcher
+//!    (rules 2 and 3). If neither can be started, `submit` returns the job, unless a busy thread
+//!    will take it.
+//! 2. A ready thread cannot miss it. It either holds no lock yet and checks the queues later, or
+//!    waits and is notified. If it slept through the notification because its wait timed out, it
+//!    checks the queues before it ends (rule 5).
+//! 3. A capped job without room waits for a busy thread, which checks the queues when its job ends
+//!    (rule 6).
+//! 4. A closed pool ends its threads only when they find no wanted job (rule 8), so the claims
+//!    above hold for it too.
 use crate::{Settings, SharedPool, settings::BeforePark, shared::Keep};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -41,9 +78,10 @@ use sync_shim::{
     thread,
 };
 
-/// What a thread of a [`Pool`] does: a closure, or a type of one's own. A panic of it is contained: the thread goes on.
+/// A job for a [`Pool`]: a closure, or a type of your own. A panic in it is caught, and its thread
+/// continues with the next job.
 pub trait Job: Send + 'static {
-    /// Does it.
+    /// Runs the job.
     fn run(self);
 }
 
@@ -53,80 +91,80 @@ impl<F: FnOnce() + Send + 'static> Job for F {
     }
 }
 
-/// A job that its pool did not take.
+/// A job that the pool did not accept.
 pub struct Refused<J> {
-    /// As it was given.
+    /// The job, as it was submitted.
     pub job: J,
-    /// Why no thread could be started for it: with [`InvalidInput`](io::ErrorKind::InvalidInput) if its name holds a NUL. None if the pool is closed, or has no room for a job, ever.
+    /// Why no thread could be started for it: [`InvalidInput`](io::ErrorKind::InvalidInput) if the
+    /// thread's name contains a NUL. `None` if the pool is closed, or its cap is 0.
     pub why: Option<io::Error>,
 }
 
-/// Threads for jobs that block.
+/// A pool of threads that run blocking jobs.
 pub struct Pool<J> {
     pub(crate) state: Mutex<State<J>>,
     /// Ready threads wait here for a job.
     work: Condvar,
-    /// The watcher waits here for its next look.
+    /// The watcher waits here between two checks.
     pub(crate) looks: Condvar,
-    /// Who ends the pool waits here for the last thread.
+    /// Callers of `wait` wait here for the last thread.
     ended: Condvar,
     pub(crate) settings: Settings,
 }
 
 pub(crate) struct State<J> {
-    /// The most busy threads, but for one that it leaves where it is 0.
+    /// The cap. A cap of 0 still leaves room for one busy thread.
     cap: usize,
-    /// Jobs under the cap.
+    /// Capped jobs.
     pub(crate) queue: VecDeque<J>,
-    /// Jobs beyond it.
+    /// Urgent jobs.
     urgent: VecDeque<J>,
-    /// Jobs that a new thread begins with, by its number.
+    /// Own jobs, by the number of the thread that begins with it.
     own: BTreeMap<u64, J>,
-    /// Threads that have a job of `queue`.
+    /// Busy threads.
     busy: usize,
-    /// Threads that wait for a job, or have yet to look.
+    /// Ready threads, the spinning one included.
     pub(crate) ready: usize,
-    /// Whether there is a watcher, which may have yet to begin.
+    /// Whether there is a watcher. Its thread may not have begun yet.
     pub(crate) watched: bool,
-    /// Jobs of `queue` that a thread has taken right after another job, since the watcher's last
-    /// look.
+    /// Capped jobs that threads took right after another job, since the watcher's last check.
     pub(crate) taken: usize,
-    /// Threads that end as soon as they find nothing (rule 7).
+    /// Threads that end as soon as they find no wanted job (rule 7).
     surplus: usize,
-    /// 1 while one of these lingers.
+    /// 1 while a thread is spinning, else 0.
     spinning: usize,
-    /// All of them, until they have nothing more to do than to end.
+    /// All threads that have not yet come to their end.
     alive: usize,
-    /// Who waits for the last of them.
+    /// Callers that wait for the last thread.
     waiters: usize,
     pub(crate) closed: bool,
-    /// The threads that were started for what is queued.
+    /// The handles of the threads that have not ended, by number.
     handles: BTreeMap<u64, thread::JoinHandle<()>>,
-    /// Threads started so far.
+    /// Threads started so far: the number of the next one.
     number: u64,
-    /// Rule 10.
+    /// The handle of the thread that ended last, until it is joined (rule 10).
     last: Option<thread::JoinHandle<()>>,
 }
 
-/// How many there are at one time.
+/// The numbers of a pool's threads and queued jobs, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Threads, less those that have a job beyond the cap.
+    /// Threads, without those that run an urgent job or their own.
     pub threads: usize,
-    /// Threads without a job, among them one that watches whether jobs wait.
+    /// Threads without a job: the ready ones and the watcher.
     pub idle: usize,
-    /// Jobs under the cap without a thread.
+    /// Queued jobs of [`submit`](Pool::submit).
     pub queue: usize,
 }
 
 impl<J> State<J> {
-    /// How many more threads may be busy. With a cap of 0, the jobs that were submitted before it
-    /// was lowered still run.
+    /// How many more threads may be busy. With a cap of 0 it is one, for the jobs that were
+    /// submitted before the cap was lowered.
     fn room(&self) -> usize {
         self.cap.max(1).saturating_sub(self.busy)
     }
 
-    /// Jobs that a ready thread would take now.
+    /// The number of wanted jobs: those that a ready thread would take now.
     pub(crate) fn wanted(&self) -> usize {
         self.urgent.len() + self.queue.len().min(self.room())
     }
@@ -135,12 +173,12 @@ impl<J> State<J> {
         self.wanted() > 0 || self.closed
     }
 
-    /// Threads, less those that have a job beyond the cap.
+    /// Threads, without the exempt ones.
     fn threads(&self) -> usize {
         self.busy + self.ready + usize::from(self.watched)
     }
 
-    /// The next job, and whether it is under the cap.
+    /// Takes the next job, and returns whether it is a capped one.
     fn next(&mut self) -> Option<(J, bool)> {
         if let Some(job) = self.urgent.pop_front() {
             return Some((job, false));
@@ -155,7 +193,7 @@ impl<J> State<J> {
 /// What a thread is started for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A job: its own, or the next of the queues.
+    /// To run a job: its own, or the next of the queues.
     Job,
     /// To be the watcher.
     Watch,
@@ -164,9 +202,9 @@ pub(crate) enum Role {
 impl<J: Job> Pool<J> {
     sync_shim::const_fn! {
         /// A pool without threads. They are started for the jobs.
+        /// Creates a pool without threads: they are started when jobs come.
         ///
-        /// A `const fn`, but under a model: a pool can be a static.
-        ///
+        /// A `const fn`, except under a model checker, so a pool can be a static.
         /// ```
         /// use blocking_threads::{Pool, Settings};
         /// use std::sync::mpsc;
@@ -209,18 +247,21 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// What it was made with. [`cap`](Self::cap) may have changed since.
+    /// Returns the settings that the pool was made with. [`cap`](Self::cap) may have changed since.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Queues a job behind the others, for a thread that is idle, new, or done one day. As many of
-    /// these run at a time as the cap says. When all threads are busy, and there are as many as
-    /// [`Settings::eager`] says, another is started once jobs have waited for
+    /// Queues a job behind the others.
+    ///
+    /// An idle thread takes it, or a new one, or the first thread that finishes its job. At most
+    /// [`cap`](Self::cap) such jobs run at a time. When all threads are busy, and there are as many
+    /// as [`Settings::eager`] says, the pool starts another one only after jobs have waited for
     /// [`Settings::grow_after`].
     ///
     /// # Errors
-    /// When the pool is closed, or its cap is 0, or no thread would come to it and none can be started. The job comes back.
+    /// Returns the job if the pool is closed, if its cap is 0, or if the pool has no thread that
+    /// will come to the job and can start none.
     pub fn submit(this: impl SharedPool<J>, job: J) -> Result<(), Refused<J>> {
         let this = this.keep();
         let mut state = this.state.lock();
@@ -229,17 +270,19 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         match Self::provide(this, &mut state) {
-            // The others will come to it, but for those that are ready for what is urgent.
+            // A busy thread will come to it. Those that are ready for urgent jobs do not count.
             Err(_) if state.threads() > state.urgent.len() => Ok(()),
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }
     }
 
-    /// Queues a job ahead of the others, and starts a thread of that name if none is idle: beyond the cap, and also when the pool is closed. For
-    /// what takes the place of a thread that waits.
+    /// Queues a job ahead of the others, and starts a thread of that name if none is idle.
+    ///
+    /// The cap does not bound such jobs, and a closed pool still takes them. Use it for a job that
+    /// replaces a thread which is about to block.
     ///
     /// # Errors
-    /// When no thread is idle and none can be started. The job comes back.
+    /// Returns the job if no thread is idle and none can be started.
     pub fn submit_now(this: impl SharedPool<J>, job: J, name: &str) -> Result<(), Refused<J>> {
         let this = this.keep();
         let mut state = this.state.lock();
@@ -251,10 +294,13 @@ impl<J: Job> Pool<J> {
         added.or_else(|why| refused(state.urgent.pop_back(), why))
     }
 
-    /// Starts a thread of that name, which begins with this job: beyond the cap, and for what runs as long as the pool lives.
+    /// Starts a thread of that name which begins with this job.
+    ///
+    /// The cap does not bound such jobs. Use it for a job that runs as long as the pool, such as a
+    /// runtime's worker.
     ///
     /// # Errors
-    /// When the pool is closed, or no thread can be started. The job comes back.
+    /// Returns the job if the pool is closed, or if no thread can be started.
     pub fn start(this: impl SharedPool<J>, job: J, name: &str) -> Result<(), Refused<J>> {
         let this = this.keep();
         let mut state = this.state.lock();
@@ -267,19 +313,20 @@ impl<J: Job> Pool<J> {
         begun.or_else(|why| refused(state.own.remove(&number), why))
     }
 
-    /// The most jobs at a time, of those that came by [`submit`](Self::submit).
+    /// Returns the most jobs of [`submit`](Self::submit) that run at a time.
     pub fn cap(&self) -> usize {
         self.state.lock().cap
     }
 
     /// Changes the [cap](Settings::cap).
     ///
-    /// After it was raised, jobs that waited for room get threads as if they were submitted now.
-    /// After it was lowered, threads above it end as they are done with their jobs; nobody
-    /// interrupts those. With 0, submissions are refused, and the jobs that were submitted before
-    /// run one at a time. No error: a thread that can't be started is tried again when jobs have
-    /// waited, or come.
+    /// A raised cap gives threads to the jobs that waited for room, as if they were submitted now.
+    /// A lowered cap ends the threads above it as they finish their jobs; it interrupts no job.
+    /// With a cap of 0 the pool refuses submissions, and runs the jobs that were submitted before
+    /// one at a time.
     ///
+    /// A thread that cannot be started is no error here: the pool tries again when jobs have
+    /// waited, or when another job comes.
     /// ```
     /// use blocking_threads::{Pool, Settings};
     /// use std::sync::{Arc, Barrier};
@@ -292,7 +339,7 @@ impl<J: Job> Pool<J> {
     ///     let both = both.clone();
     ///     Pool::submit(&pool, move || drop(both.wait())).expect("it is open");
     /// }
-    /// Pool::set_cap(&pool, 2); // Else the first would wait for ever.
+    /// Pool::set_cap(&pool, 2); // Else the first job would wait forever.
     /// pool.finish();
     /// pool.join();
     /// ```
@@ -306,11 +353,11 @@ impl<J: Job> Pool<J> {
                 break;
             }
         }
-        drop(state); // As in `end`.
+        drop(state); // Unlocks first, as in `end`.
         this.work.notify_all();
     }
 
-    /// Rule 2, after a job was queued or got room.
+    /// Notifies or starts a thread for a job that was queued or got room (rule 2).
     fn provide(this: &impl Keep<J>, state: &mut State<J>) -> io::Result<()> {
         if this.notify(state) {
             return Ok(());
@@ -327,7 +374,8 @@ impl<J: Job> Pool<J> {
         Ok(())
     }
 
-    /// Notifies a ready thread, unless one finds the job anyway. False if the pool is short.
+    /// Notifies a ready thread, unless the spinning one will find the job. Returns false if the
+    /// pool is short.
     fn notify(&self, state: &State<J>) -> bool {
         let wanted = state.wanted();
         if state.ready < wanted {
@@ -361,7 +409,8 @@ impl<J: Job> Pool<J> {
         Ok(())
     }
 
-    /// A panic of what starts it, or of the drop of what it doesn't run, is a failure to start it.
+    /// Starts a thread. If [`Settings::spawn`] panics, or the drop of the closure that it did not
+    /// run, that is an error like any other.
     fn thread(
         &self,
         name: &str,
@@ -378,8 +427,8 @@ impl<J: Job> Pool<J> {
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<thread::JoinHandle<()>> {
         if name.contains('\0') {
-            drop(run); // Before there is an error, which a panic of this would leak.
-            let why = "a thread's name holds no NUL";
+            drop(run); // Before the error exists, which a panic of this drop would leak.
+            let why = "a thread name must not contain a NUL";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let mut builder = thread::Builder::new().name(name.into());
@@ -392,8 +441,7 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// What a thread does: its own job or the watch, after which it is ready, and those that are
-    /// queued.
+    /// Runs a thread of the pool: first its own job or the watch, then the jobs of the queues.
     fn work(this: &impl Keep<J>, number: u64, role: Role) {
         let mut before_park: Option<Box<BeforePark>> = None;
         if let Some(make) = &this.settings.before_park {
@@ -445,7 +493,7 @@ impl<J: Job> Pool<J> {
         state.ready -= 1;
         state.surplus = state.surplus.saturating_sub(1);
         if state.closed && state.watched {
-            this.looks.notify_one(); // Perhaps nothing is left to be watched.
+            this.looks.notify_one(); // The watcher may have nothing left to watch.
         }
         drop(state);
         if let Some(stop) = &this.settings.on_stop {
@@ -458,7 +506,8 @@ impl<J: Job> Pool<J> {
         join(before);
     }
 
-    /// Not under the lock, which who is notified takes first of all. A notification that nobody waits for is a system call all the same.
+    /// Unlocks before it notifies, as the notified thread takes the lock first of all. Skips a
+    /// notification that nobody waits for, as it costs a system call.
     fn end(&self, mut state: MutexGuard<'_, State<J>>) {
         state.alive -= 1;
         let notify = state.alive == 0 && state.waiters > 0;
@@ -468,8 +517,10 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Refuses jobs from now on, and gives those that have not begun, but for the ones that came by [`submit_now`](Self::submit_now). The threads end
-    /// after what they have in hand.
+    /// Refuses jobs from now on, and returns the queued ones, without those of
+    /// [`submit_now`](Self::submit_now).
+    ///
+    /// The threads finish the jobs that they run, then end.
     pub fn close(&self) -> Vec<J> {
         let mut state = self.state.lock();
         let left = std::mem::take(&mut state.queue);
@@ -477,7 +528,7 @@ impl<J: Job> Pool<J> {
         left.into()
     }
 
-    /// Refuses jobs from now on. The threads run those that were submitted, and end after them.
+    /// Refuses jobs from now on. The threads run the queued ones, then end.
     ///
     /// ```
     /// use blocking_threads::{Pool, Settings};
@@ -497,7 +548,7 @@ impl<J: Job> Pool<J> {
     fn refuse(&self, mut state: MutexGuard<'_, State<J>>) {
         state.closed = true;
         let (any_waits, is_watched) = (state.ready > 0, state.watched);
-        drop(state); // As in `end`.
+        drop(state); // Unlocks first, as in `end`.
         if any_waits {
             self.work.notify_all();
         }
@@ -506,8 +557,12 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Waits until all threads have come to their end, which they do once the pool is closed: whether they did in time. What is left to them is the drops of
-    /// their thread-locals. One of its own threads waits in vain.
+    /// Waits until all threads have come to their end, at most for `limit`. Returns whether they
+    /// have.
+    ///
+    /// Close the pool before: the threads of an open pool do not end. A thread may still run the
+    /// destructors of its thread-locals when this returns. A thread of the pool that calls this
+    /// without a limit waits forever, as it waits for itself.
     pub fn wait(&self, limit: Option<Duration>) -> bool {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = self.state.lock();
@@ -524,10 +579,14 @@ impl<J: Job> Pool<J> {
         state.alive == 0
     }
 
-    /// As [`wait`](Self::wait), without a limit, and for the drops of thread-locals too, if no other thread joins meanwhile. Those must not wait for who calls this.
+    /// Waits until all threads have ended, their thread-locals' destructors included.
+    ///
+    /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at a
+    /// time, one may return before the last destructor has run. Those destructors must not wait for
+    /// the caller of this.
     ///
     /// # Panics
-    /// In one of its own threads, or it waits in vain.
+    /// May panic in a thread of the pool, or wait forever, as it would join itself.
     pub fn join(&self) {
         let next = || {
             let mut state = self.state.lock();
@@ -537,10 +596,10 @@ impl<J: Job> Pool<J> {
         while let Some(thread) = next() {
             join(Some(thread));
         }
-        self.wait(None); // Another may have taken the handles.
+        self.wait(None); // Another caller may have taken the handles.
     }
 
-    /// How many there are.
+    /// Returns the numbers of threads and queued jobs.
     pub fn counts(&self) -> Counts {
         let state = self.state.lock();
         Counts {
@@ -558,12 +617,13 @@ fn refused<J>(job: Option<J>, why: io::Error) -> Result<(), Refused<J>> {
 
 fn join(thread: Option<thread::JoinHandle<()>>) {
     if let Some(thread) = thread {
-        // Its jobs' panics were contained; what its thread-locals do is printed.
+        // The jobs' panics were caught. A panic of a thread-local's destructor was printed.
         let _ = thread.join();
     }
 }
 
-/// Runs what may panic, which is printed; a payload's drop is such code, too.
+/// Runs `f` and catches its panic, which the panic hook has printed. The drop of the payload may
+/// panic too: then the payload is leaked.
 fn contain(f: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
         return;
@@ -573,7 +633,7 @@ fn contain(f: impl FnOnce()) {
     }
 }
 
-// A panic of a job or a hook is contained, and none of them is called while the counts are changed.
+// A panic of a job or a hook is caught, and neither runs while the counts are being changed.
 impl<J> UnwindSafe for Pool<J> {}
 impl<J> RefUnwindSafe for Pool<J> {}
 
@@ -596,8 +656,8 @@ impl<J> fmt::Debug for Refused<J> {
 impl<J> fmt::Display for Refused<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.why {
-            None => "no thread takes this job: the pool is closed, or its cap is 0",
-            Some(_) => "no thread takes this job: none can be started",
+            None => "the pool refused the job: it is closed, or its cap is 0",
+            Some(_) => "the pool refused the job: no thread could be started",
         })
     }
 }

@@ -1,14 +1,18 @@
-//! What a pool's owner decides.
+//! The settings of a pool.
 use std::{borrow::Cow, fmt, io, sync::Arc, time::Duration};
 use sync_shim::thread;
 
-/// Starts a thread from a builder that has its name and stack size, and runs the closure in it.
-pub type Spawn = dyn Fn(thread::Builder, Box<dyn FnOnce() + Send>) -> io::Result<thread::JoinHandle<()>>
-    + Send
-    + Sync;
+/// Starts a thread from a builder, which holds its name and stack size, and runs the closure in it.
+pub type Spawn =
+    dyn Fn(thread::Builder, ThreadMain) -> io::Result<thread::JoinHandle<()>> + Send + Sync;
 
-/// What a thread without a job does before it sleeps. It may call the look that it is given, which says whether there is a job, or the end, and returns when it has seen
-/// enough.
+/// What a thread of the pool runs.
+type ThreadMain = Box<dyn FnOnce() + Send>;
+
+/// Waits a little for the next job before a thread parks.
+///
+/// The argument returns true once there is a job or the pool is closed. The hook may call it any
+/// number of times, and returns when it wants to wait no longer.
 pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 
 /// Settings of a [`Pool`](crate::Pool).
@@ -19,7 +23,7 @@ pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 /// settings.name = "reader".into();
 /// ```
 ///
-/// In a constant, the numbers can be set:
+/// A constant can set the numbers:
 ///
 /// ```
 /// use blocking_threads::{Pool, Settings};
@@ -32,46 +36,53 @@ pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 /// });
 /// ```
 ///
-/// The hooks are behind [`Arc`]s, which no constant can make: a pool with hooks is made at run
-/// time, in a [`LazyLock`](std::sync::LazyLock), say.
+/// The hooks are in [`Arc`]s, which a constant cannot make. A pool with hooks is made at run time,
+/// for example in a [`LazyLock`](std::sync::LazyLock).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The threads' name, where a thread is started for a job that came by [`Pool::submit`](crate::Pool::submit). It holds no NUL: with one no
-    /// thread starts, and jobs are refused.
+    /// The name of the threads that are started for jobs of [`Pool::submit`](crate::Pool::submit).
+    /// If it contains a NUL no thread starts, and jobs are refused.
     pub name: Cow<'static, str>,
-    /// Bytes of each thread's stack. `None`: what [`std::thread`] gives.
+    /// The size of each thread's stack in bytes. `None` leaves it to [`std::thread`].
     pub stack_size: Option<usize>,
-    /// The most jobs at a time, of those that came by [`Pool::submit`](crate::Pool::submit): with 0, those are refused. Other jobs are beyond it, and take none of its
-    /// room. 512 by default. [`Pool::set_cap`](crate::Pool::set_cap) changes it later.
+    /// The most jobs of [`Pool::submit`](crate::Pool::submit) that run at a time. With 0 they are
+    /// refused. The cap does not bound other jobs. 512 by default.
+    /// [`Pool::set_cap`](crate::Pool::set_cap) changes it later.
     pub cap: usize,
-    /// So many threads are started at once, each for the job that found no idle one. 4 by default;
-    /// 0 counts as 1.
+    /// The number of threads that are started at once, each by a job that found no idle one. 4 by
+    /// default; 0 counts as 1.
     pub eager: usize,
-    /// How often the pool looks whether jobs wait, once it has as many threads as
-    /// [`eager`](Self::eager) says and all are busy: a job waits so long before another thread
-    /// is started. 1 ms by default. Zero starts a thread for each job that finds no idle one.
+    /// How long jobs wait before another thread is started, once [`eager`](Self::eager) threads are
+    /// busy. 1 ms by default.
+    ///
+    /// The pool checks at this interval whether jobs wait. Zero starts a thread at once for each
+    /// job that finds no idle one.
     pub grow_after: Duration,
-    /// How long a thread waits for its next job before it ends. 10 s by default.
+    /// How long an idle thread waits for its next job before it ends. 10 s by default.
     pub keep_alive: Duration,
-    /// Called by each thread when it starts.
+    /// A hook that each thread calls when it starts.
     pub on_start: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Called by each thread before it ends.
+    /// A hook that each thread calls before it ends.
     pub on_stop: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Gives each thread its way to linger. By default it doesn't.
+    /// Makes the [`BeforePark`] hook of each thread. None by default.
     pub before_park: Option<Arc<dyn Fn() -> Box<BeforePark> + Send + Sync>>,
-    /// How threads are started: for priorities, a sandbox, or a test that is refused one. It either runs the closure in a thread or fails, by an error or a panic,
-    /// and leaves the pool alone, as it may be called under its lock. One that does both has the pool miscount its threads.
+    /// Starts the threads in place of [`std::thread`]: for priorities, a sandbox, or a test in
+    /// which no thread starts.
+    ///
+    /// It must either run the closure in a thread, or fail by an error or a panic. If it does both,
+    /// the pool miscounts its threads. It must not call the pool, as it may be called under the
+    /// pool's lock.
     pub spawn: Option<Arc<Spawn>>,
 }
 
 impl Settings {
-    /// The defaults.
+    /// Returns the default settings.
     pub const fn new() -> Self {
         Self::named("blocking")
     }
 
-    /// The defaults, with a name for the threads.
+    /// Returns the default settings, with a name for the threads.
     pub const fn named(name: &'static str) -> Self {
         Self {
             name: Cow::Borrowed(name),

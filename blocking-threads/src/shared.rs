@@ -1,11 +1,11 @@
-//! What keeps a pool alive for its threads: a count, or that it is a static.
+//! References to a pool that its threads can keep: counted ones, and those to statics.
 use crate::{Job, Pool};
 use std::ops::Deref;
 use sync_shim::sync::Arc;
 
-/// A reference to a pool that its threads can keep: `&Arc<Pool<J>>` or `&'static Pool<J>`.
+/// A reference to a pool that the pool's threads can keep: `&Arc<Pool<J>>` or `&'static Pool<J>`.
 ///
-/// Sealed: these are all there are.
+/// Sealed: no other type implements it.
 pub trait SharedPool<J: Job>: sealed::Shared<J> {}
 
 pub(crate) use sealed::Keep;
@@ -13,7 +13,7 @@ pub(crate) use sealed::Keep;
 mod sealed {
     use super::{Deref, Job, Pool};
 
-    /// What a thread keeps.
+    /// The reference that a thread keeps.
     pub trait Keep<J: Job>: Deref<Target = Pool<J>> + Clone + Send + 'static {}
 
     pub trait Shared<J: Job> {

@@ -19,13 +19,13 @@ fn pool(change: impl FnOnce(&mut Settings)) -> sync_shim::sync::Arc<Pool<Boxed>>
     sync_shim::sync::Arc::new(Pool::new(settings))
 }
 
-/// What takes longer hangs, on the busiest machine too.
+/// A wait that takes longer hangs, even on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
 
 fn until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < LONG, "in vain");
+        assert!(begun.elapsed() < LONG, "waited too long");
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -122,7 +122,7 @@ fn job_without_any_thread_is_returned_else_queued() {
     assert!(pool.wait(Some(LONG)));
 }
 
-/// Says when it is dropped.
+/// A job that reports its drop.
 struct Dropped(mpsc::Sender<()>);
 
 impl Job for Dropped {
@@ -155,7 +155,7 @@ fn failed_thread_start_leaves_no_trace() {
         let refused = Pool::submit_now(&pool, job, name).unwrap_err();
         assert_eq!(refused.why.unwrap().kind(), kind);
         let refused = Pool::start(&pool, refused.job, name).unwrap_err();
-        assert!(dropped.try_recv().is_err(), "it came back");
+        assert!(dropped.try_recv().is_err(), "the job came back whole");
         assert_eq!(refused.why.unwrap().kind(), kind);
         let counts = pool.counts();
         assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
@@ -174,7 +174,7 @@ fn cap_of_zero_returns_jobs_and_runs_urgent_ones() {
     Pool::submit_now(&pool, refused.job, "now").unwrap();
     done.recv().unwrap();
     until(|| pool.counts().idle == 1);
-    // Nor by a thread that is there already.
+    // A thread that is there already does not take it either.
     assert!(Pool::submit(&pool, Box::new(|| ())).is_err());
     assert!(pool.close().is_empty());
     assert!(pool.wait(Some(LONG)));
@@ -257,7 +257,7 @@ fn urgent_jobs_take_no_room_of_the_cap() {
     for _ in 0..3 {
         Pool::submit_now(&pool, long(), "another").unwrap();
     }
-    // Each has begun, so that the names are those of their own.
+    // Each has begun, so each thread has the name that was asked for.
     until(|| pool.counts().idle == 0);
     let (done, wait) = mpsc::channel();
     for _ in 0..2 {
@@ -333,13 +333,13 @@ fn join_waits_for_thread_local_destructors() {
     assert_eq!(dropped.load(SeqCst), 2);
 }
 
-/// The one ready thread is spoken for by an urgent job, which may never end.
+/// The only ready thread is needed for an urgent job, which may never end.
 #[test]
 fn job_is_refused_if_the_only_thread_is_for_an_urgent_job() {
     let (release, held) = mpsc::channel::<()>();
     let held = Mutex::new(held);
     let pool = pool(|settings| {
-        settings.name = "a\0b".into(); // No thread has that.
+        settings.name = "a\0b".into(); // No thread can have that name.
         settings.on_start = Some(Arc::new(move || held.lock().unwrap().recv().unwrap()));
     });
     let (done, wait) = mpsc::channel();
@@ -375,7 +375,7 @@ fn started_thread_runs_its_own_job_first() {
 
 #[test]
 fn concurrent_joins_both_wait_for_all_threads() {
-    // One thread, so that one of the two finds no handle.
+    // One thread, so that one of the two callers finds no handle.
     let pool = pool(|settings| settings.cap = 1);
     let ended = Arc::new(AtomicUsize::new(0));
     let end = ended.clone();

@@ -1,5 +1,5 @@
-//! The invariant public types: a shared one takes values in and gives them out.
-//! `tests/variance.rs` has the covariant ones.
+//! Asserts that these public types are invariant: they take values in and give them out through a
+//! shared reference. `tests/variance.rs` asserts the covariant ones.
 sync_shim::invariant! {
     lent: "blocking_threads::Lent<P>",
     pool: "blocking_threads::Pool<P>",

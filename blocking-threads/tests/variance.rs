@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! `src/variance.rs` has the invariant types.
+//! Asserts that these public types are covariant, and the auto traits of all generic ones.
+//! `src/variance.rs` asserts the invariant types.
 use blocking_threads::{Lent, Offered, Pool, Refused};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -7,11 +7,11 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// A type that is `Send` and not `Sync`, and one that is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
-/// Asserts that a `$from` can be used as a `$to`.
+/// Asserts that each `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }
@@ -21,7 +21,7 @@ covariant! {
     Refused<Long> => Refused<Short>,
 }
 
-// A `Lent` is of what is `Send`: that is in its bounds.
+// The bounds of `Lent` ask for a `Send` value.
 assert_impl_all!(Lent<NotSync>: Send, Sync, Unpin);
 assert_impl_all!(Offered<u8>: Send, Sync);
 assert_not_impl_any!(Offered<NotSend>: Send);
@@ -47,7 +47,7 @@ mod closure {
         Closure<Nobody<Long>> => Closure<Nobody<Short>>,
     }
 
-    // What it holds is no future, and never pinned.
+    // `Once` never pins the closure that it holds.
     assert_impl_all!(Once<PhantomPinned>: Unpin);
     assert_not_impl_any!(Once<NotSend>: Send);
     assert_not_impl_any!(Once<NotSync>: Sync);

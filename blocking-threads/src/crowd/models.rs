@@ -1,4 +1,4 @@
-//! Many who submit, the pool's threads, and the end: more threads than the model checker takes.
+//! Three submitters, the pool's threads and the end: more threads than loom can check.
 use crate::{Job, Pool, Settings};
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
@@ -10,7 +10,7 @@ use sync_shim::{
 const CAP: usize = 2;
 const SUBMITTERS: usize = 3;
 const TURNS: usize = 2;
-/// Two of each turn, and the last.
+/// Two in each turn of a submitter, and its last one.
 const JOBS: usize = SUBMITTERS * (2 * TURNS + 1);
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Books {
     running: AtomicUsize,
     ran: AtomicUsize,
     dropped: AtomicUsize,
-    /// Submitters whose turns are over.
+    /// Counts the submitters whose turns are over.
     through: Latch,
 }
 
@@ -45,14 +45,14 @@ struct Errand {
     is_under_cap: bool,
 }
 
-/// Ordering: Relaxed, counts.
+// Ordering: Relaxed, these are counts that are read after the joins.
 impl Job for Errand {
     fn run(self) {
         let counted = usize::from(self.is_under_cap);
         let others = self.books.running.fetch_add(counted, Relaxed);
         thread::yield_now();
         self.books.running.fetch_sub(counted, Relaxed);
-        // Not by a panic, which the pool contains.
+        // No assertion: the pool catches panics. A job that breaks the cap is not counted.
         let is_fine = others + counted <= CAP;
         self.books.ran.fetch_add(usize::from(is_fine), Relaxed);
         self.done.arrive();
@@ -66,7 +66,8 @@ impl Drop for Errand {
     }
 }
 
-/// Waits for two jobs at a time, which are lost if no thread comes to them; then brings one that nobody waits for. Gives how many came back.
+/// Submits two jobs at a time and waits for both, then submits one more and does not wait. Returns
+/// how many jobs came back.
 fn submit(pool: &Arc<Pool<Errand>>, books: &Arc<Books>, beyond: bool) -> usize {
     let errand = |done: &Arc<Latch>, is_under_cap| Errand {
         books: books.clone(),
@@ -89,10 +90,12 @@ fn submit(pool: &Arc<Pool<Errand>>, books: &Arc<Books>, beyond: bool) -> usize {
     usize::from(Pool::submit(pool, last).is_err())
 }
 
-/// Three wait for two jobs at a time, of which two run at a time, and bring another against the close: one of these beyond the cap. Each is run once, or comes back, and is dropped
-/// once.
+/// Three submitters each wait for two jobs at a time, with a cap of two, and then submit one more
+/// while the pool closes. One of those is urgent. Each job is run once or comes back, and is
+/// dropped once.
 ///
-/// Bites: no notification in `call`; take a job with `busy > cap`; drop in `close` what has not begun; leave `urgent` out of `wanted`.
+/// Fails if `notify` does not notify, if a job is taken with `busy > cap`, if `close` drops the
+/// queued jobs, or if `wanted` leaves out `urgent`.
 #[test]
 fn three_submitters_racing_close_lose_no_job() {
     model(|| {

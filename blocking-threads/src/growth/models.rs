@@ -1,5 +1,5 @@
-//! The watcher, against submissions, threads that become idle, and the end. A look may come at any
-//! time.
+//! The watcher, racing submissions, threads that become idle, and the end. A check may happen at
+//! any time.
 use crate::{Pool, Settings};
 use sync_shim::{
     Model,
@@ -10,7 +10,7 @@ use sync_shim::{
 type Job = Box<dyn FnOnce() + Send>;
 type Shared = Arc<Pool<Job>>;
 
-/// A pool that starts one thread at once.
+/// A pool that starts only its first thread at once.
 fn pool(cap: usize) -> Shared {
     let mut settings = Settings::new();
     settings.cap = cap;
@@ -38,7 +38,7 @@ impl Meeting {
     }
 }
 
-/// Submits jobs that need each other to end.
+/// Submits so many jobs that wait for each other.
 fn submit_that_meet(pool: &Shared, met: &Arc<Meeting>, jobs: usize) {
     for _ in 0..jobs {
         let met = met.clone();
@@ -57,7 +57,7 @@ fn end(pool: &Shared) {
     assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
 }
 
-/// Bites: no watcher in `provide`.
+/// Fails if `provide` starts no watcher.
 #[test]
 fn last_job_without_a_thread_is_run_by_the_watcher() {
     Model::new().bound(2).check(|| {
@@ -68,7 +68,7 @@ fn last_job_without_a_thread_is_run_by_the_watcher() {
     });
 }
 
-/// Bites: no start in `grow`.
+/// Fails if `grow` starts no thread.
 #[test]
 fn jobs_that_wait_for_each_other_get_threads_from_watcher() {
     Model::new().bound(1).check(|| {
@@ -79,9 +79,10 @@ fn jobs_that_wait_for_each_other_get_threads_from_watcher() {
     });
 }
 
-/// A job comes while the watcher may be about to end its watch, and another job waits for it.
+/// A job is submitted while the watcher may be about to end its watch, and another job waits for
+/// it.
 ///
-/// Bites: leave `watched` set after the watch.
+/// Fails if `watched` stays set after the watch.
 #[test]
 fn job_racing_the_end_of_a_watch_is_run() {
     Model::new().bound(1).check(|| {
@@ -97,7 +98,7 @@ fn job_racing_the_end_of_a_watch_is_run() {
     });
 }
 
-/// Bites: no thread in `set_cap` for what has got room.
+/// Fails if `set_cap` starts no thread for a job that got room.
 #[test]
 fn raised_cap_racing_a_pop_runs_both_jobs() {
     Model::new().bound(2).check(|| {

@@ -1,5 +1,5 @@
-//! Bursts, jobs that wait for others, and caps that change. `LONG` stands for never: a pool that
-//! grows after that grows no further.
+//! Bursts, jobs that wait for others, and caps that change. `LONG` stands for never: a pool whose
+//! `grow_after` is `LONG` does not grow.
 use crate::{Pool, Settings};
 use std::{
     io,
@@ -20,12 +20,12 @@ const LONG: Duration = Duration::from_secs(600);
 fn until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < LONG, "in vain");
+        assert!(begun.elapsed() < LONG, "waited too long");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// A pool, and the number of threads that it has started.
+/// Returns a pool, and the number of threads that it has started.
 fn pool(change: impl FnOnce(&mut Settings)) -> (Shared, Arc<AtomicUsize>) {
     let started = Arc::new(AtomicUsize::new(0));
     let count = started.clone();
@@ -39,7 +39,8 @@ fn pool(change: impl FnOnce(&mut Settings)) -> (Shared, Arc<AtomicUsize>) {
     (sync_shim::sync::Arc::new(Pool::new(settings)), started)
 }
 
-/// Submits a job that holds up a thread until what is given is dropped, and waits for it to begin.
+/// Submits a job that blocks its thread until the returned sender is dropped, and waits for it to
+/// begin.
 fn block(pool: &Shared) -> mpsc::Sender<()> {
     let (gate, held) = mpsc::channel();
     let (begun, begins) = mpsc::channel();
@@ -52,7 +53,7 @@ fn block(pool: &Shared) -> mpsc::Sender<()> {
     gate
 }
 
-/// Submits jobs that end only when so many of them run at one time.
+/// Submits so many jobs that end only when all of them run at one time.
 fn meet(pool: &Shared, jobs: usize) -> mpsc::Receiver<()> {
     let all = Arc::new(Barrier::new(jobs));
     let (met, done) = mpsc::channel();
@@ -72,7 +73,7 @@ fn end(pool: &Shared) {
     pool.join();
 }
 
-/// Bites: a thread for each job that finds no idle one.
+/// Fails if each job that finds no idle thread starts one.
 #[test]
 fn burst_of_trivial_jobs_starts_eager_threads_and_watcher() {
     let (pool, started) = pool(|settings| settings.grow_after = LONG);
@@ -115,14 +116,14 @@ fn jobs_below_eager_start_threads_at_once() {
     assert_eq!(started.load(SeqCst), 4);
     drop(gates);
     until(|| pool.counts().idle == 4);
-    // And so is an idle one notified.
+    // An idle thread is notified at once too.
     let gates: Vec<_> = (0..4).map(|_| block(&pool)).collect();
     assert_eq!(started.load(SeqCst), 4);
     drop(gates);
     end(&pool);
 }
 
-/// Each job submits the next and waits for it, when nobody else submits any more.
+/// Each job submits the next one and waits for it. Nobody else submits.
 #[test]
 fn chain_of_jobs_that_wait_for_the_next_completes() {
     fn link(pool: Shared, left: usize, done: mpsc::Sender<()>) {
@@ -143,10 +144,10 @@ fn chain_of_jobs_that_wait_for_the_next_completes() {
     end(&pool);
 }
 
-/// Bites: no notification of the watcher by a thread that finds the pool closed.
+/// Fails if a thread that finds the pool closed does not notify the watcher.
 #[test]
 fn finish_ends_a_watcher_that_waits() {
-    // The watcher may come too late to wait: not each time.
+    // The watcher may not have begun to wait, so repeat.
     for _ in 0..50 {
         let (pool, left) = refusing(2, LONG);
         let gate = block(&pool);
@@ -164,7 +165,7 @@ fn finish_ends_a_watcher_that_waits() {
     }
 }
 
-/// Bites: no notification of the watcher in `refuse`.
+/// Fails if `refuse` does not notify the watcher.
 #[test]
 fn close_ends_a_watcher_that_waits() {
     for round in 0..50 {
@@ -172,7 +173,7 @@ fn close_ends_a_watcher_that_waits() {
         let gate = block(&pool);
         Pool::submit(&pool, Box::new(|| ())).unwrap();
         assert_eq!(left.load(SeqCst), 0);
-        // Before or after the watcher waits.
+        // Before or after the watcher begins to wait.
         (0..10 * round).for_each(|_| thread::yield_now());
         assert_eq!(pool.close().len(), 1);
         let begun = Instant::now();
@@ -194,7 +195,7 @@ fn finished_pool_still_grows_for_jobs_that_wait_for_others() {
     pool.join();
 }
 
-/// A pool that starts one thread at once and can have so many threads, or what is set later.
+/// A pool with `eager` 1 that can start so many threads. The returned count can be raised later.
 fn refusing(threads: usize, grow_after: Duration) -> (Shared, Arc<AtomicUsize>) {
     let left = Arc::new(AtomicUsize::new(threads));
     let may = left.clone();
@@ -226,14 +227,14 @@ fn job_without_a_watcher_waits_for_a_busy_thread() {
 fn watcher_that_was_refused_threads_retries() {
     let (pool, left) = refusing(2, Duration::from_millis(1));
     let done = meet(&pool, 5);
-    // One has begun, and the watcher keeps on looking.
+    // One job has begun, and the watcher keeps checking.
     until(|| pool.counts().queue == 4 && pool.counts().idle == 1);
     left.store(100, SeqCst);
     assert_eq!(done.iter().count(), 5);
     end(&pool);
 }
 
-/// Bites: no thread for what has got room, in `set_cap`.
+/// Fails if `set_cap` starts no thread for a job that got room.
 #[test]
 fn raised_cap_runs_jobs_that_waited_for_room() {
     for (eager, grow_after) in [
@@ -254,7 +255,7 @@ fn raised_cap_runs_jobs_that_waited_for_room() {
     }
 }
 
-/// Bites: no notification in `set_cap`.
+/// Fails if `set_cap` does not notify.
 #[test]
 fn raised_cap_wakes_an_idle_thread() {
     let (pool, started) = pool(|settings| settings.cap = 1);
@@ -273,7 +274,7 @@ fn raised_cap_wakes_an_idle_thread() {
     end(&pool);
 }
 
-/// Bites: no surplus in `set_cap`; no notification there.
+/// Fails if `set_cap` sets no surplus, or does not notify.
 #[test]
 fn lowered_cap_ends_threads_as_they_become_idle() {
     let (pool, _) = pool(|settings| settings.eager = 8);

@@ -1,4 +1,5 @@
-//! A lender and those who take over: one of them has the core, and sees all that was done to it.
+//! A lender and the threads that take its value: one at a time owns it, and sees all earlier
+//! changes.
 use super::*;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::AcqRel},
@@ -11,7 +12,7 @@ use sync_shim::{
 fn work(core: Option<Box<UnsafeCell<u32>>>) -> u32 {
     core.map_or(0, |core| {
         core.with_mut(|runs| {
-            // SAFETY: whoever has the core has it alone; the model checks it.
+            // SAFETY: the thread that took the value owns it alone, which the model checks.
             let runs = unsafe { &mut *runs };
             *runs += 1;
             *runs
@@ -19,13 +20,13 @@ fn work(core: Option<Box<UnsafeCell<u32>>>) -> u32 {
     })
 }
 
-/// The only one: whether somebody is to be asked.
+/// Asserts that nothing was on offer before, and returns whether a helper must be requested.
 fn offered<T: Send>(offered: Offered<T>) -> bool {
     assert!(offered.before.is_none());
     offered.request
 }
 
-/// Bites: take with a load and a store.
+/// Fails if a value is taken with a load and a store.
 #[test]
 fn offered_value_is_taken_exactly_once() {
     model(|| {
@@ -41,9 +42,9 @@ fn offered_value_is_taken_exactly_once() {
     });
 }
 
-/// It goes to another, who offers it in turn.
+/// The value goes to a helper, which offers it in turn.
 ///
-/// Bites: offer with Relaxed.
+/// Fails if `offer` is Relaxed.
 #[test]
 fn returned_value_shows_the_other_threads_writes() {
     model(|| {
@@ -71,7 +72,9 @@ fn returned_value_shows_the_other_threads_writes() {
     });
 }
 
-/// Bites: offer with Release.
+/// Two threads offer at a time: each owns the value that it replaced, with all changes to it.
+///
+/// Fails if `offer` is only Release.
 #[test]
 fn replaced_value_shows_its_owners_writes() {
     model(|| {
@@ -94,36 +97,36 @@ fn replaced_value_shows_its_owners_writes() {
     });
 }
 
-/// The core is offered, taken back, and offered again, while one comes who was asked at the first time. What was asked for last is found, and nobody is asked twice
-/// at a time.
+/// The value is offered, taken back and offered again, while the helper of the first offer comes.
+/// The helper finds the second offer, and at most one helper is requested at a time.
 ///
-/// Bites: clear the bit in `come` only if something was there; clear it in `take`, too.
+/// Fails if `accept` clears the bit only if a value was there, or if `take` clears it too.
 #[test]
 fn second_offer_is_found_by_the_first_request() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        let asked = Arc::new(AtomicUsize::new(0));
-        let ask = |first: bool| {
-            // Ordering: AcqRel, as a queue's lock.
-            let before = asked.fetch_add(usize::from(first), AcqRel);
-            assert!(before == 0 || !first, "asked twice at a time");
+        let requests = Arc::new(AtomicUsize::new(0));
+        let request = |first: bool| {
+            // Ordering: AcqRel, like the lock of a queue.
+            let before = requests.fetch_add(usize::from(first), AcqRel);
+            assert!(before == 0 || !first, "two helpers are requested at a time");
         };
-        let come = |lent: &Lent<_>, asked: &AtomicUsize| {
+        let accept = |lent: &Lent<_>, requests: &AtomicUsize| {
             // Ordering: as above.
-            (asked.swap(0, AcqRel) > 0).then(|| work(lent.accept()))
+            (requests.swap(0, AcqRel) > 0).then(|| work(lent.accept()))
         };
         let other = {
-            let (lent, asked) = (lent.clone(), asked.clone());
-            thread::spawn(move || come(&lent, &asked).unwrap_or(0))
+            let (lent, requests) = (lent.clone(), requests.clone());
+            thread::spawn(move || accept(&lent, &requests).unwrap_or(0))
         };
-        ask(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
+        request(offered(lent.offer(Box::new(UnsafeCell::new(0)))));
         let back = lent.take();
         let again = back.is_some();
         if let Some(core) = back {
-            ask(offered(lent.offer(core)));
+            request(offered(lent.offer(core)));
         }
         let found = other.join().unwrap();
-        let late = come(&lent, &asked).unwrap_or(0);
+        let late = accept(&lent, &requests).unwrap_or(0);
         assert_eq!(found + late, 1, "offered again: {again}");
     });
 }

@@ -1,4 +1,4 @@
-//! A core that many lend and take back: more threads than the model checker takes.
+//! A value that four threads lend and take back: more threads than loom can check.
 use super::super::*;
 use std::mem;
 use sync_shim::{
@@ -10,31 +10,36 @@ use sync_shim::{
 const THREADS: usize = 4;
 const TURNS: usize = 3;
 
-/// Four take it, each as who was asked to come if there is such a call, and else as one that had it before; work; and offer it again. Nobody is asked while another is on the
-/// way, and nothing that was done to it is lost.
+/// Four threads take the value, change it and offer it again. A thread takes it as the helper if
+/// one is requested, and else as a lender that takes it back. At most one helper is on its way at a
+/// time, and no change is lost.
 ///
-/// Bites: clear the bit in `take`, too; ask at each offer.
+/// Fails if `take` clears the bit too, or if each offer requests a helper.
 #[test]
 fn value_passed_among_four_threads_loses_no_update() {
     model(|| {
         let lent = Arc::new(Lent::new());
-        let is_called = Arc::new(Mutex::new(lent.offer(Box::new(0_usize)).request));
-        assert!(*is_called.lock());
+        let requested = Arc::new(Mutex::new(lent.offer(Box::new(0_usize)).request));
+        assert!(*requested.lock());
         let threads = [(); THREADS].map(|()| {
-            let (lent, is_called) = (lent.clone(), is_called.clone());
+            let (lent, requested) = (lent.clone(), requested.clone());
             thread::spawn(move || {
                 let mut worked = 0;
                 for _ in 0..TURNS {
-                    let comes = mem::take(&mut *is_called.lock());
-                    let core = if comes { lent.accept() } else { lent.take() };
+                    let is_helper = mem::take(&mut *requested.lock());
+                    let core = if is_helper {
+                        lent.accept()
+                    } else {
+                        lent.take()
+                    };
                     let Some(mut core) = core else { continue };
                     *core += 1;
                     worked += 1;
                     let offered = lent.offer(core);
-                    assert!(offered.before.is_none(), "there are two");
+                    assert!(offered.before.is_none(), "two values are on offer");
                     if offered.request {
-                        let before = mem::replace(&mut *is_called.lock(), true);
-                        assert!(!before, "two are asked at a time");
+                        let before = mem::replace(&mut *requested.lock(), true);
+                        assert!(!before, "two helpers are requested at a time");
                     }
                 }
                 worked
