@@ -1,5 +1,5 @@
 //! One granted operation, `poll_proceed` and `made_progress`, beside tokio's: nanoseconds, of 100 in a poll. `cargo bench -p bench --bench coop`.
-use coop_budget::{Budget, with_budget};
+use coop_budget::{Budget, Scope};
 use criterion::Criterion;
 use std::{
     future::poll_fn,
@@ -53,7 +53,7 @@ fn main() {
     let mut cx = Context::from_waker(Waker::noop());
     let mut group = criterion.benchmark_group("an operation in a scope");
     group.bench_function("coop-budget", |bencher| {
-        bencher.iter_custom(|n| times(n, || with_budget(Budget::DEFAULT, || ours(&mut cx))));
+        bencher.iter_custom(|n| times(n, || Scope::new(Budget::DEFAULT).run(|| ours(&mut cx))));
     });
     group.bench_function("tokio", |bencher| {
         bencher.iter_custom(|n| {
@@ -80,7 +80,7 @@ fn main() {
     drop(group);
     let mut group = criterion.benchmark_group("a scope");
     group.bench_function("coop-budget", |bencher| {
-        bencher.iter(|| with_budget(black_box(Budget::DEFAULT), || black_box(())));
+        bencher.iter(|| Scope::new(black_box(Budget::DEFAULT)).run(|| black_box(())));
     });
     drop(group);
     criterion.final_summary();

@@ -1,7 +1,7 @@
 //! Runs one hot path so many times, for `cargo xtask bench --instructions` to count its instructions: `instructions ROW N`. Without arguments it names the rows; those of peers have a colon.
 //!
 //! Paths of the parts are a thread's. Those of runtimes are one worker's, with the main thread asleep.
-use coop_budget::{Budget, with_budget};
+use coop_budget::{Budget, Scope};
 use queue_global::{Boxed, Injector};
 use queue_spmc::{deque, ring};
 use std::{
@@ -116,7 +116,7 @@ fn injector_pairs(n: u64) {
 fn proceeds(n: u64) {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..n / 100 {
-        with_budget(Budget::DEFAULT, || {
+        Scope::new(Budget::DEFAULT).run(|| {
             for _ in 0..100 {
                 match coop_budget::poll_proceed(black_box(&mut cx)) {
                     Poll::Ready(progress) => progress.made_progress(),

@@ -1,11 +1,14 @@
-//! How late tasks run beside one that is always ready: with a budget of 128 operations, and without.
+//! Measures how late tasks run beside a task that is always ready, with a budget and without.
 //!
-//! `cargo run --release -p coop-budget --example tail_latency -- [DIR]` prints p50, p99 and the longest lateness of probes, and what the hog got done, on `selvedge` with one worker and
-//! on an executor of a few lines, and draws `tail_latency.svg` into DIR, `target` unless told.
+//! `cargo run --release -p coop-budget --example tail_latency -- [DIR]` prints the p50, p99 and
+//! longest lateness of the probes, and the throughput of the hog. It runs on `selvedge` with one
+//! worker, and on an executor of a few lines, with a budget of 128 operations and with none. It
+//! draws `tail_latency.svg` into DIR, by default `target`.
 //!
-//! The hog takes from a source that is always ready, 100 ns an operation, 20,000 operations a round; between rounds it yields of itself. A probe is spawned by another thread every
-//! 200 µs; its lateness is the time from there to its first poll.
-use coop_budget::{Budget, consume, with_budget};
+//! The *hog* takes items from a source that is always ready: 100 ns an operation, 20,000 operations
+//! a round. Between two rounds it yields by itself. Another thread spawns a *probe* every 200 µs.
+//! Its lateness is the time from there to its first poll.
+use coop_budget::{Budget, Scope, consume};
 use plotters::prelude::*;
 use std::{
     error::Error,
@@ -31,12 +34,12 @@ const RUN: Duration = Duration::from_millis(1_500);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What one run showed.
+/// The result of one run.
 struct Run {
     name: &'static str,
-    /// In order.
+    /// Sorted.
     late: Vec<Duration>,
-    /// Operations a second.
+    /// The hog's operations a second.
     rate: f64,
 }
 
@@ -73,7 +76,7 @@ async fn hog(operations: Arc<AtomicU64>, stop: Arc<AtomicBool>) {
     }
 }
 
-/// Runs the hog and the probes on what `spawn` spawns to.
+/// Runs the hog and the probes on the executor that `spawn` spawns to.
 fn measure(name: &'static str, spawn: impl Fn(Task)) -> Run {
     let (operations, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
     let late = Arc::<Mutex<Vec<Duration>>>::default();
@@ -101,7 +104,7 @@ fn on_selvedge(name: &'static str, budget: Budget) -> Result<Run, Box<dyn Error>
     }))
 }
 
-/// A thread that runs what comes over a channel.
+/// An executor of one thread, which runs the tasks of a channel.
 struct ToyTask {
     task: Mutex<Option<Task>>,
     queue: mpsc::Sender<Arc<Self>>,
@@ -122,7 +125,7 @@ fn on_a_toy(name: &'static str, budget: Budget) -> Run {
             let poll = |future: &mut Task| future.as_mut().poll(&mut Context::from_waker(&waker));
             if slot
                 .as_mut()
-                .is_some_and(|future| with_budget(budget, || poll(future)).is_ready())
+                .is_some_and(|future| Scope::new(budget).run(|| poll(future)).is_ready())
             {
                 *slot = None;
             }
@@ -159,7 +162,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             run.rate / 1e6
         )?;
     }
-    // A pipe that was closed is no reason to stop.
+    // A closed pipe is no reason to stop.
     let _ = std::io::stdout().write_all(table.as_bytes());
     let path = directory.join("tail_latency.svg");
     draw(&runs, &path)?;
@@ -167,7 +170,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Lateness over the share of the probes that were no later.
+/// Draws lateness over the share of the probes that were no later.
 fn draw(runs: &[Run], path: &std::path::Path) -> Result<(), Box<dyn Error>> {
     let area = SVGBackend::new(path, (820, 460)).into_drawing_area();
     area.fill(&WHITE)?;

@@ -1,5 +1,5 @@
-//! [`Cooperative`](crate::Cooperative) streams, sinks, readers and writers, a feature each:
-//! resources that know no budget take part.
+//! [`Cooperative`](crate::Cooperative) streams, sinks, readers and writers, for resources that know
+//! no budget. Each set of traits is a feature.
 #[cfg(feature = "futures-core")]
 mod futures_core;
 #[cfg(feature = "futures-io")]

@@ -1,9 +1,10 @@
-//! The budget as a value: how many operations are left.
+//! The budget as a value: the number of operations that are left.
 //!
-//! One word, so that a charge is a test and a decrement, whether there is a limit or not: a limit is at most `u32::MAX`, and no
-//! limit counts down from `u64::MAX`, which nobody lives to see reach `u32::MAX`.
+//! A budget is one word, so that a charge is a test and a decrement, with a limit or without. A
+//! limit is at most `u32::MAX`. Without a limit the word counts down from `u64::MAX`, and no
+//! program runs long enough for it to reach `u32::MAX`.
 
-/// Operations that may still be granted. Copied, it counts on its own.
+/// A number of operations that may still be granted. A copy counts on its own.
 ///
 /// ```
 /// use coop_budget::Budget;
@@ -12,7 +13,7 @@
 /// budget.refund();
 /// assert_eq!(budget.remaining(), Some(1));
 ///
-/// // Of many at once what was not needed goes back.
+/// // A batch: operations that were not needed are refunded.
 /// let mut budget = Budget::DEFAULT;
 /// assert_eq!((budget.charge_n(100), budget.charge_n(100)), (100, 28));
 /// assert!(!budget.has_remaining());
@@ -26,19 +27,21 @@ pub struct Budget(u64);
 const MOST: u64 = u32::MAX as u64;
 
 impl Budget {
-    /// 128 operations a poll: what Tokio found to keep tails short at no loss of throughput.
+    /// 128 operations a poll, like tokio's, which kept tail latencies short at no loss of
+    /// throughput.
     pub const DEFAULT: Self = Self::new(128);
 
     /// No limit: every operation is granted.
     pub const UNLIMITED: Self = Self(u64::MAX);
 
-    /// So many operations. With 0 none is granted: the first asks the task to yield.
+    /// Creates a budget of so many operations. With 0 none is granted: the first one makes the task
+    /// yield.
     #[inline]
     pub const fn new(operations: u32) -> Self {
         Self(operations as u64)
     }
 
-    /// What is left, `None` without a limit.
+    /// Returns what is left: `None` without a limit.
     #[inline]
     pub const fn remaining(self) -> Option<u32> {
         if self.is_unlimited() {
@@ -52,13 +55,13 @@ impl Budget {
         self.0 > MOST
     }
 
-    /// Whether one more operation would be granted.
+    /// Whether another operation would be granted.
     #[inline]
     pub const fn has_remaining(self) -> bool {
         self.0 != 0
     }
 
-    /// Grants an operation, or says that the task is to yield.
+    /// Grants an operation. Returns false if the task must yield.
     #[inline]
     pub const fn charge(&mut self) -> bool {
         match self.0.checked_sub(1) {
@@ -70,7 +73,8 @@ impl Budget {
         }
     }
 
-    /// One operation less, and whether that was there. If not, what is left is nothing to go by, but to take it back.
+    /// Returns the budget less one operation, and whether it had one. If it had none the returned
+    /// budget is only good for [`uncharged`](Self::uncharged).
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn charged(self) -> (Self, bool) {
@@ -78,13 +82,13 @@ impl Budget {
         (Self(left), !is_missing)
     }
 
-    /// Takes back [`charged`](Self::charged).
+    /// Undoes [`charged`](Self::charged).
     #[cfg(feature = "std")]
     pub(crate) const fn uncharged(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
 
-    /// Grants up to `wanted` operations at once and tells how many; 0 when the task is to yield.
+    /// Grants up to `wanted` operations at once and returns how many: 0 if the task must yield.
     #[inline]
     pub const fn charge_n(&mut self, wanted: u32) -> u32 {
         let granted = if self.0 < wanted as u64 {
@@ -96,7 +100,7 @@ impl Budget {
         granted as u32
     }
 
-    /// Takes a share of up to `limit` out of what is left. Without a limit of its own, it stays whole.
+    /// Takes a share of up to `limit` out of what is left. A budget without a limit is not reduced.
     ///
     /// ```
     /// use coop_budget::Budget;
@@ -116,24 +120,24 @@ impl Budget {
         Self(share)
     }
 
-    /// Puts back what is left of a share that [`split`](Self::split) took.
+    /// Returns the rest of a share that [`split`](Self::split) took.
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn join(&mut self, share: Self) {
-        // Without a limit nothing was taken. With one the share has one too, and is no more than
-        // was taken.
+        // A budget without a limit gave nothing away. One with a limit gave a share with a limit,
+        // of which at most all comes back.
         if !self.is_unlimited() {
             self.0 += share.0;
         }
     }
 
-    /// Gives an operation back that was charged to this budget. Saturates.
+    /// Refunds an operation that was charged to this budget. Saturates.
     #[inline]
     pub const fn refund(&mut self) {
         self.refund_n(1);
     }
 
-    /// Gives operations back that were charged to this budget. Saturates.
+    /// Refunds operations that were charged to this budget. Saturates.
     #[inline]
     pub const fn refund_n(&mut self, operations: u32) {
         let most = if self.is_unlimited() { u64::MAX } else { MOST };
@@ -148,7 +152,7 @@ impl Default for Budget {
     }
 }
 
-/// Equal if as much is left.
+/// Budgets are equal if as much is left.
 impl PartialEq for Budget {
     fn eq(&self, other: &Self) -> bool {
         self.remaining() == other.remaining()

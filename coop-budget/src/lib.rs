@@ -19,9 +19,8 @@ pub use budget::Budget;
 pub use preempt::Preempt;
 #[cfg(feature = "std")]
 pub use scope::{
-    Exhausted, OnExhausted, Progress, Turns, has_remaining, need_preempt, poll_proceed,
-    poll_proceed_n, remaining, with_budget, with_budget_and, with_no_limit, with_own_budget,
-    with_own_turns, with_slice, with_turns,
+    Exhausted, OnExhausted, Progress, Scope, Turns, has_remaining, need_preempt, poll_proceed,
+    poll_proceed_n, remaining,
 };
 #[cfg(feature = "std")]
 pub use slices::Slices;

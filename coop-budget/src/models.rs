@@ -1,4 +1,4 @@
-//! The flag: a request against the opening of slices.
+//! The flag of a time slice: requests and nudges racing the worker that opens slices and looks.
 use crate::Preempt;
 use sync_shim::{
     atomic::{
@@ -11,8 +11,10 @@ use sync_shim::{
     thread,
 };
 
-/// Two slices of two polls each, beside a monitor that requests the end of the one it finds. Which slices it learns from a number that
-/// `open` publishes, and it publishes in turn which slice it requested the end of: so a poll that knows of the request for its slice must see the flag.
+/// Two slices of two polls each, racing a monitor that requests the end of the slice that it finds.
+/// `open` publishes the number of the slice, from which the monitor learns of it. The monitor
+/// publishes in turn which slice it requested the end of. So a poll that knows of a request for its
+/// own slice must see the flag.
 fn slices(open: fn(&Preempt, &dyn Fn()), look: fn(&Preempt) -> bool) {
     let flag = Arc::new(Preempt::new());
     let slice = Arc::new(AtomicUsize::new(0));
@@ -20,22 +22,22 @@ fn slices(open: fn(&Preempt, &dyn Fn()), look: fn(&Preempt) -> bool) {
     let monitor = {
         let (flag, slice, requested) = (flag.clone(), slice.clone(), requested.clone());
         thread::spawn(move || {
-            // Ordering: Acquire, from the worker's publication: its opening came before.
+            // Ordering: Acquire pairs with the worker's publication, which follows the opening.
             let seen = slice.load(Acquire);
             if seen != 0 {
                 flag.request();
-                // Ordering: Release, to the worker's look.
+                // Ordering: Release pairs with the worker's load of `requested`.
                 requested.store(seen, Release);
             }
         })
     };
     for number in 1..=2 {
         open(&flag, &|| {
-            // Ordering: Release, to the monitor.
+            // Ordering: Release pairs with the monitor's load of `slice`.
             slice.store(number, Release);
         });
         for _poll in 0..2 {
-            // Ordering: Acquire, from the monitor's publication: its request came before.
+            // Ordering: Acquire pairs with the monitor's publication, which follows its request.
             let known = requested.load(Acquire) == number;
             let seen = look(&flag);
             assert!(seen || !known, "a request inside the slice was missed");
@@ -49,9 +51,9 @@ fn open_then_publish(flag: &Preempt, publish: &dyn Fn()) {
     publish();
 }
 
-/// A request that is made inside a slice is seen before its next poll, and before each of the others.
+/// A request inside a slice is seen before its next poll, and before each later poll.
 ///
-/// Bites: the two broken variants below; `request` that does nothing.
+/// Fails in the two broken variants below, or if `request` does nothing.
 #[test]
 fn request_inside_a_slice_is_seen_before_the_next_poll() {
     model(|| slices(open_then_publish, Preempt::need_preempt));
@@ -81,9 +83,9 @@ fn check_that_clears_the_flag_loses_the_request() {
     });
 }
 
-/// Opening clears what was requested before it, as far as the opener knows of it.
+/// An opening clears the requests that the worker knows of.
 ///
-/// Bites: an `open_slice` that clears nothing.
+/// Fails if `open_slice` clears nothing.
 #[test]
 fn request_does_not_outlive_its_slice() {
     model(|| {
@@ -101,10 +103,11 @@ fn request_does_not_outlive_its_slice() {
     });
 }
 
-/// Somebody pushes and nudges, as another thread may do too, beside a worker that looks: what is pushed is seen by that look, or the nudge stays for the next operation.
+/// A nudger pushes and nudges, racing a worker that looks for work. Another nudge was made before.
+/// Either the look sees the push, or the nudge stays for the next operation.
 fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     let slice = Arc::new(Preempt::new());
-    // From an earlier push, which has been seen.
+    // The nudge of an earlier push, which the worker has already seen.
     slice.nudge();
     let pushed = Arc::new(AtomicUsize::new(0));
     let pusher = {
@@ -112,18 +115,22 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
         thread::spawn(move || {
             // Ordering: Relaxed, the fence orders it before the nudge.
             pushed.store(1, Relaxed);
-            // Ordering: SeqCst, the fence in `look`.
+            // Ordering: SeqCst pairs with the fence in `look`.
             fence(SeqCst);
             slice.nudge();
         })
     };
-    // Ordering: Relaxed, the fences alone are what is tried.
+    // Ordering: Relaxed, as the model tests the fences alone.
     let found = look(&slice, &|| (pushed.load(Relaxed) > 0).then_some(()));
     pusher.join().unwrap();
-    assert!(found.is_some() || !slice.nudge(), "nobody looks");
+    assert!(
+        found.is_some() || !slice.nudge(),
+        "nobody looks for the item"
+    );
 }
 
-/// Bites: a look without its fence, and one that forgets the nudge when it is over: the two broken variants below.
+/// Fails if `look` has no fence, or clears the nudge when it is over: the two broken variants
+/// below.
 #[test]
 fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
     model(|| looks(|slice, look| slice.look(look)));
@@ -131,7 +138,7 @@ fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
 
 #[test]
 fn look_that_clears_the_nudge_afterwards_loses_another() {
-    model_must_fail("nobody looks", || {
+    model_must_fail("nobody looks for the item", || {
         looks(|slice, look| {
             let found = look();
             slice.open_slice();
@@ -142,7 +149,7 @@ fn look_that_clears_the_nudge_afterwards_loses_another() {
 
 #[test]
 fn look_without_a_fence_loses_a_nudge() {
-    model_must_fail("nobody looks", || {
+    model_must_fail("nobody looks for the item", || {
         looks(|slice, look| {
             slice.open_slice();
             look()
@@ -150,9 +157,10 @@ fn look_without_a_fence_loses_a_nudge() {
     });
 }
 
-/// Two that nudge, beside a worker that hears one and then uses up a budget: whatever is left of them refuses an operation, and the slice hears the next.
+/// Two nudges, racing a worker that takes one and then uses up a budget. A nudge that is left
+/// refuses an operation, and the slice accepts the next nudge.
 ///
-/// Bites: a `hear_again` that opens no deaf slice.
+/// Fails if `accept_nudges` does not end *ignoring*.
 #[test]
 fn nudges_racing_operations_leave_the_slice_responsive() {
     model(|| {
@@ -162,23 +170,23 @@ fn nudges_racing_operations_leave_the_slice_responsive() {
             nudges.nudge();
             nudges.nudge();
         });
-        let heard = u32::from(slice.heed_nudge()) + u32::from(slice.heed_nudge());
+        let seen = u32::from(slice.take_nudge()) + u32::from(slice.take_nudge());
         other.join().unwrap();
-        let left = slice.heed_nudge();
-        assert!(heard + u32::from(left) > 0, "one of them is heard");
-        slice.hear_again();
+        let left = slice.take_nudge();
+        assert!(seen + u32::from(left) > 0, "no nudge was seen");
+        slice.accept_nudges();
         assert!(slice.nudge());
     });
 }
 
-/// A request beside each of the changes that come of a nudge: it stays.
+/// A request, racing each transition that a nudge causes: the request stays.
 ///
-/// Bites: any of these changes as a store.
+/// Fails if one of the transitions is a store.
 #[test]
 fn nudge_never_replaces_a_request() {
     let changes: [fn(&Preempt); 4] = [
         |slice| {
-            slice.heed_nudge();
+            slice.take_nudge();
         },
         |slice| {
             slice.look(|| None::<()>);
@@ -188,8 +196,8 @@ fn nudge_never_replaces_a_request() {
             slice.look(|| Some(()));
         },
         |slice| {
-            slice.heed_nudge();
-            slice.hear_again();
+            slice.take_nudge();
+            slice.accept_nudges();
         },
     ];
     for change in changes {

@@ -1,19 +1,38 @@
-//! The end of a time slice, as a flag that somebody else sets.
+//! The flag of a time slice: other threads ask the slice to end, or its worker to look for work.
 //!
-//! | state | who brings it about |
-//! |---|---|
-//! | open | whoever grants slices: a slice begins |
-//! | asked | anyone: it is to end |
-//! | nudged | anyone, in an open slice: its next operation is to be refused |
-//! | deaf | the operation that is refused for a nudge, and a look that found work: no nudge is heard until one has found nothing, or a budget is used up |
+//! # Actors and states
 //!
-//! 1. Only opening a slice ends a request. Looking doesn't: a slice may look many times, between polls too.
-//! 2. Whoever grants slices opens one *before* others can know of it. So a request by one who knows of the slice comes after the
-//!    opening in the flag's one order of writes, and stays until the next opening: no request is lost.
-//! 3. A request that is under way while the next slice opens may end that one early. That costs a yield; nothing is wrong.
-//! 4. A nudge is a hint, for who has work that somebody should look at. It is over with the operation that it refuses, so that what waits in its poll, on its thread, goes on; and the deafness after it leaves
-//!    polls their operations while somebody nudges all the time. It is forgotten by who looks anyway, with a fence before the look: what was pushed, with a fence between it and the nudge, is seen, or the
-//!    nudge finds the slice open. One that meets another, a request, or a deaf slice is not made. All that nudges bring about are exchanges, so that none takes a request's place.
+//! The *worker* opens slices and polls tasks in them. A *monitor* or timer requests that a slice
+//! ends. A *nudger* has pushed work, and wants some worker to look for it. The *operations* of the
+//! polled tasks check the flag (`poll_proceed`).
+//!
+//! | state | set by | the next operation | a nudge |
+//! |---|---|---|---|
+//! | *open* | the worker, when it opens a slice; also the end of *ignoring* | is granted | sets *nudged* |
+//! | *requested* | a monitor | is refused, and so are all later ones | does nothing |
+//! | *nudged* | a nudger, in an open slice | is refused, and sets *ignoring* | does nothing |
+//! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
+//!
+//! *Ignoring* ends when a look finds no work, or when a budget is used up.
+//!
+//! # Rules
+//!
+//! 1. Only opening a slice ends a request. A check does not, as one slice is checked many times,
+//!    between polls too.
+//! 2. *No request is lost.* The worker opens a slice before another thread can know of it. So a
+//!    request by a thread that knows of the slice follows the opening in the flag's modification
+//!    order, and stays until the next opening.
+//! 3. A request that races the opening of the next slice may end that one early. This costs a yield
+//!    and breaks nothing.
+//! 4. A nudge is a hint. It ends with the operation that it refuses, so a poll that blocks its
+//!    thread continues. The slice then ignores nudges, so that polls keep their operations while
+//!    nudges come all the time.
+//! 5. *A look and a nudge do not miss each other.* A look clears an earlier nudge, fences, and then
+//!    looks. A nudger pushes, fences, and then nudges. Of two `SeqCst` fences one is first: either
+//!    the look sees the push, or the nudger finds the slice open. (If it finds another state it
+//!    does not nudge.)
+//! 6. *A nudge never replaces a request.* Every transition of a nudge is a compare-exchange from a
+//!    state other than *requested*.
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
@@ -21,29 +40,30 @@ use sync_shim::atomic::{
 };
 
 const OPEN: u32 = 0;
-const DEAF: u32 = 1;
+const IGNORING: u32 = 1;
 /// The first state that refuses operations.
-const ASKED: u32 = 2;
+const REQUESTED: u32 = 2;
 const NUDGED: u32 = 3;
 
-/// One slice's flag: set by a monitor or a timer, asked between the polls of the slice.
+/// The flag of one time slice: a monitor or a timer sets it, and polls in the slice check it.
 ///
 /// ```
 /// use coop_budget::Preempt;
 ///
 /// let slice = Preempt::new();
 /// slice.open_slice();
-/// // A worker polls while `!slice.need_preempt()`; a monitor that finds it has run for long:
+/// // A worker polls while `!slice.need_preempt()`. A monitor finds that it has run for long:
 /// slice.request();
 /// assert!(slice.need_preempt());
-/// assert!(slice.need_preempt(), "until the next slice");
+/// assert!(slice.need_preempt(), "it stays until the next slice");
 /// slice.open_slice();
 /// assert!(!slice.need_preempt());
 /// ```
 #[derive(Debug)]
 pub struct Preempt(AtomicU32);
 
-/// The flag where there is no slice, so that nobody need ask whether there is one. What the models take for an atomic is made in no constant: there it is null.
+/// The flag where there is no slice, so that a check need not ask whether there is one. It is never
+/// set. The atomics of a model checker cannot be made in a constant, so there it is null.
 #[cfg(feature = "std")]
 pub(crate) const NONE: *const Preempt = {
     #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
@@ -56,7 +76,7 @@ pub(crate) const NONE: *const Preempt = {
 };
 
 impl Preempt {
-    /// A flag that is not set.
+    /// Creates an open slice.
     #[expect(
         clippy::new_without_default,
         reason = "a flag belongs to a slice: say so"
@@ -65,28 +85,31 @@ impl Preempt {
         Self(AtomicU32::new(OPEN))
     }
 
-    /// Begins a slice: requests so far are of the last one. A store.
+    /// Begins a slice: earlier requests were for the last one. A store.
     ///
-    /// Open it before you tell anyone of the slice.
+    /// Open the slice before you let another thread know of it.
     #[inline]
     pub fn open_slice(&self) {
-        // Ordering: Relaxed, the flag alone is the message: its own order of writes decides which slice a request
-        // falls in (rule 2).
+        // Ordering: Relaxed, as the flag publishes nothing else. Its modification order alone
+        // decides which slice a request belongs to (rule 2).
         self.0.store(OPEN, Relaxed);
     }
 
     /// Asks the slice to end. An exchange.
     #[inline]
     pub fn request(&self) {
-        // Ordering: Relaxed, as in `open_slice`. No store: the model would have a nudge's exchange read past it.
-        self.0.swap(ASKED, Relaxed);
+        // Ordering: Relaxed, as in `open_slice`. An exchange rather than a store: under loom, a
+        // nudge's exchange may read a value from before a store.
+        self.0.swap(REQUESTED, Relaxed);
     }
 
-    /// Asks for the slice's next operation to be refused, that one alone: whoever polls then should look for work. A hint, which a slice that has just heard one doesn't hear. A load, and an exchange if
-    /// it is made. Whether it was.
+    /// Asks the worker to look for work: refuses the slice's next operation, and no other.
+    ///
+    /// A hint: a slice that was nudged a moment ago ignores it. Returns whether the nudge was made.
+    /// A load, and an exchange if it was.
     ///
     /// ```
-    /// use coop_budget::{Budget, OnExhausted, Preempt, poll_proceed, with_slice};
+    /// use coop_budget::{Budget, OnExhausted, Preempt, Scope, poll_proceed};
     /// use std::task::{Context, Waker};
     ///
     /// struct Worker;
@@ -97,10 +120,10 @@ impl Preempt {
     ///
     /// let slice = Preempt::new();
     /// assert!(slice.nudge());
-    /// with_slice(Budget::DEFAULT, &slice, &Worker, || {
+    /// Scope::new(Budget::DEFAULT).slice(&slice).hook(&Worker).run(|| {
     ///     let mut cx = Context::from_waker(Waker::noop());
     ///     assert!(poll_proceed(&mut cx).is_pending());
-    ///     assert!(!slice.nudge(), "deaf");
+    ///     assert!(!slice.nudge(), "it ignores nudges now");
     ///     assert!(poll_proceed(&mut cx).is_ready());
     /// });
     /// slice.open_slice();
@@ -108,20 +131,23 @@ impl Preempt {
     /// ```
     #[inline]
     pub fn nudge(&self) -> bool {
-        self.turn(OPEN, NUDGED)
+        self.transition(OPEN, NUDGED)
     }
 
-    /// From one state into another, if it is in that. A load, and an exchange.
+    /// Moves from one state to another, unless it is in a third. A load, and an exchange.
     #[inline]
-    fn turn(&self, from: u32, to: u32) -> bool {
-        // Ordering: Relaxed, as in `open_slice`; rule 4's fences are around it.
+    fn transition(&self, from: u32, to: u32) -> bool {
+        // Ordering: Relaxed, as in `open_slice`. The fences of rule 5 are around it.
         self.0.load(Relaxed) == from
             // Ordering: Relaxed, as above.
             && self.0.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
     }
 
-    /// Does what a nudge asks for: looks for work. A nudge so far is forgotten. The slice is deaf after a `look` that found something, as there will be another soon, and hears again after one that did not.
-    /// Three loads at most; an exchange if that changes; an exchange and a fence if there was a nudge.
+    /// Looks for work, as a nudge asks, and clears an earlier nudge.
+    ///
+    /// If `look` finds something the slice ignores nudges, as the worker will look again soon. If
+    /// it finds nothing the slice accepts them again. At most three loads; an exchange if the state
+    /// changes; an exchange and a fence if there was a nudge.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();
@@ -133,49 +159,51 @@ impl Preempt {
     /// ```
     #[inline]
     pub fn look<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
-        if self.turn(NUDGED, OPEN) {
-            // Ordering: SeqCst pairs with the fence of who nudges (rule 4).
+        if self.transition(NUDGED, OPEN) {
+            // Ordering: SeqCst pairs with the nudger's fence between its push and its nudge (rule
+            // 5).
             fence(SeqCst);
         }
         let found = look();
         if found.is_none() {
-            self.hear_again();
+            self.accept_nudges();
         } else {
-            let _ = self.turn(OPEN, DEAF) || self.turn(NUDGED, DEAF);
+            let _ = self.transition(OPEN, IGNORING) || self.transition(NUDGED, IGNORING);
         }
         found
     }
 
     #[inline]
-    pub(crate) fn hear_again(&self) {
-        let _ = self.turn(DEAF, OPEN);
+    pub(crate) fn accept_nudges(&self) {
+        let _ = self.transition(IGNORING, OPEN);
     }
 
-    /// Whether the slice is to end. A load.
+    /// Whether the slice was asked to end. A load.
     #[inline]
     pub fn need_preempt(&self) -> bool {
-        // Ordering: Relaxed, as in `open_slice`; nothing is read on the strength of it.
-        self.0.load(Relaxed) == ASKED
+        // Ordering: Relaxed, as in `open_slice`. The caller reads nothing that depends on it.
+        self.0.load(Relaxed) == REQUESTED
     }
 
-    /// Whether the next operation is to be refused, for either reason. A load.
+    /// Whether the next operation is refused, for a request or a nudge. A load.
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) fn refuses(&self) -> bool {
         // Ordering: Relaxed, as in `need_preempt`.
-        self.0.load(Relaxed) >= ASKED
+        self.0.load(Relaxed) >= REQUESTED
     }
 
-    /// Whether an operation is refused for a nudge: by this one, which ends it.
+    /// Ends a nudge. Returns whether there was one: then the caller's operation is refused.
     #[cfg(feature = "std")]
-    pub(crate) fn heed_nudge(&self) -> bool {
-        self.turn(NUDGED, DEAF)
+    pub(crate) fn take_nudge(&self) -> bool {
+        self.transition(NUDGED, IGNORING)
     }
 
-    /// Whether it is asked in the end: by an exchange, as a load in the model may go back behind a store of which it could know.
+    /// Ends a request, and returns whether there was one. An exchange, as under loom a load may
+    /// read a value from before the last store.
     #[cfg(test)]
     pub(crate) fn take_request(&self) -> bool {
-        // Ordering: Relaxed, an exchange reads the last of all.
-        self.0.swap(OPEN, Relaxed) == ASKED
+        // Ordering: Relaxed, as an exchange reads the last value of the modification order.
+        self.0.swap(OPEN, Relaxed) == REQUESTED
     }
 }

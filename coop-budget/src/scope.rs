@@ -1,23 +1,40 @@
-//! The budget of the poll in progress, a thread-local.
+//! The scopes of a thread: which budget, hook and time slice the poll in progress has.
 //!
-//! 1. A scope is the time of one [`with_budget`], or of another of its kind here. It has a number
-//!    of its own in its thread. What was around it lies in a [`Frame`] on the stack meanwhile, and
-//!    is restored when it ends, by return or by panic. A *nested* scope takes its budget out of
-//!    what is left in the scope around it, and puts back what it leaves: so it never exceeds that,
-//!    and its charges are charges there too. An *own* scope ([`with_own_budget`],
-//!    [`with_own_turns`], [`with_no_limit`]) takes nothing and puts back nothing.
-//! 2. A charge goes to the innermost scope. A [`Progress`] gives back its own charge, once, to its own scope, found by
-//!    number: the innermost, or one around it, whose budget is in a frame. If its scope has ended it is not found, and nothing is given back. So refunds never exceed
-//!    charges.
-//! 3. `Current::frame` points to the innermost scope's frame, or is null outside of all scopes, and each frame to the next.
-//!    All of them are live: a frame leaves the chain before its function returns.
-//! 4. Outside of all scopes (number 0) everything is granted, and so it is between the turns of an
-//!    unlimited [`Turns`], unless a slice around it is over. A turn of such a one is a scope in
-//!    all but its frame, which its `Turns` keeps on the stack from one turn to the next: it has a
-//!    number of its own, so a charge of an earlier turn is not found. A turn elsewhere, in a
-//!    `Turns` that a scope around limits or inside another turn, is a nested scope.
-//! 5. `Current::slice` is the flag of the slice in progress, or [`preempt::NONE`]: one that nobody can name to set it, and that stays as it is when it is asked, or null in a model. A scope with a slice sets it, one without keeps it; it is live as the frames are:
-//!    the scope that set it borrows it. A nudge is heard in whatever scope the operation is, and told to the hook of the one that has the slice.
+//! # States
+//!
+//! A thread is *outside* of all scopes, or *inside* one or several. A scope begins with
+//! [`Scope::run`] or [`Scope::turns`], and ends when that returns or panics. Scopes nest, so the
+//! newest one that has not ended is the *innermost*, and each has an *outer* one unless it is the
+//! first.
+//!
+//! | field of [`Current`] | outside | inside |
+//! |---|---|---|
+//! | `budget` | unlimited | what is left in the innermost scope |
+//! | `number` | 0 | the innermost scope's number, or 0 between two unlimited turns (rule 4) |
+//! | `frame` | null | the innermost scope's [`Frame`]: the outer scope's state, and the hook |
+//! | `slice` | [`preempt::NONE`] | the time slice that the innermost scope, or one around it, has set |
+//!
+//! # Rules
+//!
+//! 1. A *nested* scope takes its budget out of what is left in the outer one, and returns what it
+//!    did not use. So it never exceeds the outer budget, and its charges are charges there too. An
+//!    *own* scope takes nothing from the outer one and returns nothing.
+//! 2. A charge goes to the innermost scope. A [`Progress`] refunds its own charge, once, to the
+//!    scope that it came from. It finds that scope by number: it is the innermost, or one around
+//!    it, whose budget is in a frame. A scope that has ended is not found, and nothing is refunded.
+//!    So refunds never exceed charges.
+//! 3. `Current::frame` points to the innermost scope's frame, and each frame to the outer one. All
+//!    frames of this chain are live: a frame leaves the chain before the function returns that has
+//!    it on its stack.
+//! 4. Outside of all scopes every operation is granted. So it is between the turns of an unlimited
+//!    [`Turns`], unless its time slice is over. A turn of an unlimited `Turns` is a scope without a
+//!    frame of its own: it uses the one of its `Turns`. It has a number of its own, so a charge of
+//!    an earlier turn is not found. Any other turn, in a `Turns` with a limit or inside another
+//!    turn, is a nested scope.
+//! 5. `Current::slice` is live, as frames are: the scope that set it borrows it. A scope without a
+//!    slice keeps the one around it. [`preempt::NONE`] stands for no slice: a flag that nobody else
+//!    can reach to set it, or null under a model checker. A nudge refuses an operation in any
+//!    scope, and is reported to the hook of the scope that set the slice.
 use crate::{Budget, Preempt, preempt};
 use std::{
     cell::Cell,
@@ -27,32 +44,33 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// The innermost scope.
+/// The state of the innermost scope.
 struct Current {
     budget: Cell<Budget>,
     number: Cell<u64>,
-    /// The last number given out.
+    /// The last number that a scope or a turn of this thread got.
     last: Cell<u64>,
     frame: Cell<*const Frame<'static>>,
     slice: Cell<*const Preempt>,
 }
 
-/// The scope around, and what a scope needs only when it is exhausted.
+/// The state of the outer scope, and what a scope needs only once it is exhausted.
 struct Frame<'a> {
     outer_budget: Cell<Budget>,
     outer_number: u64,
     outer_frame: *const Frame<'static>,
     outer_slice: *const Preempt,
-    /// Whether the budget is a part of the outer one, which gets back what is left of it.
+    /// Whether the budget is a part of the outer one, to which the rest returns.
     is_nested: bool,
     hook: Option<&'a dyn OnExhausted>,
-    /// Whether the slice in progress is this scope's own.
+    /// Whether this scope has set the time slice.
     has_slice: bool,
+    /// Whether the scope has refused an operation.
     refused: Cell<bool>,
 }
 
 impl Current {
-    /// Tells the scope's runtime, once, and gives it back.
+    /// Reports the scope's first refusal to its hook, and returns the hook.
     fn count_refusal(&self, why: Exhausted) -> Option<&dyn OnExhausted> {
         // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
         let frame = unsafe { self.frame.get().as_ref() }?;
@@ -67,7 +85,8 @@ impl Current {
     fn slice(&self) -> Option<&Preempt> {
         let slice = self.slice.get();
         let is_some = !preempt::NONE.is_null() || !slice.is_null();
-        // SAFETY: not null, as only where `NONE` is null a slice can be; and live (rule 5).
+        // SAFETY: not null: a slice is null only where `NONE` is null, which was checked. Live
+        // (rule 5).
         is_some.then(|| unsafe { &*slice })
     }
 
@@ -82,10 +101,11 @@ impl Current {
         self.slice().is_some_and(Preempt::refuses)
     }
 
-    /// Why the slice refuses this operation, if it still does. A nudge is over with that, and who gave the slice hears of it, from whatever scope within.
+    /// Returns why the slice refuses this operation, if it still does. Ends a nudge, and reports it
+    /// to the hook of the scope that set the slice.
     #[cold]
-    fn heed(&self) -> Option<Exhausted> {
-        if !self.slice()?.heed_nudge() {
+    fn take_refusal(&self) -> Option<Exhausted> {
+        if !self.slice()?.take_nudge() {
             return self.is_over().then_some(Exhausted::Slice);
         }
         let mut next = self.frame.get();
@@ -102,7 +122,7 @@ impl Current {
         Some(Exhausted::Nudge)
     }
 
-    /// Of the innermost scope.
+    /// The hook of the innermost scope.
     fn hook(&self) -> Option<&dyn OnExhausted> {
         // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
         unsafe { self.frame.get().as_ref() }?.hook
@@ -124,163 +144,76 @@ sync_shim::thread_local! {
 /// Why an operation was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// The budget's operations are used up.
+    /// The operations of the budget are used up.
     Operations,
-    /// The slice was asked to end.
+    /// The time slice was asked to end.
     Slice,
-    /// The slice was [nudged](Preempt::nudge). Operations after the refused one are granted.
+    /// The time slice was [nudged](Preempt::nudge). The operations after this one are granted.
     Nudge,
 }
 
-/// What a runtime wants to do when a task has used up its budget.
+/// A runtime's hook for refused operations.
 ///
 /// Do not keep a hook, or the [`Preempt`] of a slice, in a thread-local of the thread that runs the
-/// scope. `process::exit` inside the scope drops thread-locals while the scope is on the stack for
-/// good: one that is dropped later, and asks for an operation, would use the dropped hook.
+/// scope. `process::exit` inside the scope drops thread-locals while the scope stays on the stack.
+/// A thread-local that is dropped later, and asks for an operation, would use the dropped hook.
 pub trait OnExhausted {
-    /// Sees to it that `waker` is woken soon, but after others had their turn. Called for each refusal: a task that polls
-    /// several futures may give several wakers.
+    /// Arranges that `waker` is woken soon, after other tasks had their turn.
     ///
-    /// Without it the waker is woken at once, which a runtime may answer by running the task next.
+    /// Called for each refusal: a task that polls several futures may pass several wakers. Without
+    /// a hook the waker is woken at once, and a runtime may then run the same task next.
     fn defer(&self, waker: &Waker);
 
-    /// Counts a forced yield and its reason. Called once in a scope, at its first refusal; and for each nudge that is heard, where the scope has a slice of its own, though it is heard in a scope within.
+    /// Counts a forced yield and its reason.
+    ///
+    /// Called once in a scope, at its first refusal. For a nudge it is called each time, on the
+    /// hook of the scope that set the time slice.
     fn forced_yield(&self, _why: Exhausted) {}
 }
 
-/// Runs `f`, a poll or several, with at most `budget` operations.
+/// Limits the operations of a poll, or of several: a budget, and optionally a hook and a time
+/// slice.
 ///
-/// For runtimes: around every poll, or around a chain of polls that is to share one budget. An
-/// exhausted budget wakes the task at once: no [`OnExhausted`] of a scope around is called, since
-/// it may belong to another runtime, one that waits for this.
+/// A runtime makes one for each poll, or for a chain of polls that share a budget, and
+/// [runs](Self::run) the poll in it. A loop that polls many tasks uses [`turns`](Self::turns).
 ///
-/// Inside of another scope `f` gets no more than is left there, and what it uses is used there
-/// too. So one future of several that a task polls can be given a share of the task's budget, and
-/// a scope in a library cannot hold up the runtime for longer than the runtime allows. A
-/// `block_on`, which keeps its thread until the future is done, takes [`with_own_budget`]: a
-/// budget around it is not renewed meanwhile, and once that is used up nothing in it would
-/// proceed.
+/// # Scopes in scopes
 ///
-/// Costs some loads and stores to a thread-local.
+/// | scope | grants | charges the scope around it |
+/// |---|---|---|
+/// | [`new`](Self::new): nested | at most what is left around it | all that it uses |
+/// | [`own`](Self::own) | its whole budget | nothing |
+/// | [`unlimited`](Self::unlimited) | everything, whatever the time slice says | nothing |
+///
+/// A nested scope cannot hold up its runtime for longer than the runtime allows. So a library may
+/// use one, for example to give one of several futures a share of its task's budget. A `block_on`,
+/// which keeps its thread until its future is done, takes an own scope: a budget around it is not
+/// renewed meanwhile, so once that is used up nothing in it would proceed.
+///
+/// A scope costs some loads and stores to a thread-local.
 ///
 /// ```
-/// use coop_budget::{Budget, poll_proceed, remaining, with_budget};
+/// use coop_budget::{Budget, Scope, poll_proceed, remaining};
 /// use std::task::{Context, Waker};
 ///
 /// let mut cx = Context::from_waker(Waker::noop());
-/// with_budget(Budget::new(10), || {
-///     with_budget(Budget::new(4), || {
+/// Scope::new(Budget::new(10)).run(|| {
+///     Scope::new(Budget::new(4)).run(|| {
 ///         assert_eq!(remaining(), Some(4));
 ///         assert!(poll_proceed(&mut cx).map(|progress| progress.made_progress()).is_ready());
 ///     });
 ///     assert_eq!(remaining(), Some(9));
-///     with_budget(Budget::new(200), || assert_eq!(remaining(), Some(9)));
+///     Scope::new(Budget::new(200)).run(|| assert_eq!(remaining(), Some(9)));
 /// });
 /// assert_eq!(remaining(), None);
 /// ```
-#[inline]
-pub fn with_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
-    enter(Source::Nested, budget, None, Slice::Same, f)
-}
-
-/// Runs `f` with `budget`, whatever is left around it, where nothing is charged for it.
-///
-/// For runtimes that run inside of another's task: for each task of a local set, and for a
-/// `block_on`. Such a runtime holds up the one around it by as many operations as it grants. The
-/// time slice in progress stays: only [`with_no_limit`] lifts that too. With an [`OnExhausted`]:
-/// `with_no_limit(|| with_budget_and(..))`.
-///
-/// ```
-/// use coop_budget::{Budget, consume, remaining, with_budget, with_own_budget};
-/// use std::{future::Future, pin::pin, task::{Context, Waker}};
-///
-/// let mut cx = Context::from_waker(Waker::noop());
-/// with_budget(Budget::new(1), || {
-///     with_own_budget(Budget::new(5), || {
-///         assert!(pin!(consume()).poll(&mut cx).is_ready());
-///         assert_eq!(remaining(), Some(4));
-///     });
-///     assert_eq!(remaining(), Some(1));
-/// });
-/// ```
-#[inline]
-pub fn with_own_budget<R>(budget: Budget, f: impl FnOnce() -> R) -> R {
-    enter(Source::Own, budget, None, Slice::Same, f)
-}
-
-/// As [`with_budget`], and `hook` hears of the exhausted budget in place of the waker.
-///
-/// ```
-/// use coop_budget::{Budget, OnExhausted, consume, with_budget_and};
-/// use std::{cell::RefCell, future::Future, pin::pin, task::{Context, Waker}};
-///
-/// #[derive(Default)]
-/// struct Worker {
-///     deferred: RefCell<Vec<Waker>>,
-/// }
-///
-/// impl OnExhausted for Worker {
-///     fn defer(&self, waker: &Waker) {
-///         self.deferred.borrow_mut().push(waker.clone());
-///     }
-/// }
-///
-/// let worker = Worker::default();
-/// let mut task = pin!(async {
-///     loop {
-///         consume().await;
-///     }
-/// });
-/// let mut cx = Context::from_waker(Waker::noop());
-/// let polled = with_budget_and(Budget::DEFAULT, &worker, || task.as_mut().poll(&mut cx));
-/// assert!(polled.is_pending());
-/// // When the worker has done its round:
-/// for waker in worker.deferred.take() {
-///     waker.wake();
-/// }
-/// ```
-#[inline]
-pub fn with_budget_and<R>(budget: Budget, hook: &dyn OnExhausted, f: impl FnOnce() -> R) -> R {
-    enter(Source::Nested, budget, Some(hook), Slice::Same, f)
-}
-
-/// As [`with_budget_and`], and the operations end with the slice too: with the first after its flag is set, however many are left.
-///
-/// A limit of operations alone is [`with_budget_and`], of time alone `Budget::UNLIMITED` here. Whoever grants the slice opens it before: a runtime that polls several
-/// tasks in one slice does so once, and asks [`need_preempt`] between them.
-///
-/// ```
-/// use coop_budget::{Budget, OnExhausted, Exhausted, Preempt, has_remaining, with_slice};
-/// use std::{cell::Cell, task::Waker};
-///
-/// #[derive(Default)]
-/// struct Worker {
-///     over_time: Cell<u32>,
-/// }
-///
-/// impl OnExhausted for Worker {
-///     fn defer(&self, _: &Waker) {}
-///     fn forced_yield(&self, why: Exhausted) {
-///         self.over_time.set(self.over_time.get() + u32::from(why == Exhausted::Slice));
-///     }
-/// }
-///
-/// let (slice, worker) = (Preempt::new(), Worker::default());
-/// slice.open_slice();
-/// with_slice(Budget::DEFAULT, &slice, &worker, || {
-///     assert!(has_remaining());
-///     slice.request(); // What a monitor does, from its own thread.
-///     assert!(!has_remaining());
-/// });
-/// ```
-#[inline]
-pub fn with_slice<R>(
+#[derive(Clone, Copy)]
+#[must_use = "a scope limits only what it runs"]
+pub struct Scope<'a> {
+    source: Source,
     budget: Budget,
-    slice: &Preempt,
-    hook: &dyn OnExhausted,
-    f: impl FnOnce() -> R,
-) -> R {
-    enter(Source::Nested, budget, Some(hook), Slice::New(slice), f)
+    hook: Option<&'a dyn OnExhausted>,
+    slice: Slice<'a>,
 }
 
 /// Where the budget of a scope comes from (rule 1).
@@ -290,31 +223,214 @@ enum Source {
     Own,
 }
 
+/// The time slice of a scope (rule 5).
 #[derive(Clone, Copy)]
 enum Slice<'a> {
-    Same,
+    Keep,
     None,
-    New(&'a Preempt),
+    Set(&'a Preempt),
 }
 
-#[inline]
-fn enter<R>(
-    source: Source,
-    budget: Budget,
-    hook: Option<&dyn OnExhausted>,
-    slice: Slice<'_>,
-    f: impl FnOnce() -> R,
-) -> R {
-    CURRENT.with(|current| {
-        let mut frame = Frame::around(current, source, hook, budget);
-        frame.has_slice = matches!(slice, Slice::New(_));
-        let _scope = Scope::enter(current, &frame, slice);
-        f()
-    })
+impl<'a> Scope<'a> {
+    /// Creates a nested scope of at most `budget` operations.
+    ///
+    /// An exhausted budget wakes the task at once, unless the scope has a [`hook`](Self::hook). The
+    /// hook of a scope around it is not called, as it may belong to another runtime, which waits
+    /// for this one.
+    #[inline]
+    pub const fn new(budget: Budget) -> Self {
+        Self {
+            source: Source::Nested,
+            budget,
+            hook: None,
+            slice: Slice::Keep,
+        }
+    }
+
+    /// Creates a scope of `budget` operations, whatever is left around it.
+    ///
+    /// For runtimes that run inside a task of another runtime: for each task of a local set, and
+    /// for a `block_on`. Such a runtime holds up the one around it by as many operations as it
+    /// grants. The time slice in progress stays, unless this scope has one: only
+    /// [`unlimited`](Self::unlimited) lifts it.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, Scope, consume, remaining};
+    /// use std::{future::Future, pin::pin, task::{Context, Waker}};
+    ///
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// Scope::new(Budget::new(1)).run(|| {
+    ///     Scope::own(Budget::new(5)).run(|| {
+    ///         assert!(pin!(consume()).poll(&mut cx).is_ready());
+    ///         assert_eq!(remaining(), Some(4));
+    ///     });
+    ///     assert_eq!(remaining(), Some(1));
+    /// });
+    /// ```
+    #[inline]
+    pub const fn own(budget: Budget) -> Self {
+        Self {
+            source: Source::Own,
+            ..Self::new(budget)
+        }
+    }
+
+    /// Creates a scope that limits neither operations nor time.
+    ///
+    /// For code that blocks its thread until a future is done, and would be refused forever.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, Scope, has_remaining};
+    ///
+    /// Scope::new(Budget::new(0)).run(|| Scope::unlimited().run(|| assert!(has_remaining())));
+    /// ```
+    #[inline]
+    pub const fn unlimited() -> Self {
+        Self {
+            slice: Slice::None,
+            ..Self::own(Budget::UNLIMITED)
+        }
+    }
+
+    /// Calls `hook` for each refused operation, in place of waking its waker.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, OnExhausted, Scope, consume};
+    /// use std::{cell::RefCell, future::Future, pin::pin, task::{Context, Waker}};
+    ///
+    /// #[derive(Default)]
+    /// struct Worker {
+    ///     deferred: RefCell<Vec<Waker>>,
+    /// }
+    ///
+    /// impl OnExhausted for Worker {
+    ///     fn defer(&self, waker: &Waker) {
+    ///         self.deferred.borrow_mut().push(waker.clone());
+    ///     }
+    /// }
+    ///
+    /// let worker = Worker::default();
+    /// let mut task = pin!(async {
+    ///     loop {
+    ///         consume().await;
+    ///     }
+    /// });
+    /// let mut cx = Context::from_waker(Waker::noop());
+    /// let scope = Scope::new(Budget::DEFAULT).hook(&worker);
+    /// assert!(scope.run(|| task.as_mut().poll(&mut cx)).is_pending());
+    /// // When the worker has polled the other tasks:
+    /// for waker in worker.deferred.take() {
+    ///     waker.wake();
+    /// }
+    /// ```
+    #[inline]
+    pub const fn hook(mut self, hook: &'a dyn OnExhausted) -> Self {
+        self.hook = Some(hook);
+        self
+    }
+
+    /// Limits the time too: operations are refused once `slice` was asked to end, however many are
+    /// left.
+    ///
+    /// It takes the place of a time slice around it. For a limit by time alone the budget is
+    /// [`Budget::UNLIMITED`]. The runtime opens the slice before. If it polls several tasks in one
+    /// slice it opens it once, and checks [`need_preempt`] between them.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, Exhausted, OnExhausted, Preempt, Scope, has_remaining};
+    /// use std::{cell::Cell, task::Waker};
+    ///
+    /// #[derive(Default)]
+    /// struct Worker {
+    ///     over_time: Cell<u32>,
+    /// }
+    ///
+    /// impl OnExhausted for Worker {
+    ///     fn defer(&self, _: &Waker) {}
+    ///     fn forced_yield(&self, why: Exhausted) {
+    ///         self.over_time.set(self.over_time.get() + u32::from(why == Exhausted::Slice));
+    ///     }
+    /// }
+    ///
+    /// let (slice, worker) = (Preempt::new(), Worker::default());
+    /// slice.open_slice();
+    /// Scope::new(Budget::DEFAULT).slice(&slice).hook(&worker).run(|| {
+    ///     assert!(has_remaining());
+    ///     slice.request(); // A monitor does this, from its own thread.
+    ///     assert!(!has_remaining());
+    /// });
+    /// ```
+    #[inline]
+    pub const fn slice(mut self, slice: &'a Preempt) -> Self {
+        self.slice = Slice::Set(slice);
+        self
+    }
+
+    /// Runs `f`, a poll or several, in this scope.
+    #[inline]
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        CURRENT.with(|current| {
+            let mut frame = Frame::around(current, self.source, self.hook, self.budget);
+            frame.has_slice = matches!(self.slice, Slice::Set(_));
+            let _entered = Entered::new(current, &frame, self.slice);
+            f()
+        })
+    }
+
+    /// Runs `f`, which polls one task after another, each in a [turn](Turns::run) with a budget of
+    /// its own.
+    ///
+    /// For the loop of a worker: a turn costs less than a scope. The budget of this scope is
+    /// usually [`Budget::UNLIMITED`]. If it is limited, or the scope is nested in one that is
+    /// limited, then each turn gets at most what is left there, and operations between two turns
+    /// are charged there too. Such a loop checks [`has_remaining`].
+    ///
+    /// ```
+    /// use coop_budget::{Budget, OnExhausted, Scope, remaining};
+    /// use std::task::Waker;
+    ///
+    /// struct Worker;
+    ///
+    /// impl OnExhausted for Worker {
+    ///     fn defer(&self, waker: &Waker) {
+    ///         waker.wake_by_ref();
+    ///     }
+    /// }
+    ///
+    /// Scope::new(Budget::UNLIMITED).hook(&Worker).turns(|turns| {
+    ///     for _task in 0..3 {
+    ///         turns.run(Budget::new(7), || assert_eq!(remaining(), Some(7)));
+    ///         assert_eq!(remaining(), None);
+    ///     }
+    /// });
+    /// ```
+    #[inline]
+    pub fn turns<R>(self, f: impl FnOnce(&Turns<'_>) -> R) -> R {
+        self.run(|| {
+            CURRENT.with(|current| {
+                // If a scope around limits this one, each turn is a nested scope (rule 4).
+                if current.budget.get().is_unlimited() {
+                    current.number.set(0);
+                }
+                // SAFETY: live (rule 3), as this runs inside the scope. The lifetime ends before
+                // it.
+                let frame = unsafe { &*current.frame.get() };
+                f(&Turns { current, frame })
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Frame<'a> {
-    /// Keeps what is around a scope, which has `budget` from here on, or what there is of it.
+    /// Keeps the state of the outer scope, and sets the budget and the number of the new one.
     #[inline]
     fn around(
         current: &Current,
@@ -344,23 +460,23 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The scope in progress. What was around it comes back when this is dropped.
-struct Scope<'a>(&'a Current, &'a Frame<'a>);
+/// A scope in progress. Its drop restores the state of the outer scope.
+struct Entered<'a>(&'a Current, &'a Frame<'a>);
 
-impl<'a> Scope<'a> {
+impl<'a> Entered<'a> {
     #[inline]
-    fn enter(current: &'a Current, frame: &'a Frame<'a>, slice: Slice<'_>) -> Self {
+    fn new(current: &'a Current, frame: &'a Frame<'a>, slice: Slice<'_>) -> Self {
         current.frame.set(ptr::from_ref(frame).cast());
         match slice {
-            Slice::Same => {}
+            Slice::Keep => {}
             Slice::None => current.slice.set(preempt::NONE),
-            Slice::New(slice) => current.slice.set(slice),
+            Slice::Set(slice) => current.slice.set(slice),
         }
         Self(current, frame)
     }
 }
 
-impl Drop for Scope<'_> {
+impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         let Self(current, frame) = self;
@@ -375,110 +491,45 @@ impl Drop for Scope<'_> {
     }
 }
 
-/// Runs `f`, which polls one task after the other, each in a turn with a budget of its own: what
-/// [`with_budget_and`] does for one, with less to do between two. For the loop of a worker.
-///
-/// Inside of a scope with a limit each turn gets no more than is left there, and what happens
-/// between two turns is charged there too: a loop that is to end then asks [`has_remaining`]. A
-/// worker that blocks its thread takes [`with_own_turns`].
-///
-/// ```
-/// use coop_budget::{Budget, OnExhausted, remaining, with_turns};
-/// use std::task::Waker;
-///
-/// struct Worker;
-///
-/// impl OnExhausted for Worker {
-///     fn defer(&self, waker: &Waker) {
-///         waker.wake_by_ref();
-///     }
-/// }
-///
-/// with_turns(&Worker, |turns| {
-///     for _task in 0..3 {
-///         turns.run(Budget::new(7), || assert_eq!(remaining(), Some(7)));
-///         assert_eq!(remaining(), None);
-///     }
-/// });
-/// ```
-#[inline]
-pub fn with_turns<R>(hook: &dyn OnExhausted, f: impl FnOnce(&Turns<'_>) -> R) -> R {
-    turns(Source::Nested, hook, Slice::Same, f)
-}
-
-/// As [`with_turns`], whatever is left around, where nothing is charged for the turns.
-///
-/// The time slice is its own too, in place of one around: operations end with `slice`, those
-/// between two turns among them. See [`with_slice`].
-#[inline]
-pub fn with_own_turns<R>(
-    slice: &Preempt,
-    hook: &dyn OnExhausted,
-    f: impl FnOnce(&Turns<'_>) -> R,
-) -> R {
-    turns(Source::Own, hook, Slice::New(slice), f)
-}
-
-#[inline]
-fn turns<R>(
-    source: Source,
-    hook: &dyn OnExhausted,
-    slice: Slice<'_>,
-    f: impl FnOnce(&Turns<'_>) -> R,
-) -> R {
-    enter(source, Budget::UNLIMITED, Some(hook), slice, || {
-        CURRENT.with(|current| {
-            // Else a scope around limits this one, and each turn is a nested scope (rule 4).
-            if current.budget.get().is_unlimited() {
-                current.number.set(0);
-            }
-            // SAFETY: live (rule 3): this is in its scope. Of a lifetime that ends before it.
-            let frame = unsafe { &*current.frame.get() };
-            f(&Turns { current, frame })
-        })
-    })
-}
-
-/// Gives budgets to polls, one after the other. By [`with_turns`].
+/// Gives budgets to polls, one after another. Made by [`Scope::turns`].
 pub struct Turns<'a> {
     current: &'a Current,
     frame: &'a Frame<'a>,
 }
 
 impl Turns<'_> {
-    /// Runs `f`, as a rule the poll of a task, with this budget; what is left when it ends is
-    /// gone. A turn within a turn is a scope within that, as of [`with_budget_and`].
+    /// Runs `f`, usually the poll of a task, with this budget. What `f` does not use is lost.
     ///
-    /// Costs some stores to a thread-local.
+    /// A turn within a turn is a scope nested in it. Costs some stores to a thread-local.
     #[inline]
     pub fn run<R>(&self, budget: Budget, f: impl FnOnce() -> R) -> R {
         let Self { current, frame } = *self;
-        let between = current.number.get() == 0 && ptr::addr_eq(current.frame.get(), frame);
-        // `f` is called in one place, so that it becomes part of the loop around.
-        let within;
-        let _over = if between {
+        let is_between = current.number.get() == 0 && ptr::addr_eq(current.frame.get(), frame);
+        // One call of `f` in the code, so that the compiler inlines it into the worker's loop.
+        let inner;
+        let _turn = if is_between {
             let number = current.last.get() + 1;
             current.last.set(number);
             current.number.set(number);
             current.budget.set(budget);
             frame.refused.set(false);
-            Over(current, None)
+            Turn(current, None)
         } else {
-            within = Frame::around(current, Source::Nested, frame.hook, budget);
-            Over(current, Some(Scope::enter(current, &within, Slice::Same)))
+            inner = Frame::around(current, Source::Nested, frame.hook, budget);
+            Turn(current, Some(Entered::new(current, &inner, Slice::Keep)))
         };
         f()
     }
 }
 
-/// Ends a turn: one that was a scope of its own by that scope's end.
-struct Over<'a>(&'a Current, Option<Scope<'a>>);
+/// A turn in progress: of an unlimited `Turns`, or a nested scope.
+struct Turn<'a>(&'a Current, Option<Entered<'a>>);
 
-impl Drop for Over<'_> {
+impl Drop for Turn<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Self(current, within) = self;
-        if within.is_none() {
+        let Self(current, entered) = self;
+        if entered.is_none() {
             current.budget.set(Budget::UNLIMITED);
             current.number.set(0);
         }
@@ -491,55 +542,49 @@ impl fmt::Debug for Turns<'_> {
     }
 }
 
-/// Runs `f` with no limit, neither of operations nor of time: for what waits on its thread, and would be refused for ever.
-///
-/// ```
-/// use coop_budget::{Budget, has_remaining, with_budget, with_no_limit};
-///
-/// with_budget(Budget::new(0), || with_no_limit(|| assert!(has_remaining())));
-/// ```
-#[inline]
-pub fn with_no_limit<R>(f: impl FnOnce() -> R) -> R {
-    enter(Source::Own, Budget::UNLIMITED, None, Slice::None, f)
-}
-
-/// What is left of the current budget; `None` without a limit or outside of a scope.
+/// Returns what is left of the current budget: `None` without a limit, or outside of a scope.
 #[inline]
 pub fn remaining() -> Option<u32> {
     CURRENT.with(|current| current.budget.get()).remaining()
 }
 
-/// Whether budget and slice would grant the next operation. A nudge may refuse that one all the same.
+/// Whether the budget and the time slice would grant the next operation.
+///
+/// A nudge may refuse that operation all the same.
 #[inline]
 pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
 }
 
-/// Whether the slice in progress was asked to end. False without one.
+/// Whether the time slice in progress was asked to end. False without a slice.
 #[inline]
 pub fn need_preempt() -> bool {
     CURRENT.with(Current::is_over)
 }
 
-/// For resources: call it first in every `poll` of an operation.
+/// Asks for one operation. A resource calls this first in each `poll` of an operation.
 ///
-/// `Ready` grants the operation; call [`Progress::made_progress`] when it did something, or let
-/// the charge be returned. `Pending` means that the task has had its share: return `Pending` too; the
-/// task is woken already, or its runtime will see to it, and runs again after the others.
+/// - `Ready` grants the operation. Call [`Progress::made_progress`] if it did something. If the
+///   [`Progress`] is dropped instead, its charge is refunded.
+/// - `Pending` refuses it, as the task has had its share. Return `Pending` too: the task is already
+///   woken, or its runtime's hook will wake it, and it is polled again after others.
 ///
-/// A few loads and stores to a thread-local; when exhausted, a wake or what [`OnExhausted::defer`] does.
+/// Costs a few loads and stores to a thread-local. A refusal costs a wake, or a call of
+/// [`OnExhausted::defer`].
 #[inline]
 pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
     let granted = CURRENT.with(|current| {
         let (left, is_charged) = current.budget.get().charged();
-        // Stored before anything is known, so that it is one instruction on the word, which nobody else sees.
+        // Stored before the charge is checked: so it is one instruction on a word that only this
+        // thread reads.
         current.budget.set(left);
         (is_charged && !current.refuses()).then(|| Progress::new(current.number.get(), 1))
     });
     granted.map_or_else(|| proceed_slowly(cx), Poll::Ready)
 }
 
-/// After a charge that was refused, or that a slice may refuse: takes it back, and looks closely. It finds the thread's state by itself, so that who calls it needs no address of that.
+/// Takes back a charge that was refused or that the time slice may refuse, and checks in full. It
+/// looks up the thread's state itself, so that its caller need not keep the address.
 #[cold]
 #[inline(never)]
 fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
@@ -547,19 +592,20 @@ fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
     poll_proceed_n(cx, 1)
 }
 
-/// As [`poll_proceed`], for a batch: grants up to `wanted` operations, at least one.
+/// Asks for a batch of operations: grants up to `wanted`, and at least one.
 ///
-/// [`Progress::granted`] tells how many; give what was not done back with [`Progress::made_progress_n`]. Who wants none is granted none, and not refused.
+/// [`Progress::granted`] returns how many. Refund those that were not done with
+/// [`Progress::made_progress_n`]. A batch of none is never refused.
 ///
 /// ```
-/// use coop_budget::{Budget, poll_proceed_n, remaining, with_budget};
+/// use coop_budget::{Budget, Scope, poll_proceed_n, remaining};
 /// use std::task::{Context, Poll, Waker};
 ///
-/// with_budget(Budget::new(10), || {
+/// Scope::new(Budget::new(10)).run(|| {
 ///     let mut cx = Context::from_waker(Waker::noop());
 ///     let Poll::Ready(progress) = poll_proceed_n(&mut cx, 32) else { unreachable!() };
 ///     assert_eq!(progress.granted(), 10);
-///     // Only 4 items were there.
+///     // The resource had only 4 items.
 ///     progress.made_progress_n(4);
 ///     assert_eq!(remaining(), Some(6));
 /// });
@@ -573,7 +619,7 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
             return refuse(current, cx, Exhausted::Operations);
         }
         if current.refuses() && wanted != 0 {
-            if let Some(why) = current.heed() {
+            if let Some(why) = current.take_refusal() {
                 return refuse(current, cx, why);
             }
         }
@@ -582,7 +628,8 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
     })
 }
 
-/// `Pending` if nothing would be granted, with `cx` woken: for those who would otherwise walk through many futures to find that out.
+/// Returns `Pending`, with `cx` woken, if no operation would be granted. A set of futures then
+/// yields at once, and does not poll each future to find out.
 #[inline]
 pub(crate) fn poll_has_remaining(cx: &mut Context<'_>) -> Poll<()> {
     #[cold]
@@ -611,7 +658,7 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
     };
     if why == Exhausted::Operations {
         if let Some(slice) = current.slice() {
-            slice.hear_again();
+            slice.accept_nudges();
         }
     }
     match hook {
@@ -621,7 +668,9 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
     Poll::Pending
 }
 
-/// A granted operation, or a batch. Dropped, it returns its charge to the scope that it came from, if that has not ended.
+/// A granted operation, or a batch of them.
+///
+/// If it is dropped, its charge is refunded to the scope that it came from, unless that has ended.
 ///
 /// It belongs to the thread of its scope:
 ///
@@ -630,7 +679,7 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
 /// is_send::<coop_budget::Progress>();
 /// ```
 ///
-/// and says once how it went:
+/// It reports the outcome once:
 ///
 /// ```compile_fail
 /// fn twice(progress: coop_budget::Progress) {
@@ -639,7 +688,7 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
 /// }
 /// ```
 #[derive(Debug)]
-#[must_use = "a charge that is dropped is returned: call `made_progress` if the operation did something"]
+#[must_use = "a dropped charge is refunded: call `made_progress` if work was done"]
 pub struct Progress {
     scope: u64,
     charge: u32,
@@ -656,19 +705,20 @@ impl Progress {
         }
     }
 
-    /// How many operations were granted.
+    /// Returns how many operations were granted.
     #[inline]
     pub const fn granted(&self) -> u32 {
         self.charge
     }
 
-    /// Keeps the charge: the operation did something. Free.
+    /// Keeps the charge, as the operation did something. Free.
     #[inline]
     pub fn made_progress(self) {
         std::mem::forget(self);
     }
 
-    /// Keeps the charge of `done` operations and returns that of the others. More than were granted count as all.
+    /// Keeps the charge of `done` operations and refunds the others. A number above those granted
+    /// counts as all.
     #[inline]
     pub fn made_progress_n(mut self, done: u32) {
         self.charge = self.charge.saturating_sub(done);
@@ -678,7 +728,7 @@ impl Progress {
 impl Drop for Progress {
     #[inline]
     fn drop(&mut self) {
-        // A thread whose locals are gone has no scope left.
+        // A thread whose thread-locals are gone has no scope left.
         let _ = CURRENT.try_with(|current| {
             if current.number.get() == self.scope {
                 refund(&current.budget, self.charge);
@@ -696,7 +746,7 @@ fn refund(budget: &Cell<Budget>, operations: u32) {
     budget.set(more);
 }
 
-/// Looks for the scope around the innermost.
+/// Refunds to a scope around the innermost one, found by number.
 #[cold]
 fn refund_outer(current: &Current, progress: &Progress) {
     let mut next = current.frame.get();

@@ -1,7 +1,10 @@
-//! The slices of several workers, for those who don't mind which of them looks up.
+//! The time slices of a runtime's workers, for a thread that wants any one of them to look for
+//! work.
 //!
-//! Who has work for a runtime whose workers are all busy wants one of them to look at it. Each thread nudges them in turn, by a count of its own that begins anywhere, so that nothing is
-//! written that all share. One that was nudged and has not heard yet, as it is in a poll without operations, is passed over, and so is a deaf one: the next is nudged then.
+//! A thread pushes work for a runtime whose workers are all busy, and nudges one of them. Each
+//! thread nudges the workers in turn, by a count of its own that starts at a random worker. So
+//! nudges write no shared counter. If the worker ignores nudges, or has one already that it has not
+//! noticed (its poll does no operations), the next worker is nudged.
 use crate::Preempt;
 use std::{cell::Cell, collections::hash_map::RandomState, hash::BuildHasher};
 use sync_shim::CachePadded;
@@ -10,7 +13,7 @@ sync_shim::thread_local! {
     static TURN: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// A [`Preempt`] for each worker of a runtime, on a line of its own.
+/// The [`Preempt`] flags of a runtime's workers, each on a cache line of its own.
 ///
 /// ```
 /// use coop_budget::Slices;
@@ -18,17 +21,17 @@ sync_shim::thread_local! {
 /// let slices = Slices::new(2);
 /// slices.nudge_one();
 /// slices.nudge_one();
-/// // Both are by now.
+/// // Now both are nudged.
 /// assert!(!slices.of(0).nudge() && !slices.of(1).nudge());
 /// ```
 #[derive(Debug)]
 pub struct Slices(Box<[CachePadded<Preempt>]>);
 
 impl Slices {
-    /// For so many workers.
+    /// Creates the flags of so many workers.
     ///
     /// # Panics
-    /// When `workers` is 0, or more than 2³² − 1.
+    /// If `workers` is 0, or more than 2³² − 1.
     #[track_caller]
     pub fn new(workers: usize) -> Self {
         assert!(
@@ -39,22 +42,23 @@ impl Slices {
         Self(slices.collect())
     }
 
-    /// That of a worker.
+    /// Returns the flag of a worker.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// If there is no such worker.
     #[inline]
     #[track_caller]
     pub fn of(&self, worker: usize) -> &Preempt {
         &self.0[worker]
     }
 
-    /// [Nudges](Preempt::nudge) a worker, the next each time that this thread does; or the one after it, if that one doesn't hear. Two loads at most, and a store.
+    /// [Nudges](Preempt::nudge) the next worker in this thread's turn, or the one after it if that
+    /// one takes no nudge.
     ///
-    /// What is to be looked at is pushed before, with a fence in between.
+    /// Push the work before, with a `SeqCst` fence in between. Two loads at most, and an exchange.
     #[inline]
     pub fn nudge_one(&self) {
-        // A thread whose locals are gone begins with the first.
+        // A thread whose thread-locals are gone begins with the first worker.
         let turn = TURN.try_with(|turn| {
             let now = turn.get().unwrap_or_else(anywhere);
             turn.set(Some(now.wrapping_add(1)));
@@ -66,7 +70,7 @@ impl Slices {
     }
 }
 
-/// A model is to take the same way each time.
+/// A random start. Under a model checker it is 0, as each execution must be repeatable.
 #[cold]
 fn anywhere() -> u32 {
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {

@@ -1,4 +1,4 @@
-//! What is granted, and what comes back.
+//! Which operations are granted, and which charges are refunded.
 use crate::*;
 use proptest::prelude::*;
 use std::{
@@ -28,7 +28,7 @@ fn operations_outside_a_scope_proceed() {
 
 #[test]
 fn exactly_the_budget_is_granted() {
-    let granted = with_budget(Budget::DEFAULT, || {
+    let granted = Scope::new(Budget::DEFAULT).run(|| {
         std::iter::from_fn(|| match pin!(consume()).poll(&mut cx()) {
             Poll::Ready(()) => Some(()),
             Poll::Pending => None,
@@ -36,12 +36,12 @@ fn exactly_the_budget_is_granted() {
         .count()
     });
     assert_eq!(granted, 128);
-    assert!(with_budget(Budget::new(0), || poll_proceed(&mut cx()).is_pending()));
+    assert!(Scope::new(Budget::new(0)).run(|| poll_proceed(&mut cx()).is_pending()));
 }
 
 #[test]
 fn operation_without_progress_is_free() {
-    with_budget(Budget::new(1), || {
+    Scope::new(Budget::new(1)).run(|| {
         for _ in 0..3 {
             assert!(
                 pin!(cooperative(std::future::pending::<()>()))
@@ -62,15 +62,17 @@ fn operation_without_progress_is_free() {
 
 #[test]
 fn panic_ends_a_scope_and_late_refunds_are_ignored() {
-    with_budget(Budget::new(5), || {
-        let old = with_own_budget(Budget::new(5), || poll_proceed(&mut cx()));
+    Scope::new(Budget::new(5)).run(|| {
+        let old = Scope::own(Budget::new(5)).run(|| poll_proceed(&mut cx()));
         drop(old);
         assert_eq!(remaining(), Some(5));
-        let old = with_budget(Budget::new(5), || poll_proceed(&mut cx()));
+        let old = Scope::new(Budget::new(5)).run(|| poll_proceed(&mut cx()));
         drop(old);
         assert_eq!(remaining(), Some(4));
-        for run in [with_budget::<()>, with_own_budget::<()>] {
-            let _ = std::panic::catch_unwind(|| run(Budget::new(1), || panic!("in a poll")));
+        let new: fn(Budget) -> Scope<'static> = Scope::new;
+        for scope in [new, Scope::own] {
+            let poll = || scope(Budget::new(1)).run(|| panic!("in a poll"));
+            let _: Result<(), _> = std::panic::catch_unwind(poll);
             assert_eq!(remaining(), Some(4));
         }
     });
@@ -79,11 +81,11 @@ fn panic_ends_a_scope_and_late_refunds_are_ignored() {
 
 #[test]
 fn refund_in_a_nested_scope_goes_to_its_own_scope() {
-    with_budget(Budget::new(3), || {
+    Scope::new(Budget::new(3)).run(|| {
         let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
             panic!()
         };
-        with_budget(Budget::new(7), || {
+        Scope::new(Budget::new(7)).run(|| {
             drop(outer);
             assert_eq!(remaining(), Some(2));
         });
@@ -91,7 +93,7 @@ fn refund_in_a_nested_scope_goes_to_its_own_scope() {
         let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
             panic!()
         };
-        with_own_budget(Budget::new(7), || {
+        Scope::own(Budget::new(7)).run(|| {
             drop(outer);
             assert_eq!(remaining(), Some(7));
         });
@@ -99,10 +101,10 @@ fn refund_in_a_nested_scope_goes_to_its_own_scope() {
     });
 }
 
-/// A kind of scope with a budget: runs the closure in it.
-type Scope<'a> = &'a dyn Fn(Budget, &mut dyn FnMut());
+/// Runs the closure in a scope of one kind, with a budget.
+type RunIn<'a> = &'a dyn Fn(Budget, &mut dyn FnMut());
 
-/// A future whose poll is a call.
+/// A future whose poll calls a closure.
 struct CallOnPoll<'a>(&'a mut dyn FnMut());
 
 impl Future for CallOnPoll<'_> {
@@ -118,7 +120,7 @@ fn polled(future: impl Future) {
     assert!(pin!(future).poll(&mut cx()).is_ready());
 }
 
-/// So many operations, as many as are granted.
+/// Asks for so many operations, and returns how many were granted.
 fn spend(operations: u32) -> u32 {
     (0..operations)
         .filter(|_| match poll_proceed(&mut cx()) {
@@ -133,23 +135,27 @@ fn spend(operations: u32) -> u32 {
 
 #[test]
 fn nested_scope_is_limited_by_and_charges_the_outer_one() {
-    let (slice, heard) = (Preempt::new(), Heard::default());
-    let scopes: [Scope<'_>; 8] = [
-        &|budget, f| with_budget(budget, f),
-        &|budget, f| with_budget_and(budget, &heard, f),
-        &|budget, f| with_slice(budget, &slice, &heard, f),
-        &|budget, f| with_turns(&heard, |turns| turns.run(budget, f)),
+    let (slice, hook) = (Preempt::new(), CountingHook::default());
+    let scopes: [RunIn<'_>; 8] = [
+        &|budget, f| Scope::new(budget).run(f),
+        &|budget, f| Scope::new(budget).hook(&hook).run(f),
+        &|budget, f| Scope::new(budget).slice(&slice).hook(&hook).run(f),
         &|budget, f| {
-            with_turns(&heard, |turns| {
+            Scope::new(Budget::UNLIMITED)
+                .hook(&hook)
+                .turns(|turns| turns.run(budget, f))
+        },
+        &|budget, f| {
+            Scope::new(Budget::UNLIMITED).hook(&hook).turns(|turns| {
                 turns.run(Budget::UNLIMITED, || turns.run(budget, f));
             });
         },
-        &|budget, f| with_budget(Budget::UNLIMITED, || with_budget(budget, f)),
+        &|budget, f| Scope::new(Budget::UNLIMITED).run(|| Scope::new(budget).run(f)),
         &|budget, f| polled(scope(budget, CallOnPoll(f))),
         &|budget, f| polled(sub_budget(budget, CallOnPoll(f))),
     ];
     for scope in scopes {
-        with_budget(Budget::new(20), || {
+        Scope::new(Budget::new(20)).run(|| {
             scope(Budget::new(4), &mut || assert_eq!(spend(3), 3));
             assert_eq!(remaining(), Some(17), "one was left");
             scope(Budget::new(4), &mut || assert_eq!(spend(9), 4));
@@ -168,7 +174,7 @@ fn nested_scope_is_limited_by_and_charges_the_outer_one() {
             scope(Budget::new(200), &mut || assert_eq!(spend(200), 9));
             assert_eq!((remaining(), spend(1)), (Some(0), 0));
         });
-        // Outside of a scope it is a limit of its own.
+        // Outside of a scope the budget is the only limit.
         scope(Budget::new(200), &mut || assert_eq!(spend(300), 200));
         scope(Budget::UNLIMITED, &mut || assert_eq!(remaining(), None));
     }
@@ -176,24 +182,35 @@ fn nested_scope_is_limited_by_and_charges_the_outer_one() {
 
 #[test]
 fn own_scope_has_its_whole_budget_and_charges_no_other() {
-    let (slice, heard) = (Preempt::new(), Heard::default());
-    let scopes: [Scope<'_>; 5] = [
-        &|budget, f| with_own_budget(budget, f),
-        &|budget, f| with_own_turns(&slice, &heard, |turns| turns.run(budget, f)),
-        &|budget, f| with_no_limit(|| with_budget_and(budget, &heard, f)),
-        &|budget, f| with_no_limit(|| with_turns(&heard, |turns| turns.run(budget, f))),
+    let (slice, hook) = (Preempt::new(), CountingHook::default());
+    let scopes: [RunIn<'_>; 5] = [
+        &|budget, f| Scope::own(budget).run(f),
         &|budget, f| {
-            with_budget(Budget::new(2), || with_own_budget(budget, f));
+            Scope::own(Budget::UNLIMITED)
+                .slice(&slice)
+                .hook(&hook)
+                .turns(|turns| turns.run(budget, f))
+        },
+        &|budget, f| Scope::unlimited().run(|| Scope::new(budget).hook(&hook).run(f)),
+        &|budget, f| {
+            Scope::unlimited().run(|| {
+                Scope::new(Budget::UNLIMITED)
+                    .hook(&hook)
+                    .turns(|turns| turns.run(budget, f))
+            })
+        },
+        &|budget, f| {
+            Scope::new(Budget::new(2)).run(|| Scope::own(budget).run(f));
         },
     ];
     for scope in scopes {
-        with_budget(Budget::new(10), || {
+        Scope::new(Budget::new(10)).run(|| {
             scope(Budget::new(200), &mut || assert_eq!(spend(300), 200));
             let panics = || scope(Budget::new(4), &mut || panic!("after {}", spend(3)));
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
             scope(Budget::new(0), &mut || assert_eq!(spend(1), 0));
             assert_eq!(remaining(), Some(10));
-            with_budget(Budget::new(0), || {
+            Scope::new(Budget::new(0)).run(|| {
                 scope(Budget::new(7), &mut || assert_eq!(spend(8), 7));
             });
             assert_eq!(remaining(), Some(10));
@@ -204,32 +221,37 @@ fn own_scope_has_its_whole_budget_and_charges_no_other() {
 #[test]
 fn own_budget_ends_with_the_slice_around_it() {
     let slice = Preempt::new();
-    with_slice(Budget::new(1), &slice, &Heard::default(), || {
-        with_own_budget(Budget::new(9), || {
-            assert_eq!(spend(1), 1);
-            slice.request();
-            assert_eq!(spend(1), 0);
-            with_no_limit(|| assert_eq!(spend(1), 1));
+    Scope::new(Budget::new(1))
+        .slice(&slice)
+        .hook(&CountingHook::default())
+        .run(|| {
+            Scope::own(Budget::new(9)).run(|| {
+                assert_eq!(spend(1), 1);
+                slice.request();
+                assert_eq!(spend(1), 0);
+                Scope::unlimited().run(|| assert_eq!(spend(1), 1));
+            });
         });
-    });
 }
 
 #[test]
 fn between_nested_turns_operations_charge_the_scope_around() {
-    with_budget(Budget::new(10), || {
-        with_turns(&Heard::default(), |turns| {
-            assert_eq!((remaining(), spend(2)), (Some(10), 2));
-            turns.run(Budget::new(5), || assert_eq!(spend(6), 5));
-            turns.run(Budget::new(5), || assert_eq!(spend(6), 3));
-            assert!(!has_remaining());
-        });
+    Scope::new(Budget::new(10)).run(|| {
+        Scope::new(Budget::UNLIMITED)
+            .hook(&CountingHook::default())
+            .turns(|turns| {
+                assert_eq!((remaining(), spend(2)), (Some(10), 2));
+                turns.run(Budget::new(5), || assert_eq!(spend(6), 5));
+                turns.run(Budget::new(5), || assert_eq!(spend(6), 3));
+                assert!(!has_remaining());
+            });
         assert_eq!(remaining(), Some(0));
     });
 }
 
 #[test]
 fn several_polls_may_share_one_budget() {
-    with_budget(Budget::new(2), || {
+    Scope::new(Budget::new(2)).run(|| {
         assert!(pin!(consume()).poll(&mut cx()).is_ready());
         assert!(has_remaining());
         assert!(pin!(consume()).poll(&mut cx()).is_ready());
@@ -240,7 +262,7 @@ fn several_polls_may_share_one_budget() {
 
 #[test]
 fn batch_is_granted_the_rest_and_refunds_what_is_not_done() {
-    with_budget(Budget::new(10), || {
+    Scope::new(Budget::new(10)).run(|| {
         let batch = |wanted| match poll_proceed_n(&mut cx(), wanted) {
             Poll::Ready(progress) => Some(progress),
             Poll::Pending => None,
@@ -272,7 +294,7 @@ fn budget_default_is_128_and_range_ends_are_kept() {
         format!("{none:?} {most:?}"),
         "Budget(unlimited) Budget(4294967295)"
     );
-    with_budget(Budget::UNLIMITED, || {
+    Scope::new(Budget::UNLIMITED).run(|| {
         for _ in 0..1_000 {
             assert!(pin!(consume()).poll(&mut cx()).is_ready());
         }
@@ -280,15 +302,15 @@ fn budget_default_is_128_and_range_ends_are_kept() {
     });
 }
 
-/// Counts what it hears, and its wakes as a waker.
+/// Counts the calls of a hook, and the wakes of a waker.
 #[derive(Default)]
-struct Heard {
+struct CountingHook {
     deferred: AtomicUsize,
     yields: AtomicUsize,
     wakes: AtomicUsize,
 }
 
-impl OnExhausted for Heard {
+impl OnExhausted for CountingHook {
     fn defer(&self, _: &Waker) {
         self.deferred.fetch_add(1, Relaxed);
     }
@@ -297,14 +319,14 @@ impl OnExhausted for Heard {
     }
 }
 
-impl Wake for Heard {
+impl Wake for CountingHook {
     fn wake(self: Arc<Self>) {
         self.wakes.fetch_add(1, Relaxed);
     }
 }
 
-impl Heard {
-    /// Deferred wakes, forced yields, wakes; from now on.
+impl CountingHook {
+    /// Returns the deferred wakes, forced yields and wakes since the last call.
     fn take(&self) -> [usize; 3] {
         [&self.deferred, &self.yields, &self.wakes].map(|count| count.swap(0, Relaxed))
     }
@@ -312,21 +334,21 @@ impl Heard {
 
 #[test]
 fn exhausted_budget_wakes_or_calls_its_own_scopes_hook() {
-    let heard = Arc::new(Heard::default());
-    let waker = Waker::from(heard.clone());
+    let hook = Arc::new(CountingHook::default());
+    let waker = Waker::from(hook.clone());
     let ask = || assert!(poll_proceed(&mut Context::from_waker(&waker)).is_pending());
-    with_budget(Budget::new(0), ask);
-    assert_eq!(heard.take(), [0, 0, 1]);
-    with_budget_and(Budget::new(0), &*heard, || {
+    Scope::new(Budget::new(0)).run(ask);
+    assert_eq!(hook.take(), [0, 0, 1]);
+    Scope::new(Budget::new(0)).hook(&*hook).run(|| {
         ask();
         ask();
-        assert_eq!(heard.take(), [2, 1, 0]);
-        // Another runtime inside of this one, for whom the outer one has no time.
-        with_budget(Budget::new(0), ask);
-        assert_eq!(heard.take(), [0, 0, 1]);
+        assert_eq!(hook.take(), [2, 1, 0]);
+        // Another runtime inside of this one, which the outer one's hook must not serve.
+        Scope::new(Budget::new(0)).run(ask);
+        assert_eq!(hook.take(), [0, 0, 1]);
         ask();
     });
-    assert_eq!(heard.take(), [1, 0, 0]);
+    assert_eq!(hook.take(), [1, 0, 0]);
 }
 
 #[test]
@@ -337,8 +359,12 @@ fn panicking_hook_leaves_both_scopes_intact() {
             panic!("in a hook");
         }
     }
-    with_budget(Budget::new(5), || {
-        let bad = || with_budget_and(Budget::new(0), &Bad, || poll_proceed(&mut cx()).is_ready());
+    Scope::new(Budget::new(5)).run(|| {
+        let bad = || {
+            Scope::new(Budget::new(0))
+                .hook(&Bad)
+                .run(|| poll_proceed(&mut cx()).is_ready())
+        };
         std::panic::catch_unwind(bad).unwrap_err();
         assert_eq!(remaining(), Some(5));
     });
@@ -346,8 +372,8 @@ fn panicking_hook_leaves_both_scopes_intact() {
 
 #[test]
 fn each_turn_has_its_own_budget_and_between_turns_none() {
-    let heard = Heard::default();
-    with_turns(&heard, |turns| {
+    let hook = CountingHook::default();
+    Scope::new(Budget::UNLIMITED).hook(&hook).turns(|turns| {
         for budget in [3, 0, 5] {
             turns.run(Budget::new(budget), || {
                 while let Poll::Ready(progress) = poll_proceed(&mut cx()) {
@@ -359,72 +385,84 @@ fn each_turn_has_its_own_budget_and_between_turns_none() {
             assert!(poll_proceed(&mut cx()).is_ready());
         }
     });
-    // Once a turn, however often it was refused.
-    assert_eq!(heard.yields.load(Relaxed), 3);
+    // Once a turn, however often it refused.
+    assert_eq!(hook.yields.load(Relaxed), 3);
 }
 
 #[test]
 fn refund_of_an_earlier_turn_is_ignored() {
-    with_turns(&Heard::default(), |turns| {
-        let kept = turns.run(Budget::new(2), || poll_proceed(&mut cx()));
-        turns.run(Budget::new(2), || {
-            assert!(poll_proceed(&mut cx()).is_ready());
-            drop(kept);
-            assert_eq!(remaining(), Some(2));
-            let Poll::Ready(progress) = poll_proceed(&mut cx()) else {
-                panic!()
-            };
-            // From a scope within, to the turn around it.
-            with_budget(Budget::new(9), || drop(progress));
-            assert_eq!(remaining(), Some(2));
+    Scope::new(Budget::UNLIMITED)
+        .hook(&CountingHook::default())
+        .turns(|turns| {
+            let kept = turns.run(Budget::new(2), || poll_proceed(&mut cx()));
+            turns.run(Budget::new(2), || {
+                assert!(poll_proceed(&mut cx()).is_ready());
+                drop(kept);
+                assert_eq!(remaining(), Some(2));
+                let Poll::Ready(progress) = poll_proceed(&mut cx()) else {
+                    panic!()
+                };
+                // From a nested scope, to the turn around it.
+                Scope::new(Budget::new(9)).run(|| drop(progress));
+                assert_eq!(remaining(), Some(2));
+            });
         });
-    });
 }
 
 #[test]
 fn nested_turn_leaves_the_outer_turn_unchanged() {
-    with_turns(&Heard::default(), |turns| {
-        turns.run(Budget::new(7), || {
-            turns.run(Budget::new(1), || assert_eq!(remaining(), Some(1)));
-            assert_eq!(remaining(), Some(7));
-            with_turns(&Heard::default(), |inner| {
-                inner.run(Budget::new(2), || assert_eq!(remaining(), Some(2)));
-                turns.run(Budget::new(3), || assert_eq!(remaining(), Some(3)));
+    Scope::new(Budget::UNLIMITED)
+        .hook(&CountingHook::default())
+        .turns(|turns| {
+            turns.run(Budget::new(7), || {
+                turns.run(Budget::new(1), || assert_eq!(remaining(), Some(1)));
                 assert_eq!(remaining(), Some(7));
-                turns.run(Budget::new(30), || assert_eq!(remaining(), Some(7)));
+                Scope::new(Budget::UNLIMITED)
+                    .hook(&CountingHook::default())
+                    .turns(|inner| {
+                        inner.run(Budget::new(2), || assert_eq!(remaining(), Some(2)));
+                        turns.run(Budget::new(3), || assert_eq!(remaining(), Some(3)));
+                        assert_eq!(remaining(), Some(7));
+                        turns.run(Budget::new(30), || assert_eq!(remaining(), Some(7)));
+                    });
+                assert_eq!(remaining(), Some(7));
             });
-            assert_eq!(remaining(), Some(7));
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                turns.run(Budget::new(0), || panic!("in a turn"));
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(remaining(), None);
+            assert!(poll_proceed(&mut cx()).is_ready());
         });
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            turns.run(Budget::new(0), || panic!("in a turn"));
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(remaining(), None);
-        assert!(poll_proceed(&mut cx()).is_ready());
-    });
 }
 
 #[test]
 fn turns_in_a_slice_end_with_it_one_after_the_other() {
-    let (slice, heard) = (Preempt::new(), Heard::default());
+    let (slice, hook) = (Preempt::new(), CountingHook::default());
     let proceeds = || poll_proceed(&mut cx()).is_ready();
-    with_own_turns(&slice, &heard, |turns| {
-        turns.run(Budget::new(5), || {
-            assert!(proceeds());
-            slice.request();
-            assert!(!proceeds());
-            with_no_limit(|| assert!(proceeds()));
+    Scope::own(Budget::UNLIMITED)
+        .slice(&slice)
+        .hook(&hook)
+        .turns(|turns| {
+            turns.run(Budget::new(5), || {
+                assert!(proceeds());
+                slice.request();
+                assert!(!proceeds());
+                Scope::unlimited().run(|| assert!(proceeds()));
+            });
+            turns.run(Budget::new(5), || {
+                assert!(!proceeds(), "no slice was opened")
+            });
+            slice.open_slice();
+            turns.run(Budget::new(5), || assert!(proceeds()));
         });
-        turns.run(Budget::new(5), || assert!(!proceeds(), "none was opened"));
-        slice.open_slice();
-        turns.run(Budget::new(5), || assert!(proceeds()));
-    });
     slice.request();
-    assert!(proceeds(), "out of the slice");
-    assert_eq!(heard.yields.load(Relaxed), 2);
+    assert!(proceeds(), "outside of the slice");
+    assert_eq!(hook.yields.load(Relaxed), 2);
 }
 
-/// Bites: a nudge that stays, one that scopes within don't hear, and one of which the worker isn't told.
+/// Fails if a nudge stays, if an operation in a nested scope ignores it, or if the hook is not
+/// called.
 #[test]
 fn nudge_refuses_one_operation_in_any_scope_and_calls_hook() {
     let proceeds = || poll_proceed(&mut cx()).is_ready();
@@ -434,37 +472,43 @@ fn nudge_refuses_one_operation_in_any_scope_and_calls_hook() {
     };
     let scopes: [&dyn Fn(); 5] = [
         &twice,
-        &|| with_budget(Budget::new(5), twice),
-        &|| with_budget(Budget::new(2), twice),
-        &|| with_budget(Budget::new(2), || with_budget(Budget::UNLIMITED, twice)),
+        &|| Scope::new(Budget::new(5)).run(twice),
+        &|| Scope::new(Budget::new(2)).run(twice),
+        &|| Scope::new(Budget::new(2)).run(|| Scope::new(Budget::UNLIMITED).run(twice)),
         &|| {
             assert!(poll_proceed_n(&mut cx(), 9).is_pending());
             assert!(poll_proceed_n(&mut cx(), 9).is_ready());
         },
     ];
     for within in scopes {
-        let (slice, heard) = (Preempt::new(), Heard::default());
-        with_own_turns(&slice, &heard, |turns| {
-            turns.run(Budget::new(10), || {
-                assert!(slice.nudge() && !slice.nudge());
-                assert!(has_remaining() && !need_preempt(), "for operations alone");
-                within();
+        let (slice, hook) = (Preempt::new(), CountingHook::default());
+        Scope::own(Budget::UNLIMITED)
+            .slice(&slice)
+            .hook(&hook)
+            .turns(|turns| {
+                turns.run(Budget::new(10), || {
+                    assert!(slice.nudge() && !slice.nudge());
+                    assert!(
+                        has_remaining() && !need_preempt(),
+                        "a nudge ends neither budget nor slice"
+                    );
+                    within();
+                });
             });
-        });
-        assert_eq!(heard.yields.load(Relaxed), 1);
+        assert_eq!(hook.yields.load(Relaxed), 1);
     }
 }
 
 #[test]
 fn refused_operation_is_free_and_its_retry_charges_once() {
-    let (slice, hook) = (Preempt::new(), Heard::default());
+    let (slice, hook) = (Preempt::new(), CountingHook::default());
     for budget in [
         Budget::new(0),
         Budget::new(1),
         Budget::new(u32::MAX),
         Budget::UNLIMITED,
     ] {
-        with_slice(budget, &slice, &hook, || {
+        Scope::new(budget).slice(&slice).hook(&hook).run(|| {
             let left = || remaining().map(u64::from);
             let all = left();
             assert!(slice.nudge());
@@ -483,9 +527,9 @@ fn refused_operation_is_free_and_its_retry_charges_once() {
             slice.open_slice();
         });
     }
-    // A share of what is around it, which is used up.
-    with_budget(Budget::new(2), || {
-        with_budget(Budget::new(1), || {
+    // A share of an outer budget that is used up.
+    Scope::new(Budget::new(2)).run(|| {
+        Scope::new(Budget::new(1)).run(|| {
             assert!(
                 poll_proceed(&mut cx())
                     .map(Progress::made_progress)
@@ -507,21 +551,22 @@ fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
             .is_ready()
     };
     let polled = |operations: u32| {
-        with_slice(Budget::new(operations), &slice, &Heard::default(), || {
-            (0..=operations).map(|_| proceeds()).collect::<Vec<_>>()
-        })
+        Scope::new(Budget::new(operations))
+            .slice(&slice)
+            .hook(&CountingHook::default())
+            .run(|| (0..=operations).map(|_| proceeds()).collect::<Vec<_>>())
     };
     assert!(slice.nudge());
     assert_eq!(polled(2), [false, true, true]);
     assert!(!slice.nudge());
     assert_eq!(slice.look(|| Some(1)), Some(1));
-    assert!(!slice.nudge(), "there was something, and may be more");
+    assert!(!slice.nudge(), "a look that found work ignores nudges");
     assert_eq!(slice.look(|| None::<()>), None);
     assert!(slice.nudge());
     assert_eq!(polled(2), [false, true, true]);
     assert_eq!(polled(2), [true, true, false]);
     assert!(slice.nudge());
-    // A request is heard in any state, and no nudge ends it.
+    // A request takes effect in any state, and no nudge ends it.
     assert_eq!(polled(1), [false, true]);
     slice.request();
     assert!(!slice.nudge() && slice.need_preempt());
@@ -531,19 +576,19 @@ fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
 #[test]
 fn nudge_one_visits_the_workers_in_turn() {
     let slices = Slices::new(3);
-    // Deaf or nudged ones don't take it; of those that do this counts as one.
+    // Slices that ignore nudges or have one take none. A slice that takes this one is counted.
     let nudged = || (0..3).filter(|&worker| !slices.of(worker).nudge()).count();
     slices.nudge_one();
     assert_eq!(nudged(), 1);
     (0..3).for_each(|worker| slices.of(worker).open_slice());
     (0..3).for_each(|_| slices.nudge_one());
     assert_eq!(nudged(), 3);
-    // Of two one hears.
-    for deaf in [0, 1] {
+    // One of two slices ignores nudges.
+    for ignoring in [0, 1] {
         let two = Slices::new(2);
-        two.of(deaf).nudge();
+        two.of(ignoring).nudge();
         two.nudge_one();
-        assert!(!two.of(1 - deaf).nudge());
+        assert!(!two.of(1 - ignoring).nudge());
     }
     std::panic::catch_unwind(|| Slices::new(0)).unwrap_err();
 }
@@ -556,7 +601,7 @@ fn pinned_future_can_be_wrapped() {
         consume().await;
         *first
     })));
-    with_budget(Budget::new(1), || {
+    Scope::new(Budget::new(1)).run(|| {
         assert_eq!(polled.as_mut().poll(&mut cx()), Poll::Ready(1));
         assert_eq!(remaining(), Some(0));
     });
@@ -574,21 +619,24 @@ fn slice_end_refuses_operations_and_keeps_the_budget() {
     }
     let (slice, why) = (Preempt::new(), Why::default());
     let proceeds = || poll_proceed(&mut cx()).is_ready();
-    with_slice(Budget::UNLIMITED, &slice, &why, || {
-        assert!(proceeds() && !need_preempt());
-        slice.request();
-        assert!(!proceeds() && !proceeds() && need_preempt() && !has_remaining());
-        assert!(
-            with_budget(Budget::new(9), || !proceeds()),
-            "time goes on inside"
-        );
-        assert!(pin!(unconstrained(consume())).poll(&mut cx()).is_ready());
-        let batch = poll_proceed_n(&mut cx(), 3);
-        assert!(batch.is_pending());
-    });
+    Scope::new(Budget::UNLIMITED)
+        .slice(&slice)
+        .hook(&why)
+        .run(|| {
+            assert!(proceeds() && !need_preempt());
+            slice.request();
+            assert!(!proceeds() && !proceeds() && need_preempt() && !has_remaining());
+            assert!(
+                Scope::new(Budget::new(9)).run(|| !proceeds()),
+                "time goes on inside"
+            );
+            assert!(pin!(unconstrained(consume())).poll(&mut cx()).is_ready());
+            let batch = poll_proceed_n(&mut cx(), 3);
+            assert!(batch.is_pending());
+        });
     assert!(!need_preempt());
     slice.open_slice();
-    with_slice(Budget::new(1), &slice, &why, || {
+    Scope::new(Budget::new(1)).slice(&slice).hook(&why).run(|| {
         assert!(pin!(consume()).poll(&mut cx()).is_ready());
         assert!(!proceeds());
     });
@@ -597,19 +645,19 @@ fn slice_end_refuses_operations_and_keeps_the_budget() {
 
 #[test]
 fn share_is_taken_from_the_budget_and_its_rest_returns() {
-    with_budget(Budget::new(10), || {
+    Scope::new(Budget::new(10)).run(|| {
         let outer = poll_proceed(&mut cx());
-        with_budget(Budget::new(4), || {
+        Scope::new(Budget::new(4)).run(|| {
             assert!(pin!(consume()).poll(&mut cx()).is_ready());
             drop(outer);
             assert_eq!(remaining(), Some(3));
         });
         assert_eq!(remaining(), Some(9));
         let _ = std::panic::catch_unwind(|| {
-            with_budget(Budget::new(4), || panic!("in a poll"));
+            Scope::new(Budget::new(4)).run(|| panic!("in a poll"));
         });
         assert_eq!(remaining(), Some(9));
-        with_budget(Budget::UNLIMITED, || assert_eq!(remaining(), Some(9)));
+        Scope::new(Budget::UNLIMITED).run(|| assert_eq!(remaining(), Some(9)));
         let mut polled = 0;
         let mut future = pin!(sub_budget(
             Budget::new(2),
@@ -627,7 +675,7 @@ fn share_is_taken_from_the_budget_and_its_rest_returns() {
         assert_eq!(
             (remaining(), polled),
             (Some(0), 5),
-            "not polled for nothing"
+            "it was polled without budget"
         );
     });
 }
@@ -650,10 +698,10 @@ fn ticker_ends_slices_periodically_until_dropped() {
 #[derive(Clone, Debug)]
 enum Op {
     Proceed(u32),
-    /// Keeps so many operations of the charge at this place.
+    /// Keeps so many operations of the charge at this index.
     Keep(prop::sample::Index, u32),
     Return(prop::sample::Index),
-    /// In a scope within, or in an own one.
+    /// Runs the operations in a nested scope, or in an own one.
     Nest(bool, Option<u32>, Vec<Op>),
 }
 
@@ -674,7 +722,7 @@ fn op() -> impl Strategy<Value = Op> {
     })
 }
 
-/// A scope in progress, by plain bookkeeping.
+/// A scope in progress, as the reference model sees it.
 struct Open {
     number: usize,
     budget: Option<u32>,
@@ -688,18 +736,18 @@ impl Open {
     }
 }
 
-/// What the scopes should hold.
+/// The reference model: what the scopes should hold.
 #[derive(Default)]
 struct Reference {
     /// The scopes in progress, innermost last.
     scopes: Vec<Open>,
     entered: usize,
-    /// Charges not yet kept or returned, with their scope's number.
+    /// Charges that are neither kept nor refunded yet, with their scope's number.
     open: Vec<(Progress, usize)>,
 }
 
 impl Reference {
-    /// What is left in the innermost scope.
+    /// Returns what is left in the innermost scope.
     fn left(&self) -> Option<u32> {
         let scope = self.scopes.last()?;
         scope.budget.map(|budget| budget - scope.used())
@@ -709,7 +757,7 @@ impl Reference {
         for scope in &self.scopes {
             assert!(
                 scope.returned <= scope.charged,
-                "more returned than charged"
+                "more refunded than charged"
             );
             assert!(scope.budget.is_none_or(|budget| scope.used() <= budget));
         }
@@ -745,9 +793,9 @@ impl Reference {
             }
         };
         if is_own {
-            with_own_budget(given, body);
+            Scope::own(given).run(body);
         } else {
-            with_budget(given, body);
+            Scope::new(given).run(body);
         }
         let ended = self.scopes.pop().unwrap();
         if let Some(around) = self.scopes.last_mut().filter(|_| !is_own) {

@@ -1,7 +1,8 @@
-//! A thread that ends slices, for runtimes without a monitor.
+//! A thread that ends time slices, for runtimes without a monitor.
 //!
-//! It sleeps on a condition variable for a period at a time, so that it can be stopped at once, and asks all its slices to end when the period is over. It doesn't
-//! know when they were opened: a slice lasts for up to a period, half of one on average.
+//! The thread waits on a condition variable for one period at a time, so that it can be stopped at
+//! once. After each period it requests the end of all its slices. It does not know when they were
+//! opened, so a slice lasts for up to a period, and half a period on average.
 use crate::Preempt;
 use std::{io, time::Duration};
 use sync_shim::{
@@ -9,7 +10,7 @@ use sync_shim::{
     thread::{Builder, JoinHandle},
 };
 
-/// Asks slices to end, once a period, until it is dropped.
+/// Requests the end of time slices once a period, until it is dropped.
 ///
 /// ```
 /// use coop_budget::{Preempt, Ticker};
@@ -33,13 +34,13 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread.
+    /// Starts the ticker's thread.
     ///
     /// # Errors
-    /// When the system has no thread to give.
+    /// If no thread can be started.
     ///
     /// # Panics
-    /// With a period of zero.
+    /// If the period is zero.
     #[track_caller]
     pub fn new(
         period: Duration,
@@ -70,7 +71,7 @@ impl Ticker {
 }
 
 impl Drop for Ticker {
-    /// Stops the thread and waits for it; it holds no lock while it requests anything of others.
+    /// Stops the thread and waits for its end.
     fn drop(&mut self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_one();

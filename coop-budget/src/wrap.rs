@@ -1,16 +1,12 @@
-//! Futures that take part in the budget, or stay out of it.
-use crate::{
-    Budget, poll_proceed,
-    scope::{poll_has_remaining, with_no_limit},
-    with_budget,
-};
+//! Futures that charge the budget, and futures that are exempt from it.
+use crate::{Budget, Scope, poll_proceed, scope::poll_has_remaining};
 use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-/// Charges one operation, and yields first if none is left. For loops that do work of their own.
+/// Charges one operation, and yields first if none is left. For loops that compute.
 ///
 /// ```
 /// # async fn example(rows: &[u64]) -> u64 {
@@ -39,10 +35,10 @@ impl Future for Consume {
     }
 }
 
-/// Makes a future whose resources know no budget take part: its completion costs one operation, a
-/// poll that is pending none.
+/// Wraps a future whose resources know no budget: its completion costs one operation.
 ///
-/// With features also a stream, a sink, a reader or a writer: see [`Cooperative`].
+/// A poll that is pending is free. With features it also wraps streams, sinks, readers and writers:
+/// see [`Cooperative`].
 ///
 /// ```
 /// # async fn example(mut receive: impl AsyncFnMut() -> Option<u64>) -> u64 {
@@ -58,7 +54,7 @@ pub fn cooperative<R>(resource: R) -> Cooperative<R> {
 
 /// The future of [`cooperative`], or the stream, sink, reader or writer.
 ///
-/// Each operation that is not pending costs one of the budget, whatever came of it.
+/// Each operation that is not pending costs one of the budget, whatever its result.
 ///
 /// | feature | traits |
 /// |---|---|
@@ -68,7 +64,7 @@ pub fn cooperative<R>(resource: R) -> Cooperative<R> {
 /// | `futures-io` | `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek` |
 /// | `tokio` | tokio's `AsyncRead`, `AsyncBufRead`, `AsyncWrite`, `AsyncSeek` |
 ///
-/// What is done with the resource by [`get_mut`](Self::get_mut) is not charged.
+/// Operations on the resource through [`get_mut`](Self::get_mut) are free.
 ///
 /// ```
 /// let mut reader = coop_budget::cooperative(&b"bytes"[..]);
@@ -81,29 +77,29 @@ pub fn cooperative<R>(resource: R) -> Cooperative<R> {
 pub struct Cooperative<R>(R);
 
 impl<R> Cooperative<R> {
-    /// The wrapped resource.
+    /// Returns the wrapped resource.
     pub const fn get_ref(&self) -> &R {
         &self.0
     }
 
-    /// The wrapped resource.
+    /// Returns the wrapped resource, mutably.
     pub const fn get_mut(&mut self) -> &mut R {
         &mut self.0
     }
 
-    /// The wrapped resource, pinned.
+    /// Returns the wrapped resource, pinned.
     pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut R> {
-        // SAFETY: pinned with the whole: nothing moves it while that is pinned, and the type has no
-        // `Drop` and no `Unpin` of its own.
+        // SAFETY: structural pinning. The field is pinned with the whole, nothing moves it while
+        // that is pinned, and the type has neither a `Drop` nor an `Unpin` of its own.
         unsafe { self.map_unchecked_mut(|this| &mut this.0) }
     }
 
-    /// Takes the wrapped resource out.
+    /// Unwraps the resource.
     pub fn into_inner(self) -> R {
         self.0
     }
 
-    /// Charges `operation`, unless it is pending.
+    /// Runs `operation` and charges it, unless it is pending.
     #[inline]
     pub(crate) fn charged<'a, T>(
         self: Pin<&'a mut Self>,
@@ -127,15 +123,15 @@ impl<F: Future> Future for Cooperative<F> {
     }
 }
 
-/// Polls a future without a limit, neither of operations nor of time, in a scope of its own. It can
-/// starve the other tasks of its worker.
+/// Polls a future without a limit of operations or time. It can starve the other tasks of its
+/// worker.
 ///
-/// It lifts this crate's limits alone, in the polls of `future` alone: scopes inside of it, tasks
-/// that it spawns, tokio's budget and a `FuturesUnordered` that yields by itself have their limits
-/// still.
+/// It lifts only this crate's limits, and only while it polls `future`. Scopes inside of it, tasks
+/// that it spawns, tokio's budget, and a `FuturesUnordered` that yields by itself keep their
+/// limits.
 ///
 /// ```
-/// use coop_budget::{Budget, consume, unconstrained, with_budget};
+/// use coop_budget::{Budget, Scope, consume, unconstrained};
 /// use std::{future::Future, pin::pin, task::{Context, Waker}};
 ///
 /// let thrice = || async {
@@ -145,8 +141,8 @@ impl<F: Future> Future for Cooperative<F> {
 /// };
 /// let mut cx = Context::from_waker(Waker::noop());
 /// let (mut limited, mut free) = (pin!(thrice()), pin!(unconstrained(thrice())));
-/// with_budget(Budget::new(2), || assert!(limited.as_mut().poll(&mut cx).is_pending()));
-/// with_budget(Budget::new(2), || assert!(free.as_mut().poll(&mut cx).is_ready()));
+/// Scope::new(Budget::new(2)).run(|| assert!(limited.as_mut().poll(&mut cx).is_pending()));
+/// Scope::new(Budget::new(2)).run(|| assert!(free.as_mut().poll(&mut cx).is_ready()));
 /// ```
 pub fn unconstrained<F>(future: F) -> Unconstrained<F> {
     Unconstrained(future)
@@ -163,16 +159,15 @@ impl<F: Future> Future for Unconstrained<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: as in `Cooperative`.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        with_no_limit(|| future.poll(cx))
+        Scope::unlimited().run(|| future.poll(cx))
     }
 }
 
-/// Runs a future in a scope, a new budget each time it is polled: for tasks of a runtime that
-/// knows no budget.
+/// Gives a future a new budget each time it is polled, for tasks of a runtime that knows no budget.
 ///
-/// An exhausted budget wakes the task and says `Pending`, which every runtime takes for a yield.
-/// Under a runtime that does know budgets the new one is part of that poll's, as of
-/// [`with_budget`].
+/// When the budget is exhausted the task is woken and returns `Pending`, which every runtime treats
+/// as a yield. Under a runtime that does know budgets, the new one is part of that poll's budget,
+/// as of [`Scope::new`].
 ///
 /// ```
 /// # async fn example<T: 'static>(spawn: impl Fn(coop_budget::Scoped<T>), task: T) {
@@ -198,23 +193,23 @@ impl<F: Future> Future for Scoped<F> {
         let budget = self.budget;
         // SAFETY: as in `Cooperative`.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
-        with_budget(budget, || future.poll(cx))
+        Scope::new(budget).run(|| future.poll(cx))
     }
 }
 
-/// Gives a future that is polled among others, in a `FuturesUnordered`, a `join_all` or a
-/// `select`, at most `limit` operations a poll of the task's budget.
+/// Gives each of several futures of a task at most `limit` operations of the task's budget in a
+/// poll.
 ///
-/// It does two things for the sub-scheduler. A future that has had its share makes room for the
-/// next, before the task's budget is used up. And once that is, it is not polled at all, nor is
-/// what is nested in it, as it is under [`scope`]: it wakes its waker and says `Pending`,
-/// whereupon the sub-scheduler yields.
+/// For futures in a `FuturesUnordered`, a `join_all` or a `select`. A future that used its share
+/// leaves the rest of the budget to the others. Once the task's budget is used up, the future is
+/// not polled at all, nor are futures nested in it, as they would be under [`scope`]. It wakes its
+/// waker and returns `Pending`, so the set of futures yields.
 ///
 /// ```
 /// # use std::future::Future;
 /// # fn example<F: Future>(futures: Vec<F>) -> impl Iterator<Item = coop_budget::SubBudget<F>> {
 /// use coop_budget::{Budget, sub_budget};
-/// futures.into_iter().map(|future| sub_budget(Budget::new(16), future)) // .collect::<FuturesUnordered<_>>()
+/// futures.into_iter().map(|future| sub_budget(Budget::new(16), future))
 /// # }
 /// ```
 pub fn sub_budget<F>(limit: Budget, future: F) -> SubBudget<F> {
@@ -237,6 +232,6 @@ impl<F: Future> Future for SubBudget<F> {
         let limit = self.limit;
         // SAFETY: as in `Cooperative`.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
-        with_budget(limit, || future.poll(cx))
+        Scope::new(limit).run(|| future.poll(cx))
     }
 }

@@ -1,4 +1,4 @@
-//! Each operation of a wrapped resource costs one of the budget, by every trait.
+//! Each operation of a wrapped resource costs one operation of the budget, through every trait.
 #![cfg(all(
     feature = "futures-core",
     feature = "futures-sink",
@@ -6,7 +6,7 @@
     feature = "tokio",
     not(any(selvedge_loom, selvedge_shuttle))
 ))]
-use coop_budget::{Budget, Cooperative, cooperative, remaining, with_budget};
+use coop_budget::{Budget, Cooperative, Scope, cooperative, remaining};
 use futures::{
     FutureExt, Sink, Stream, StreamExt, channel::mpsc, future::FusedFuture, stream::FusedStream,
 };
@@ -20,7 +20,7 @@ fn cx() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// What an operation gives with one operation left, which it uses; with none left it is refused.
+/// Runs an operation with one operation left, which it uses. With none left it must be refused.
 fn costs_one<R, T>(
     resource: &mut Cooperative<R>,
     operation: impl Fn(Pin<&mut Cooperative<R>>, &mut Context<'_>) -> Poll<T>,
@@ -29,7 +29,7 @@ where
     Cooperative<R>: Unpin,
 {
     let mut polled = |budget| {
-        with_budget(Budget::new(budget), || {
+        Scope::new(Budget::new(budget)).run(|| {
             let polled = operation(Pin::new(&mut *resource), &mut cx());
             (polled, remaining())
         })
@@ -43,14 +43,14 @@ where
     done
 }
 
-/// That an operation is pending, and costs nothing.
+/// Asserts that an operation is pending and free.
 fn costs_none<R, T>(
     resource: &mut Cooperative<R>,
     operation: impl FnOnce(Pin<&mut Cooperative<R>>, &mut Context<'_>) -> Poll<T>,
 ) where
     Cooperative<R>: Unpin,
 {
-    with_budget(Budget::new(1), || {
+    Scope::new(Budget::new(1)).run(|| {
         assert!(operation(Pin::new(resource), &mut cx()).is_pending());
         assert_eq!(remaining(), Some(1));
     });
@@ -122,7 +122,7 @@ fn futures_reader_and_writer_pay_for_each_operation() {
         file.poll_fill_buf(cx).map_ok(<[u8]>::to_vec)
     });
     assert_eq!(filled.unwrap(), b"cdef");
-    with_budget(Budget::new(0), || Pin::new(&mut file).consume(4));
+    Scope::new(Budget::new(0)).run(|| Pin::new(&mut file).consume(4));
     assert_eq!(file.get_ref().position(), 6);
     costs_one(&mut file, |file, cx| file.poll_close(cx)).unwrap();
     assert_eq!(file.into_inner().into_inner(), b"abcdef");
@@ -139,7 +139,7 @@ fn tokio_reader_and_writer_pay_for_each_operation() {
     let written = costs_one(&mut file, |file, cx| file.poll_write_vectored(cx, &slices));
     assert_eq!(written.unwrap(), 3);
     costs_one(&mut file, |file, cx| file.poll_flush(cx)).unwrap();
-    with_budget(Budget::new(0), || {
+    Scope::new(Budget::new(0)).run(|| {
         Pin::new(&mut file).start_seek(SeekFrom::Start(0)).unwrap();
     });
     let start = costs_one(&mut file, |file, cx| file.poll_complete(cx));
@@ -155,7 +155,7 @@ fn tokio_reader_and_writer_pay_for_each_operation() {
         file.poll_fill_buf(cx).map_ok(<[u8]>::to_vec)
     });
     assert_eq!(filled.unwrap(), b"cdef");
-    with_budget(Budget::new(0), || Pin::new(&mut file).consume(4));
+    Scope::new(Budget::new(0)).run(|| Pin::new(&mut file).consume(4));
     assert_eq!(file.get_ref().position(), 6);
     costs_one(&mut file, |file, cx| file.poll_shutdown(cx)).unwrap();
     assert_eq!(file.into_inner().into_inner(), b"abcdef");

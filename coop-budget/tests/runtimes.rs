@@ -1,8 +1,6 @@
-//! One resource, written against this crate alone, in three runtimes.
+//! One resource, written with this crate alone, in three runtimes.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-use coop_budget::{
-    Budget, OnExhausted, poll_proceed, remaining, scope, unconstrained, with_budget_and,
-};
+use coop_budget::{Budget, OnExhausted, Scope, poll_proceed, remaining, scope, unconstrained};
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
@@ -32,7 +30,7 @@ impl Source {
     }
 }
 
-/// Takes until `stop`, and tells how many it took.
+/// Takes items until `stop`, and returns how many it took.
 async fn hog(stop: Arc<AtomicBool>) -> u64 {
     let mut source = Source(0);
     let mut last = 0;
@@ -42,7 +40,7 @@ async fn hog(stop: Arc<AtomicBool>) -> u64 {
     last
 }
 
-/// Lets `stop` come when it has had its turn: the hog's only way out on one worker.
+/// Sets `stop` when it is polled, which is the hog's only way to end on one worker.
 async fn probe(stop: Arc<AtomicBool>) {
     stop.store(true, SeqCst);
 }
@@ -59,7 +57,7 @@ fn tasks_cooperate_in_selvedge() {
             hog.await.unwrap()
         }
     });
-    // Whole shares, and the one that it was waiting for when it was stopped.
+    // Whole shares, and the operation that it was waiting for when it was stopped.
     assert_eq!(taken % 128, 1, "{taken}");
 }
 
@@ -73,7 +71,8 @@ fn tasks_cooperate_inside_tokio_beside_its_budget() {
         let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
         let hog = tokio::spawn(scope(Budget::DEFAULT, hog(stop.clone())));
         let own = tokio::spawn(scope(Budget::new(10_000), async move {
-            // Tokio's budget is 128 operations, and it is its own: this scope's is not spent by tokio's channel.
+            // Tokio's budget is 128 operations and separate: tokio's channel does not charge this
+            // scope.
             let mut polls = 0;
             let mut received = 0;
             for _ in 0..1_000 {
@@ -99,7 +98,7 @@ fn tasks_cooperate_inside_tokio_beside_its_budget() {
     });
 }
 
-/// Operations that a poll is granted, up to 1,000.
+/// Returns how many operations a poll is granted, up to 1,000.
 async fn granted(operation: impl Fn(&mut Context<'_>) -> Poll<()>) -> u32 {
     poll_fn(|cx| {
         let granted = (0..1_000).take_while(|_| operation(cx).is_ready()).count();
@@ -116,7 +115,7 @@ fn ours(cx: &mut Context<'_>) -> Poll<()> {
     poll_proceed(cx).map(|progress| progress.made_progress())
 }
 
-/// What the README says of the two budgets.
+/// Asserts what the README says of the two budgets.
 #[test]
 fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
     use tokio::task::{LocalSet, coop, spawn_local};
@@ -137,19 +136,19 @@ fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
         let set = LocalSet::new();
         let inner = set.run_until(async { spawn_local(granted(tokios)).await });
         assert_eq!(coop::unconstrained(inner).await.unwrap(), 128);
-        // Ours: nor does it reach a scope within.
+        // This crate's `unconstrained` does not lift a scope inside of it either.
         let inner = unconstrained(scope(Budget::new(10), granted(ours)));
         assert_eq!(inner.await, 10);
     });
 }
 
-/// A budget around a runtime that keeps its thread is not renewed while that waits.
+/// A budget around a runtime that blocks its thread is not renewed while that runs.
 ///
-/// Bites: a `block_on`, or a worker's tick, that polls in a nested scope.
+/// Fails if a `block_on`, or a worker's tick, polls in a nested scope.
 #[test]
 fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
-    coop_budget::with_budget(Budget::new(0), || {
+    Scope::new(Budget::new(0)).run(|| {
         assert_eq!(runtime.block_on(granted(ours)), 128);
         let task = Rc::new(Cell::new(None));
         let local = async {
@@ -167,7 +166,7 @@ fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
     let (runtime, mut workers) =
         selvedge::Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
     let task = runtime.spawn(granted(ours));
-    coop_budget::with_budget(Budget::new(0), || {
+    Scope::new(Budget::new(0)).run(|| {
         assert_eq!(workers[0].tick(), selvedge::Tick::Ran);
         assert_eq!(remaining(), Some(0));
     });
@@ -178,7 +177,7 @@ fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// An executor of one thread: a queue of numbers of tasks, and a list of deferred wakers.
+/// An executor of one thread: a queue of task numbers, and a list of deferred wakers.
 #[derive(Default)]
 struct Executor {
     tasks: RefCell<Vec<Option<Task>>>,
@@ -224,7 +223,11 @@ impl Executor {
             };
             let waker = Waker::from(Arc::new(TaskWaker(number, self.ready.clone())));
             let poll = || task.as_mut().poll(&mut Context::from_waker(&waker));
-            if with_budget_and(Budget::DEFAULT, self, poll).is_pending() {
+            if Scope::new(Budget::DEFAULT)
+                .hook(self)
+                .run(poll)
+                .is_pending()
+            {
                 self.tasks.borrow_mut()[number] = Some(task);
             }
             self.deferred.take().into_iter().for_each(Waker::wake);

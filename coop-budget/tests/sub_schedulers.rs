@@ -1,6 +1,6 @@
-//! Polls of a set's futures when the task's budget is used up: with and without shares.
+//! Polls of a set's futures once the task's budget is used up, with shares and without.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-use coop_budget::{Budget, OnExhausted, consume, sub_budget, with_budget_and};
+use coop_budget::{Budget, OnExhausted, Scope, consume, sub_budget};
 use futures::{
     StreamExt,
     future::{BoxFuture, FutureExt, join_all},
@@ -18,7 +18,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// A runtime of one task, which defers.
+/// A runtime of one task, which defers wakes.
 #[derive(Default)]
 struct Runtime {
     deferred: RefCell<Vec<Waker>>,
@@ -32,7 +32,7 @@ impl OnExhausted for Runtime {
 }
 
 impl Runtime {
-    /// Polls `task` to its end with the default budget; how often.
+    /// Polls `task` to completion with the default budget, and returns the number of polls.
     fn run(task: impl Future<Output = ()>) -> u64 {
         let runtime = Self::default();
         let mut task = pin!(task);
@@ -40,7 +40,11 @@ impl Runtime {
         loop {
             runtime.polls.set(runtime.polls.get() + 1);
             let poll = || task.as_mut().poll(&mut Context::from_waker(&waker));
-            if with_budget_and(Budget::DEFAULT, &runtime, poll).is_ready() {
+            if Scope::new(Budget::DEFAULT)
+                .hook(&runtime)
+                .run(poll)
+                .is_ready()
+            {
                 return runtime.polls.get();
             }
             for waker in runtime.deferred.take() {
@@ -50,7 +54,7 @@ impl Runtime {
     }
 }
 
-/// Counts the polls of what it holds.
+/// Counts the polls of the future that it wraps.
 struct Counted<F>(Arc<AtomicU64>, F);
 
 impl<F: Future + Unpin> Future for Counted<F> {
@@ -68,7 +72,7 @@ async fn operations(n: u32) {
     }
 }
 
-/// Polls of `n` futures of 8 operations each, in what `set` makes of them.
+/// Counts the polls of `n` futures of 8 operations each, in the set that `set` makes of them.
 fn polls<S: Future<Output = ()>>(
     n: usize,
     set: impl FnOnce(Vec<Counted<BoxFuture<'static, ()>>>) -> S,
@@ -133,7 +137,7 @@ fn join_all_with_shares_costs_linear_polls() {
     );
 }
 
-/// A tree of sets, `width` children a node; polls of nodes and leaves.
+/// Counts the polls of a tree of sets with `width` children a node: of nodes and leaves.
 fn tree(depth: u32, width: usize, shares: bool) -> u64 {
     fn node(
         depth: u32,

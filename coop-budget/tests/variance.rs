@@ -1,7 +1,7 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! No public type here is invariant.
+//! Asserts that these public types are covariant, and the auto traits of all generic ones. No
+//! public type here is invariant.
 use coop_budget::{
-    Cooperative, Preempt, Progress, Scoped, Slices, SubBudget, Turns, Unconstrained,
+    Cooperative, Preempt, Progress, Scope, Scoped, Slices, SubBudget, Turns, Unconstrained,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
@@ -9,11 +9,11 @@ use std::marker::PhantomPinned;
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// A type that is `Send` and not `Sync`, and one that is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
-/// Asserts that a `$from` can be used as a `$to`.
+/// Asserts that each `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }
@@ -23,15 +23,17 @@ covariant! {
     Scoped<Long> => Scoped<Short>,
     SubBudget<Long> => SubBudget<Short>,
     Unconstrained<Long> => Unconstrained<Short>,
+    Scope<'static> => Scope<'a>,
     Turns<'static> => Turns<'a>,
 }
 
+assert_not_impl_any!(Scope<'static>: Send, Sync);
 assert_not_impl_any!(Turns<'static>: Send, Sync);
 assert_not_impl_any!(Progress: Send, Sync, Clone);
 assert_impl_all!(Preempt: Send, Sync);
 assert_impl_all!(Slices: Send, Sync);
 
-/// A future in a wrapper is as it is alone.
+/// Asserts that a wrapper has the auto traits of the future in it.
 macro_rules! as_inside {
     ($($wrapper:ident,)*) => {$(
         assert_impl_all!($wrapper<u8>: Send, Sync, Unpin);

@@ -48,7 +48,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         "block_in_place was called in a LocalSet or LocalRuntime, whose tasks no other thread can \
          run: use spawn_blocking instead, by the `Handle` of a runtime"
     );
-    let f = || scope::within(In::BlockInPlace, || coop_budget::with_no_limit(f));
+    let f = || scope::within(In::BlockInPlace, || coop_budget::Scope::unlimited().run(f));
     let off = context::take_off();
     let Some(Off::Whole(core)) = off else {
         return f(); // After which a core that is held is this thread's again.

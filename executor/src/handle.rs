@@ -173,7 +173,7 @@ impl Handle {
             let mut future = pin!(future);
             // Its own: a budget around this is not renewed before this returns.
             let polls =
-                poll_fn(|cx| coop_budget::with_own_budget(budget, || future.as_mut().poll(cx)));
+                poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
             let polls = pin!(polls);
             ThreadPark::block_on(unhandled::or_panic(&self.shared, polls))
         })

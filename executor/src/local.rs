@@ -133,7 +133,7 @@ impl<F: Future> Future for Budgeted<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: pinned with the whole: nothing else moves it, and the type has no `Drop` and no `Unpin` of its own.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        coop_budget::with_own_budget(scope::budget(), || future.poll(cx))
+        coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
     }
 }
 

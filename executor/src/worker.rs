@@ -15,7 +15,7 @@ use crate::{
     shared::{Shared, Task},
     sleep::Patience,
 };
-use coop_budget::{Budget, Turns};
+use coop_budget::{Budget, Scope, Turns};
 use std::{
     fmt,
     mem::ManuallyDrop,
@@ -37,7 +37,12 @@ pub(crate) fn drive(core: Box<Core>) {
     core.clock_in();
     let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
-    let turn = || coop_budget::with_own_turns(slice, &OnWorker, |turns| work(&shared, turns));
+    let turn = || {
+        Scope::own(Budget::UNLIMITED)
+            .slice(slice)
+            .hook(&OnWorker)
+            .turns(|turns| work(&shared, turns))
+    };
     // SAFETY: it is freed below.
     let ended = unsafe { context::seated(&shared, core, turn) };
     if !ended {
@@ -336,7 +341,10 @@ impl Core {
         };
         let how = self.begin_run();
         let run = |turns: &Turns<'_>| run::<false>(shared, turns, how, task);
-        coop_budget::with_own_turns(self.slice(), &OnWorker, run);
+        Scope::own(Budget::UNLIMITED)
+            .slice(self.slice())
+            .hook(&OnWorker)
+            .turns(run);
         self.queue.leave(self);
         Tick::Ran
     }

@@ -1,4 +1,4 @@
-//! The traits of `futures-core`.
+//! `Cooperative` for the traits of `futures-core`.
 use crate::Cooperative;
 use ::futures_core::{FusedFuture, FusedStream, Stream};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Each item costs an operation, and so does the end.
+/// Each item costs an operation, and so does the end of the stream.
 ///
 /// ```
 /// # async fn example(items: impl futures::Stream<Item = u64> + Unpin) {
@@ -29,14 +29,14 @@ impl<S: Stream> Stream for Cooperative<S> {
     }
 }
 
-/// Asks the stream itself, which costs nothing.
+/// Free: asks the wrapped stream.
 impl<S: FusedStream> FusedStream for Cooperative<S> {
     fn is_terminated(&self) -> bool {
         self.get_ref().is_terminated()
     }
 }
 
-/// Asks the future itself, which costs nothing.
+/// Free: asks the wrapped future.
 impl<F: FusedFuture> FusedFuture for Cooperative<F> {
     fn is_terminated(&self) -> bool {
         self.get_ref().is_terminated()

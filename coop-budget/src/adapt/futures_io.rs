@@ -1,4 +1,4 @@
-//! The traits of `futures-io`.
+//! `Cooperative` for the traits of `futures-io`.
 use crate::Cooperative;
 use ::futures_io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Each read costs an operation, however long.
+/// Each read costs an operation, whatever its length.
 impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -26,8 +26,8 @@ impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     }
 }
 
-/// Each look at the buffer costs an operation, whether or not it is filled for that.
-/// To consume costs none.
+/// Each access to the buffer costs an operation, whether or not it has to be filled. `consume` is
+/// free.
 impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<&[u8]>> {
         self.charged(cx, |reader, cx| reader.poll_fill_buf(cx))
@@ -38,7 +38,7 @@ impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     }
 }
 
-/// Each write costs an operation, however long; a flush or a close too.
+/// Each write costs an operation, whatever its length, and so does a flush or a close.
 impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         self.charged(cx, |writer, cx| writer.poll_write(cx, bytes))

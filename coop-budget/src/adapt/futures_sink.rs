@@ -1,4 +1,4 @@
-//! The trait of `futures-sink`.
+//! `Cooperative` for the trait of `futures-sink`.
 use crate::Cooperative;
 use ::futures_sink::Sink;
 use std::{
@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Readiness for an item costs an operation, a flush or a close too.
+/// Each check for readiness costs an operation, and so does a flush or a close.
 impl<T, S: Sink<T>> Sink<T> for Cooperative<S> {
     type Error = S::Error;
 

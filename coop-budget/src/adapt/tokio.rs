@@ -1,4 +1,4 @@
-//! The traits of `tokio::io`. Resources of tokio charge its budget; wrapped, this crate's too.
+//! `Cooperative` for the traits of `tokio::io`. Tokio's own resources then charge both budgets.
 use crate::Cooperative;
 use ::tokio::io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 use std::{
@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Each read costs an operation, however long.
+/// Each read costs an operation, whatever its length.
 impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -18,8 +18,8 @@ impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     }
 }
 
-/// Each look at the buffer costs an operation, whether or not it is filled for that.
-/// To consume costs none.
+/// Each access to the buffer costs an operation, whether or not it has to be filled. `consume` is
+/// free.
 impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<&[u8]>> {
         self.charged(cx, |reader, cx| reader.poll_fill_buf(cx))
@@ -30,7 +30,7 @@ impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     }
 }
 
-/// Each write costs an operation, however long; a flush or a shutdown too.
+/// Each write costs an operation, whatever its length, and so does a flush or a shutdown.
 impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         self.charged(cx, |writer, cx| writer.poll_write(cx, bytes))
@@ -57,7 +57,8 @@ impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     }
 }
 
-/// What completes a seek costs an operation, also where none was begun; to begin one costs none.
+/// The completion of a seek costs an operation, even if no seek was begun. The start of one is
+/// free.
 impl<S: AsyncSeek> AsyncSeek for Cooperative<S> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> Result<()> {
         self.get_pin_mut().start_seek(position)

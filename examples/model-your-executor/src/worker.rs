@@ -1,6 +1,6 @@
 //! What a worker does: finds a task, polls it, sleeps, and at the end drops what is left.
 use crate::{Shared, Task};
-use coop_budget::{Budget, with_budget};
+use coop_budget::{Budget, Scope};
 use queue_spmc::{
     StealLimit,
     ring::{self, Steal},
@@ -79,7 +79,7 @@ impl Worker {
     }
 
     pub(crate) fn poll(&mut self, task: Task) {
-        let ran = with_budget(Budget::DEFAULT, || self.owned.run(task));
+        let ran = Scope::new(Budget::DEFAULT).run(|| self.owned.run(task));
         if let Ran::Notified(again) = ran {
             self.share();
             self.ring.push_or_overflow(again, &self.shared.injector);

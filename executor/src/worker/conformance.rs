@@ -7,6 +7,7 @@ use crate::{
     park::ThreadPark,
     shared::{Scheduler, Task},
 };
+use coop_budget::{Budget, Scope};
 use std::{cell::Cell, ptr::NonNull};
 use sync_shim::conformance::{LIMIT, check, explore};
 use task_header::{
@@ -22,9 +23,9 @@ fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
 
 /// As a worker's loop, in the worker's seat.
 fn run_as_worker(core: &Core, task: Task) {
-    coop_budget::with_turns(&OnWorker, |turns| {
-        run::<false>(&core.shared, turns, core.begin_run(), task)
-    });
+    Scope::new(Budget::UNLIMITED)
+        .hook(&OnWorker)
+        .turns(|turns| run::<false>(&core.shared, turns, core.begin_run(), task));
     core.queue.leave(core);
 }
 

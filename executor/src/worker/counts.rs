@@ -4,7 +4,7 @@ use crate::{
     Builder, Runtime, block_in_place, context::OnWorker, park::ThreadPark, spawn, spawn_detached,
     yield_now,
 };
-use coop_budget::Turns;
+use coop_budget::{Budget, Scope, Turns};
 use std::{
     future::{pending, poll_fn},
     task::Poll,
@@ -32,7 +32,9 @@ fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
         run::<false>(&core.shared, turns, core.begin_run(), task);
     };
     core.seated(|| {
-        coop_budget::with_turns(&OnWorker, |turns| [(); N].map(|()| cost(|| turn(turns)).1))
+        Scope::new(Budget::UNLIMITED)
+            .hook(&OnWorker)
+            .turns(|turns| [(); N].map(|()| cost(|| turn(turns)).1))
     })
 }
 
