@@ -1,27 +1,47 @@
-//! Threads that push into a scheduler which may end while they still notify it.
+//! Lets threads notify a scheduler that may end meanwhile.
 //!
-//! A wake from outside pushes a task and then notifies a worker. In between, the task may run and
-//! complete, the workers end, and the scheduler be freed. To count a reference for each wake would
-//! be two read-modify-writes on a line that all share; a record a thread costs two plain stores.
+//! # Actors
 //!
-//! - A record is written by its thread alone: busy before the push, idle after the notification.
-//! - The busy store comes before the push, the push before the pop by release and acquire of the queue, the pop before
-//!   the completion and that before the last worker's [`wait`](Registry::wait_keeping). So the wait sees the record busy, or idle again.
-//! - A thread enters its record into the registry before the push, when the task that it holds
-//!   still keeps the scheduler up.
-//! - A thread's cache of its record holds the registry too, so that an address is not mistaken for another's.
+//! A *notifier* is a thread that is no worker of the scheduler: it pushes a task, and then notifies
+//! a worker. Between the two, the task may run and complete, the workers may end, and the last
+//! worker may free the scheduler, which the notifier still uses. A counted reference for each wake
+//! would cost two read-modify-writes on a shared line. Here each notifier has a *record*, which
+//! costs two plain stores. The *last worker* waits for the records before it frees the scheduler.
 //!
-//! A push may run code of users (an unparker, the drop of a task), which may push again, and may end
-//! a scheduler. So announcements and waits nest in announcements of the same thread:
+//! # States of a record
 //!
-//! - The *outermost* announcement of a thread has the record in the thread's cache. It stays there
-//!   while it is busy.
-//! - A nested announcement to the same registry is part of the outermost one, whose record is busy
-//!   for longer. One to another registry has a record of its own, for this once.
-//! - A nested wait does not wait: its own thread's record would stay busy, and two threads would
-//!   wait for each other. The outermost announcement takes the scheduler over. When its own record
-//!   is idle it waits, and drops the scheduler after that. So a thread that waits is never busy, and
-//!   no two threads wait for each other.
+//! | state | the notifier | the last worker |
+//! |---|---|---|
+//! | *idle* | uses nothing of the scheduler | goes on |
+//! | *busy* | is between the start of its push and the end of its notification: it *announces* | waits |
+//!
+//! Only its own thread writes a record.
+//!
+//! # Why the scheduler is not freed too early
+//!
+//! 1. A notifier's busy store comes before its push. The push comes before the pop of the task, by
+//!    release and acquire of the queue. The pop comes before the completion of the task, and that
+//!    before the last worker's [wait](Registry::wait_keeping).
+//! 2. So the wait sees the record busy, or idle again after the notification. In the first case it
+//!    waits, and acquires the store that ends the announcement.
+//! 3. A notifier enters its record into the registry before the push, while the task that it holds
+//!    still keeps the scheduler alive. So the wait finds the record.
+//! 4. A thread caches its last record. The cache holds a reference to the registry, so that a new
+//!    registry never has the address of the cached one.
+//!
+//! # Announcements in announcements
+//!
+//! A push may run user code (an unparker, the drop of a task), which may push again, and may end a
+//! scheduler. So announcements and waits nest.
+//!
+//! 1. The *outermost* announcement of a thread uses the record in the thread's cache. The record
+//!    stays there while it is busy.
+//! 2. A nested announcement to the same registry is part of the outermost one, whose record stays
+//!    busy for longer. One to another registry has a new record, for this once.
+//! 3. A nested wait does not wait, as its own thread's record would stay busy, and two threads
+//!    might wait for each other. It passes the scheduler to the outermost announcement. When that
+//!    has ended its own record, it waits, and then drops the scheduler.
+//! 4. So a thread that waits is never busy, and no two threads wait for each other.
 use std::{
     any::Any,
     cell::{Cell, RefCell},
@@ -38,23 +58,24 @@ use sync_shim::{
     thread,
 };
 
-/// Looks at a record with a yield in between: most announcements are over by then.
+/// Checks of a record with only a yield in between. Most announcements are over by then.
 const YIELDS: u32 = 16;
 
-/// The first sleep between two looks. The next ones double, so often.
+/// The first sleep between two checks. The next ones double, up to this many times.
 const SHORTEST: Duration = Duration::from_micros(50);
 const DOUBLINGS: u32 = 5;
 
-/// The records of one scheduler.
+/// The records of the threads that notify one scheduler.
 ///
-/// Its last worker [waits](Self::wait_keeping) before the scheduler is freed; any other thread [announces](Self::announce) a push that may let the scheduler end.
+/// A thread that is no worker [announces](Self::announce) a push that may let the scheduler end.
+/// The last worker [waits](Self::wait_keeping) before it frees the scheduler.
 ///
 /// ```
 /// use std::{collections::VecDeque, ptr::NonNull, sync::Mutex, thread};
 /// use sync_shim::sync::Arc;
 /// use worker_idle::announce::Registry;
 ///
-/// /// What a task points to. It ends with its last task.
+/// /// A task points to this. It ends with its last task.
 /// struct Scheduler {
 ///     registry: Arc<Registry>,
 ///     queue: Mutex<VecDeque<u32>>,
@@ -73,13 +94,14 @@ const DOUBLINGS: u32 = 5;
 /// let pointer = Pointer(NonNull::from(&*scheduler));
 /// let waker = thread::spawn(move || {
 ///     let scheduler = pointer.get();
-///     // SAFETY: the task that is not pushed yet keeps the scheduler.
+///     // SAFETY: the task that is not pushed yet keeps the scheduler alive.
 ///     let registry = NonNull::from(unsafe { &(*scheduler.as_ptr()).registry });
-///     // SAFETY: as above; and what is pushed may run, and the scheduler end, but not before this closure is done.
+///     // SAFETY: as above. The pushed task may run and end the scheduler, but not before this
+///     // closure has returned.
 ///     unsafe {
 ///         Registry::announce(registry, || {
 ///             scheduler.as_ref().queue.lock().unwrap().push_back(7);
-///             drop(scheduler.as_ref().queue.lock()); // Here it would notify a worker.
+///             drop(scheduler.as_ref().queue.lock()); // A real one notifies a worker here.
 ///         })
 ///     };
 /// });
@@ -87,7 +109,7 @@ const DOUBLINGS: u32 = 5;
 ///     thread::yield_now();
 /// }
 /// let registry = scheduler.registry.clone();
-/// Registry::wait_keeping(&registry, move || scheduler); // The task is done: there is no other.
+/// Registry::wait_keeping(&registry, move || scheduler); // Its only task is done.
 /// waker.join().unwrap();
 /// ```
 pub struct Registry {
@@ -96,27 +118,27 @@ pub struct Registry {
 
 struct Records {
     live: Vec<Arc<Record>>,
-    /// What the others have counted.
+    /// Announcements of the records that are gone.
     announced: u64,
 }
 
-/// One thread's announcements to one scheduler.
+/// The record of one thread for one scheduler.
 struct Record {
-    /// Whether a push and its notification are under way.
+    /// Whether the thread is between its push and the end of its notification.
     busy: AtomicBool,
     /// Announcements so far.
     announced: AtomicU64,
 }
 
-/// What a thread keeps from one announcement to the next.
+/// What a thread caches between its announcements.
 struct Mine {
     registry: Arc<Registry>,
     record: Arc<Record>,
-    /// The schedulers that ended in the announcement that is under way.
+    /// The schedulers that ended in the announcement in progress.
     ended: RefCell<Vec<Ended>>,
 }
 
-/// A scheduler that is dropped after a wait.
+/// A scheduler that ended in an announcement. Its drop waits first, then drops the scheduler.
 struct Ended {
     registry: Arc<Registry>,
     _scheduler: Box<dyn Any>,
@@ -129,22 +151,23 @@ impl Drop for Ended {
 }
 
 sync_shim::thread_local! {
-    /// The record that this thread used last, or null. Without a destructor, so that it is there in those of others.
+    /// The cache of the thread's last record, or null. It has no destructor, so that the
+    /// destructors of other thread-locals can use it.
     static LAST: Cell<*const Mine> = const { Cell::new(ptr::null()) };
     static KEPT: Kept = const { Kept(Cell::new(None)) };
 }
 
-/// Frees what `LAST` points to when the thread ends.
+/// Frees the cache that `LAST` points to when the thread ends.
 struct Kept(Cell<Option<NonNull<Mine>>>);
 
 impl Kept {
-    /// Keeps `mine`, if any, in place of what was kept, which is not busy.
+    /// Caches `mine`, if any. Frees the last cache, which is not busy.
     fn keep(&self, mine: Option<NonNull<Mine>>) {
         let at = mine.map_or(ptr::null(), |mine| mine.as_ptr().cast_const());
-        // Without it, in a model's thread that ends, nothing points there.
+        // If `LAST` is gone, as in a thread of a model that ends, nothing points to the cache.
         let _ = LAST.try_with(|last| last.set(at));
         if let Some(before) = self.0.replace(mine) {
-            // SAFETY: made from a box by `Registry::announce_anew`, and kept nowhere else by now.
+            // SAFETY: made from a box by `Registry::announce_anew`. `LAST` no longer points to it.
             drop(unsafe { Box::from_raw(before.as_ptr()) });
         }
     }
@@ -152,36 +175,37 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // In an announcement, which has exited the process, the record stays: its frame names it for
-        // good, and a wait of this thread is to find it.
+        // A thread-local that is dropped inside an announcement means that the process exits there.
+        // The announcement still uses the cache, and a wait of this thread must find it: keep it.
         if self.0.get().is_some() && !is_announcing() {
             self.keep(None);
         }
     }
 }
 
-/// What this thread used last.
+/// This thread's cache, if it has one.
 fn last() -> Option<NonNull<Mine>> {
     let last = LAST.try_with(Cell::get).ok()?;
     NonNull::new(last.cast_mut())
 }
 
-/// This thread's outermost announcement, if one is under way.
+/// The cache of this thread's outermost announcement, if one is in progress.
 fn outermost() -> Option<NonNull<Mine>> {
     last().filter(|mine| {
-        // SAFETY: what `LAST` points to is freed by this thread alone, after it has set `LAST`.
+        // SAFETY: only this thread frees what `LAST` points to, after it has changed `LAST`.
         unsafe { mine.as_ref() }.record.is_busy()
     })
 }
 
-/// Whether this thread is in an announcement, to whatever registry. A wait there for another thread
-/// may last for ever, as that thread may wait for the announcement.
+/// Whether this thread is in an announcement to any registry.
+///
+/// It must not wait for another thread then: that thread may wait for the end of the announcement.
 pub fn is_announcing() -> bool {
     outermost().is_some()
 }
 
 impl Registry {
-    /// Without records.
+    /// Creates a registry without records.
     pub fn new() -> Self {
         Self {
             records: Mutex::new(Records {
@@ -191,21 +215,22 @@ impl Registry {
         }
     }
 
-    /// Runs `push`, which pushes a task of the scheduler and notifies: announced. The caller holds
-    /// that task. No read-modify-write, but for the first time that a thread turns to a scheduler.
+    /// Runs `push`, which pushes a task of the scheduler and notifies a worker, as an announcement.
     ///
-    /// A thread keeps the record of the scheduler that it turned to last. One that turns from one to another each time pays each time: an allocation, the lock of the
-    /// scheduler's records, and a look at each of those.
+    /// The caller holds the task. No read-modify-write, except when a thread turns to another
+    /// scheduler than the last time. Then it pays an allocation, the lock of the scheduler's
+    /// records, and a check of each of these.
     ///
     /// # Safety
-    /// `registry` is good when this is called. By pointer, as what `push` holds is to be: when it is done the scheduler may be
-    /// freed, while a reference would have to be good until the end.
+    /// `registry` must be valid when this is called. It is a pointer, and `push` must not hold
+    /// references to the scheduler either: the scheduler may be freed before this returns, and a
+    /// reference would have to be valid until then.
     #[inline]
     pub unsafe fn announce(registry: NonNull<Arc<Self>>, push: impl FnOnce()) {
         let idle = last().filter(|mine| {
-            // SAFETY: what `LAST` points to is freed by this thread alone, after it has set `LAST`.
+            // SAFETY: only this thread frees what `LAST` points to, after it has changed `LAST`.
             let mine = unsafe { mine.as_ref() };
-            // SAFETY: the caller's; nothing was pushed yet.
+            // SAFETY: valid, as the caller ensures: nothing was pushed yet.
             let registry = unsafe { registry.as_ref() };
             Arc::ptr_eq(&mine.registry, registry) && !mine.record.is_busy()
         });
@@ -219,12 +244,12 @@ impl Registry {
         push();
     }
 
-    /// By a thread that has turned to this registry, or is in an announcement already.
+    /// Announces with another record than the cached one, or inside an announcement.
     #[cold]
     #[inline(never)]
     fn announce_anew(registry: Arc<Self>, push: impl FnOnce()) {
         if let Some(outermost) = outermost() {
-            // SAFETY: as `LAST` points to it; it stays there while it is busy.
+            // SAFETY: `LAST` points to it, and it stays there while it is busy.
             let mine = unsafe { outermost.as_ref() };
             if Arc::ptr_eq(&mine.registry, &registry) {
                 mine.record.count();
@@ -239,12 +264,13 @@ impl Registry {
             record,
             ended: RefCell::default(),
         })));
-        // A thread that is ending keeps none for longer than this announcement.
+        // A thread that is ending caches it for this announcement only.
         let once = Kept(Cell::new(None));
         if KEPT.try_with(|kept| kept.keep(Some(mine))).is_err() {
             once.keep(Some(mine));
         }
-        // SAFETY: `LAST` points to it, if to anything, and its record is new.
+        // SAFETY: its record is new, and so idle. `LAST` points to it, or `once` keeps it for
+        // longer than `_busy`.
         let _busy = unsafe { Busy::begin(mine) };
         push();
     }
@@ -256,7 +282,8 @@ impl Registry {
         });
         let mut records = self.records.lock();
         let Records { live, announced } = &mut *records;
-        // The others are of threads that are gone, or have turned to another scheduler.
+        // Records with no other reference belong to threads that ended or turned to another
+        // scheduler.
         live.retain(|record| {
             let used = Arc::strong_count(record) > 1;
             *announced += if used { 0 } else { record.announced() };
@@ -266,19 +293,20 @@ impl Registry {
         record
     }
 
-    /// Announcements so far.
+    /// Returns the number of announcements so far.
     pub fn announced(&self) -> u64 {
         let records = self.records.lock();
         let live = records.live.iter().map(|record| record.announced());
         records.announced + live.sum::<u64>()
     }
 
-    /// Waits until every thread that has pushed a task which is complete by now is done notifying,
-    /// and drops `keep` after that, so that it may own the scheduler.
+    /// Waits for every notifier that pushed a task which is complete by now, then drops `keep`.
     ///
-    /// In an announcement of its own, to whatever registry, a thread does not wait. It calls `keep`,
-    /// and the outermost announcement drops what that gives when it is done and has waited: the scheduler, or a reference
-    /// that keeps it.
+    /// So `keep` may own the scheduler.
+    ///
+    /// Inside an announcement of its own thread, to any registry, it does not wait. It calls
+    /// `keep`, and the outermost announcement drops the result once it has ended and waited: the
+    /// scheduler, or a reference that keeps it alive.
     pub fn wait_keeping<T: 'static>(this: &Arc<Self>, keep: impl FnOnce() -> T) {
         let Some(outermost) = outermost() else {
             this.wait();
@@ -288,14 +316,14 @@ impl Registry {
             registry: this.clone(),
             _scheduler: Box::new(keep()),
         };
-        // SAFETY: as `LAST` points to it; it stays there while it is busy.
+        // SAFETY: `LAST` points to it, and it stays there while it is busy.
         unsafe { outermost.as_ref() }.ended.borrow_mut().push(ended);
     }
 
-    /// The wait, by a thread that is in no announcement.
+    /// Waits for the records. The caller is in no announcement.
     ///
-    /// Yields the processor at first, then sleeps between its looks, at most 1.6 ms each: so a
-    /// thread of a real-time priority lets one of a lower priority run.
+    /// Yields the CPU at first, then sleeps at most 1.6 ms between two checks. So a thread with a
+    /// real-time priority lets one of a lower priority run.
     fn wait(&self) {
         let records: Vec<_> = self.records.lock().live.clone();
         for record in records {
@@ -309,11 +337,11 @@ impl Registry {
     }
 }
 
-/// Lets the announcing thread run, before the next look at its record.
+/// Lets the announcing thread run before the next check of its record.
 ///
-/// A yield is not enough: it lets no thread of a lower priority run. Nothing wakes the waiting
-/// thread: for that, an announcing thread would have to fence after its store and look for it, each
-/// time.
+/// A yield is not enough, as it lets no thread of a lower priority run. Nothing wakes the waiting
+/// thread: for that, each announcement would need a fence after its last store, and a check for a
+/// waiting thread.
 fn back_off(looks: u32) {
     if looks < YIELDS || cfg!(any(selvedge_loom, selvedge_shuttle)) {
         thread::yield_now();
@@ -323,15 +351,15 @@ fn back_off(looks: u32) {
 }
 
 impl Record {
-    /// Asked by its thread.
+    /// Whether the record is busy. Asked by its own thread.
     fn is_busy(&self) -> bool {
-        // Ordering: Relaxed, its only writer asks.
+        // Ordering: Relaxed, the only writer asks.
         self.busy.load(Relaxed)
     }
 
     /// Counts an announcement.
     fn count(&self) {
-        // Ordering: Relaxed, a count by its only writer.
+        // Ordering: Relaxed, a count with one writer.
         let announced = self.announced.load(Relaxed);
         // Ordering: as above.
         self.announced.store(announced + 1, Relaxed);
@@ -339,14 +367,14 @@ impl Record {
 
     /// Begins an announcement.
     fn begin(&self) {
-        // Ordering: Relaxed, the push publishes it.
+        // Ordering: Relaxed, the queue's release in the push publishes it.
         self.busy.store(true, Relaxed);
         self.count();
     }
 
-    /// Ends it.
+    /// Ends the announcement.
     fn end(&self) {
-        // Ordering: Release pairs with `wait`.
+        // Ordering: Release pairs with the load in `wait`.
         self.busy.store(false, Release);
     }
 
@@ -370,15 +398,16 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// The thread's own record in use.
+/// An announcement with the cached record. Its drop ends it.
 struct Busy(NonNull<Mine>);
 
 impl Busy {
     /// # Safety
-    /// `mine` is this thread's, and idle. `LAST` points to it, or nobody frees it before this is dropped.
+    /// `mine` must be this thread's, and idle. `LAST` must point to it, or nobody may free it
+    /// before the result is dropped.
     #[inline]
     unsafe fn begin(mine: NonNull<Mine>) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: valid, as the caller ensures.
         unsafe { mine.as_ref() }.record.begin();
         Self(mine)
     }
@@ -387,17 +416,17 @@ impl Busy {
 impl Drop for Busy {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: busy, and so not freed.
+        // SAFETY: it is busy, and so it was not freed.
         let mine = unsafe { self.0.as_ref() };
         mine.record.end();
         if !mine.ended.borrow().is_empty() {
-            // What is dropped may announce, and so free `mine`: it is used no more.
+            // Their drops may announce, and so free `mine`, which is not used any more.
             drop(mine.ended.take());
         }
     }
 }
 
-/// A record of a nested announcement in use.
+/// A nested announcement to another registry. Its drop ends it.
 struct Nested(Arc<Record>);
 
 impl Nested {

@@ -1,45 +1,60 @@
-//! A short wait before a sleep, where that pays.
+//! A short wait before a thread parks, where such waits pay.
 //!
-//! To sleep and be woken costs two threads as much as hundreds of small tasks. Often the work is about to come: from a thread that waits for this very processor, or
-//! that was woken a moment ago. So who has run out of work gives the processor away a few times, and looks each time whether there is some.
+//! To park and be woken costs two threads as much as hundreds of small tasks. Often work is about
+//! to come: from a thread that waits for this very CPU, or that was woken a moment ago. So a worker
+//! without work yields its CPU a few times before it parks, and looks for work after each yield.
 //!
-//! 1. It yields, and doesn't spin: if anybody else wants the processor, it is his.
-//! 2. It is a bet. One that is won saves about as much as two lost ones cost, so each won one pays for two that are lost. After that the next
-//!    is made only after two sleeps, then four, and so on up to 1,024, until one is won.
-//! 3. One that takes long is lost, whatever it finds: somebody has kept the processor, and the system would have found a sleeper
-//!    another one. The next is made after 32 sleeps, or twice as many as the last pause had if that is more: on a machine that others use, too, a late one
-//!    says little about the next.
-//! 4. The first sleeps are without: for who sleeps a few times only, nothing is to be won.
+//! # Outcomes of a wait
+//!
+//! | outcome | condition | the next wait |
+//! |---|---|---|
+//! | *won* | a look found work in time | before the next park, and two lost waits are paid for |
+//! | *lost* | no look found work | before the next park if it is paid for; else after 2, 4, … 1,024 parks |
+//! | *late* | it took longer than 200 µs, whatever it found | after 32 parks, or twice the last pause if that is more |
+//!
+//! # Rules
+//!
+//! 1. A wait yields and does not spin, so another thread that wants the CPU gets it.
+//! 2. A won wait saves about as much as two lost ones cost, so each won wait pays for two lost
+//!    ones. After that the *pause*, the number of parks until the next wait, doubles with each lost
+//!    wait, until one is won.
+//! 3. A late wait is a loss, whatever it found: another thread kept the CPU, and the system would
+//!    have found another CPU for a thread that parked. It causes a pause of 32 parks rather than
+//!    the longest one, as on a machine with other load one late wait says little about the next.
+//! 4. Before the first 16 parks there is no wait: a thread that parks only a few times gains
+//!    nothing.
 use std::time::{Duration, Instant};
 use sync_shim::thread;
 
-/// Looks of one wait. That many yields take some microseconds on a processor that nobody else wants. A model is content with fewer.
+/// The number of looks in a wait. So many yields take some microseconds on an idle CPU. A model
+/// needs fewer.
 const LOOKS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     2
 } else {
     20
 };
 
-/// A wait that takes longer is lost.
+/// A wait that takes longer is late.
 const LATE: Duration = Duration::from_micros(200);
 
-/// Sleeps before the first bet.
+/// Parks before the first wait.
 const FIRST: u32 = 16;
 
-/// The longest pause between bets is two to this.
+/// The longest pause is two to this power.
 const LONGEST: u32 = 10;
 
-/// The pause after one that took long is two to this at least.
+/// The pause after a late wait is at least two to this power.
 const AFTER_LATE: u32 = 5;
 
-/// Lost bets that are paid for at most.
+/// The largest number of lost waits that are paid for.
 const CREDIT: u32 = 8;
 
-/// Whether a thread's short waits before its sleeps have paid so far: whether it waits before the next.
+/// Decides whether a thread yields its CPU a few times before it parks, by what such waits gained.
 ///
-/// To sleep and be woken costs two threads as much as hundreds of small tasks. Often the work is about to come: from a thread that waits for this very
-/// processor, or was itself woken a moment ago. So it pays to give the processor away a few times, and to look each time whether there is some. Where
-/// that has been in vain it is done ever more seldom.
+/// To park and be woken costs two threads as much as hundreds of small tasks. Often work is about
+/// to come: from a thread that waits for this very CPU, or that was woken a moment ago. So it pays
+/// to yield a few times, and to look for work after each yield. Where such waits gain nothing they
+/// become rare.
 ///
 /// ```
 /// use worker_idle::Backoff;
@@ -55,7 +70,7 @@ const CREDIT: u32 = 8;
 ///             job.is_some()
 ///         });
 ///     }
-///     match job.or_else(|| jobs.recv().ok()) { // Sleeps.
+///     match job.or_else(|| jobs.recv().ok()) { // Parks.
 ///         Some(n) => sum += n,
 ///         None => break,
 ///     }
@@ -64,16 +79,16 @@ const CREDIT: u32 = 8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Sleeps until the next bet.
+    /// Parks until the next wait.
     pause: u32,
-    /// The last pause was two to this.
+    /// The last pause was two to this power.
     doublings: u32,
-    /// Lost bets that are paid for.
+    /// Lost waits that are paid for.
     credit: u32,
 }
 
 impl Backoff {
-    /// Nothing is known yet.
+    /// Creates a state in which nothing is known yet.
     pub const fn new() -> Self {
         Self {
             pause: FIRST,
@@ -82,7 +97,7 @@ impl Backoff {
         }
     }
 
-    /// One that waits from the first time on.
+    /// Creates a state that waits before the first park already.
     pub const fn eager() -> Self {
         Self {
             pause: 0,
@@ -90,19 +105,20 @@ impl Backoff {
         }
     }
 
-    /// Before each sleep: whether it is time to wait once more. Who is told so calls [`wait`](Self::wait).
+    /// Whether to [`wait`](Self::wait) before this park. Call it before each park.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.pause = self.pause.saturating_sub(1);
         self.pause == 0
     }
 
-    /// Yields the processor and calls `look`, until that is true or it has been enough. Some
-    /// microseconds, if nobody else wants the processor.
+    /// Yields the CPU and calls `look`, until that returns true or the wait has lasted long enough.
+    ///
+    /// Returns what the last look found. Takes some microseconds if no other thread wants the CPU.
     pub fn wait(&mut self, mut look: impl FnMut() -> bool) -> bool {
         let begun = Instant::now();
         for _ in 0..LOOKS {
-            stand_aside();
+            yield_now();
             let found = look();
             if is_late(begun) {
                 self.late();
@@ -117,7 +133,7 @@ impl Backoff {
         false
     }
 
-    /// Rule 2.
+    /// After a won wait (rule 2).
     fn won(&mut self) {
         self.doublings = 0;
         self.credit = CREDIT.min(self.credit + 2);
@@ -132,7 +148,7 @@ impl Backoff {
         self.pause = 1 << self.doublings;
     }
 
-    /// Rule 3.
+    /// After a late wait (rule 3).
     fn late(&mut self) {
         self.credit = 0;
         self.doublings = LONGEST.min(AFTER_LATE.max(self.doublings + 1));
@@ -140,14 +156,15 @@ impl Backoff {
     }
 }
 
-/// A yield, but in a model: a model goes on with another thread wherever it can, and after a yield it would always, so that no sleep came before its work.
-fn stand_aside() {
+/// Yields, except in a model. After a yield a model always runs another thread, so no park would
+/// ever happen before its work.
+fn yield_now() {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         thread::yield_now();
     }
 }
 
-/// A model has no clock.
+/// Whether a wait is late. In a model no time passes.
 fn is_late(begun: Instant) -> bool {
     cfg!(not(any(selvedge_loom, selvedge_shuttle))) && begun.elapsed() > LATE
 }

@@ -1,11 +1,12 @@
-//! Checks of somebody's [`Park`]. Feature `conformance`, for tests.
+//! A conformance test for implementations of [`Park`]. Feature `conformance`.
 //!
 //! ```
 //! worker_idle::conformance::park(worker_idle::park::ThreadPark::new);
 //! ```
 //!
-//! A park may return early, so what is checked is that none lasts too long, and that what came before an unpark is seen after the park. A fault is a check that doesn't end: a panic that names it
-//! after a minute, or a deadlock that loom finds.
+//! A park may return early. So the checks are that no park lasts too long, and that writes before
+//! an unpark are visible after the park. A faulty parker makes a check hang: then there is a panic
+//! with the check's name after a minute, or loom reports a deadlock.
 use crate::park::{Park, Unpark};
 use core::time::Duration;
 use sync_shim::{
@@ -15,27 +16,29 @@ use sync_shim::{
     thread,
 };
 
-/// So long nobody waits.
+/// A wait that should never take this long.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Runs all checks, of parkers that `make` makes on the thread that parks. Under loom with up to three preemptions, and without that of time.
+/// Runs all checks, on parkers that `make` makes on the thread that parks.
+///
+/// Under loom with up to three preemptions, and without the check of time.
 ///
 /// # Panics
-/// When one fails, in words that begin with its name.
+/// If a check fails. The message begins with the check's name.
 pub fn park<P: Park + 'static>(make: fn() -> P) {
     park_within(LIMIT, make);
 }
 
 fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
     let checks = [
-        check("an_unpark_before_a_park_ends_it", move || {
-            an_unpark_before_a_park_ends_it(make);
+        check("unpark_before_park_ends_it", move || {
+            unpark_before_park_ends_it(make);
         }),
-        check("an_unparker_may_outlive_its_parker", move || {
-            an_unparker_may_outlive_its_parker(make);
+        check("unparker_may_outlive_its_parker", move || {
+            unparker_may_outlive_its_parker(make);
         }),
-        check("a_park_ends_with_its_time", move || {
-            a_park_ends_with_its_time(make);
+        check("park_with_limit_ends_in_time", move || {
+            park_with_limit_ends_in_time(make);
         }),
         check("unparks_from_other_threads_end_a_park", move || {
             unparks_from_other_threads_end_a_park(make);
@@ -44,8 +47,8 @@ fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
     explore(limit, 3, checks);
 }
 
-/// An unpark, or several, before a park, with or without a limit, are not lost; and again.
-pub fn an_unpark_before_a_park_ends_it<P: Park>(make: fn() -> P) {
+/// Checks that an unpark before a park ends it, with a limit or without, once and again.
+pub fn unpark_before_park_ends_it<P: Park>(make: fn() -> P) {
     let mut park = make();
     let unpark = park.unparker();
     for _ in 0..2 {
@@ -59,8 +62,8 @@ pub fn an_unpark_before_a_park_ends_it<P: Park>(make: fn() -> P) {
     }
 }
 
-/// An unpark of a parker that is gone does nothing.
-pub fn an_unparker_may_outlive_its_parker<P: Park>(make: fn() -> P) {
+/// Checks that an unpark does nothing if the parker was dropped.
+pub fn unparker_may_outlive_its_parker<P: Park>(make: fn() -> P) {
     let park = make();
     let unpark = park.unparker();
     let other = unpark.clone();
@@ -70,8 +73,10 @@ pub fn an_unparker_may_outlive_its_parker<P: Park>(make: fn() -> P) {
     other.unpark();
 }
 
-/// A park with a limit ends without an unpark, and leaves the parker as it was. Under a model no time goes by: there it does nothing.
-pub fn a_park_ends_with_its_time<P: Park>(make: fn() -> P) {
+/// Checks that a park with a limit ends without an unpark, and leaves the parker as it was.
+///
+/// No time passes in a model, so there it checks nothing.
+pub fn park_with_limit_ends_in_time<P: Park>(make: fn() -> P) {
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {
         return;
     }
@@ -84,7 +89,7 @@ pub fn a_park_ends_with_its_time<P: Park>(make: fn() -> P) {
     }
 }
 
-/// Two threads leave word and unpark: who parks for as long as a word is missing gets both.
+/// Checks that unparks from two threads show what they wrote before.
 pub fn unparks_from_other_threads_end_a_park<P: Park>(make: fn() -> P) {
     let mut park = make();
     let words = Arc::new(AtomicUsize::new(0));

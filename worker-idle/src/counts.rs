@@ -1,4 +1,4 @@
-//! What an operation costs, in read-modify-writes and `SeqCst` fences: the README's table, counted.
+//! Counts what each operation costs, in read-modify-writes and `SeqCst` fences: the README's table.
 use crate::{
     Idle, Woken,
     park::{Park, ThreadPark, Unpark},

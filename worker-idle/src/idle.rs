@@ -1,4 +1,5 @@
-//! The counts, the masks and the watch. The rules are those of the [front page](crate).
+//! The counts, the masks and the watcher. The states, rules and proofs are on the [front
+//! page](crate).
 use alloc::vec::Vec;
 use core::fmt;
 use sync_shim::{
@@ -15,7 +16,7 @@ use sync_shim::{
 const SEARCHING: u64 = 1;
 const SLEEPING: u64 = 1 << 32;
 
-/// What a reservation adds.
+/// A reservation adds this to the counts.
 const RESERVATION: u64 = SEARCHING.wrapping_sub(SLEEPING);
 
 #[inline]
@@ -23,58 +24,60 @@ fn searching(counts: u64) -> u64 {
     counts & (SLEEPING - 1)
 }
 
-/// Below 0 while there are more reservations than bits (rule 2).
+/// Sleeping workers. Below 0 while more reservations are held than bits are set (rule 2).
 #[inline]
 fn sleeping(counts: u64) -> i64 {
     counts as i64 >> 32
 }
 
-/// Whether a push wakes nobody: it finds a searcher, or no sleeper. (While `sleeping` is below 0 a
+/// Whether a push wakes nobody: a worker searches, or none sleeps. (While `sleeping` is below 0 a
 /// reservation is held, which counts as a searcher.)
 #[inline]
 fn wakes_nobody(counts: u64) -> bool {
-    // One test for both: rotated, a searcher is at bit 32 or above, no sleeper wraps around, and
-    // `sleeping` is below 2³¹.
+    // One test for both conditions. After the rotation a searcher sets bit 32 or a higher one, and
+    // no sleeper makes the subtraction wrap. `sleeping` is below 2³¹.
     counts.rotate_left(32).wrapping_sub(1) >> 31 != 0
 }
 
-/// Who of a number of workers searches, and who sleeps. See the [front page](crate).
+/// Which workers of a scheduler search and which sleep. See the [front page](crate).
 pub struct Idle {
     line: CachePadded<Line>,
     watch: CachePadded<Watchers>,
-    /// The masks of the workers from the 65th on. A `Vec`, as an empty one is a constant.
+    /// The masks of the workers from the 65th on. A `Vec`, as a constant can hold an empty one.
     more: Vec<AtomicU64>,
     workers: u64,
 }
 
-/// On one line, as who changes the counts changes a mask next, or has just done so.
+/// Both on one cache line, as a thread that changes the counts also changes a mask.
 struct Line {
-    /// `searching` in the low half, `sleeping`, which is signed, in the high half.
+    /// `searching` in the low half, and `sleeping`, which is signed, in the high half.
     counts: AtomicU64,
-    /// A bit a worker: set by itself, cleared by whoever wakes it. That of the first 64.
+    /// The mask of the first 64 workers. A worker sets its own bit; whoever wakes it clears the
+    /// bit.
     first: AtomicU64,
 }
 
 struct Watchers {
-    /// The watcher's index and 1, or 0.
+    /// The watcher's index plus 1, or 0.
     watcher: AtomicUsize,
     wanted: AtomicBool,
 }
 
-/// How a sleeper that took itself back was counted in.
+/// Who woke a sleeper: the result of [`Idle::wake_self`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// By itself. Nobody unparks it.
+    /// The sleeper itself. No notifier unparks it.
     BySelf,
-    /// By a notifier that had chosen it, and unparks it.
+    /// A notifier, which had chosen the sleeper and unparks it.
     ByNotifier,
 }
 
 impl Idle {
-    /// For so many workers, none of whom searches or sleeps. [`inline`](Self::inline) is for a static.
+    /// Creates the state of so many workers, all running. For a static use
+    /// [`inline`](Self::inline).
     ///
     /// # Panics
-    /// When `workers` is 0, or more than 2³¹ − 1.
+    /// If `workers` is 0, or more than 2³¹ − 1.
     #[track_caller]
     pub fn new(workers: usize) -> Self {
         assert!(
@@ -86,9 +89,9 @@ impl Idle {
     }
 
     sync_shim::const_fn! {
-        /// For so many workers, up to 64, none of whom searches or sleeps. It allocates nothing.
+        /// Creates the state of up to 64 workers, all running. It allocates nothing.
         ///
-        /// A `const fn`, but under a model: for a static.
+        /// A `const fn`, except under a model checker, so it can initialise a static.
         ///
         /// ```
         /// use worker_idle::Idle;
@@ -103,12 +106,12 @@ impl Idle {
         /// ```
         ///
         /// # Panics
-        /// When `workers` is 0, or more than 64; in a constant, the build fails.
+        /// If `workers` is 0, or more than 64. In a constant this is a compile error.
         #[track_caller]
         pub const fn inline(workers: usize) -> Self {
             assert!(
                 workers > 0 && workers <= 64,
-                "an inline Idle is for 1 to 64 workers"
+                "an inline Idle has 1 to 64 workers"
             );
             Self::with(workers, Vec::new())
         }
@@ -137,7 +140,7 @@ impl Idle {
         let workers = self.workers;
         assert!(
             (worker as u64) < workers,
-            "there is no worker {worker}: their indices are below {workers}"
+            "there is no worker {worker}: the indices are below {workers}"
         );
     }
 
@@ -156,15 +159,16 @@ impl Idle {
         core::iter::once(&self.line.first).chain(&self.more)
     }
 
-    /// After a push: gives the worker that the caller must unpark, if one is called for.
+    /// Returns the worker to unpark after a push, if any. The caller must unpark it.
     ///
-    /// The worker counts as searching from here on, so that of a burst of pushes one wakes. Costs a fence
-    /// and a load; two read-modify-writes when somebody is woken. Waits for no other thread.
+    /// The worker counts as searching from now on, so a burst of pushes wakes one worker. Costs a
+    /// fence and a load, and two read-modify-writes if a worker is chosen. Never waits for another
+    /// thread.
     #[inline]
     pub fn notify(&self) -> Option<usize> {
-        // Ordering: SeqCst pairs with the fences in `sleep` and `stop_searching` (rule 3).
+        // Ordering: SeqCst pairs with the fences in `sleep` and in `stop_searching` (rule 3).
         fence(SeqCst);
-        // Ordering: Relaxed, the fence orders it after the push.
+        // Ordering: Relaxed, the fence orders the load after the push.
         let counts = self.line.counts.load(Relaxed);
         if wakes_nobody(counts) {
             return None;
@@ -172,13 +176,14 @@ impl Idle {
         self.reserve(counts)
     }
 
-    /// Makes a reservation and takes a bit for it, unless nobody is to be woken by now.
+    /// Makes a reservation and clears a bit for it, unless no worker need be woken any more.
     #[inline(never)]
     fn reserve(&self, mut counts: u64) -> Option<usize> {
         while !wakes_nobody(counts) {
             let reserved = counts.wrapping_add(RESERVATION);
-            // Ordering: Acquire pairs with `sleep`: the bit was set before it was counted, so `take_any` finds it at once. No Release: see
-            // "Why relaxed operations do".
+            // Ordering: Acquire pairs with `sleep`, which sets the bit before it counts itself. So
+            // `take_any` finds the bit at once. Release is not needed: see "Why relaxed operations
+            // suffice" on the front page.
             match self
                 .line
                 .counts
@@ -189,7 +194,7 @@ impl Idle {
                         return Some(worker);
                     }
                     counts = self.give_back(); // Rule 4.
-                    // The other thread is at work on this very line.
+                    // Another thread is changing this very line.
                     hint::spin_loop();
                 }
                 Err(now) => counts = now,
@@ -198,13 +203,13 @@ impl Idle {
         None
     }
 
-    /// Takes a bit for a reservation, the watcher's last of its mask. None if a sleeper has taken
-    /// itself back meanwhile, or a bit was set in a mask that was read before.
+    /// Clears a bit for a reservation, the watcher's only if its mask has no other. Returns `None`
+    /// if a sleeper woke itself meanwhile, or if a bit was set in a mask that was read before.
     fn take_any(&self) -> Option<usize> {
-        // Ordering: Relaxed, a preference.
+        // Ordering: Relaxed, a preference only.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
         for (i, mask) in self.masks().enumerate() {
-            // Ordering: Relaxed, the exchange below confirms what was read.
+            // Ordering: Relaxed, the exchange below checks the value.
             let mut bits = mask.load(Relaxed);
             while bits != 0 {
                 let others = match watcher {
@@ -213,7 +218,8 @@ impl Idle {
                 };
                 let from = if others != 0 { others } else { bits };
                 let bit = from & from.wrapping_neg();
-                // Ordering: Relaxed, as all changes of the masks: they carry nothing, the fences carry the proof (see "Why relaxed operations do").
+                // Ordering: Relaxed, like all changes of the masks. They publish nothing: the proof
+                // rests on the fences (see "Why relaxed operations suffice").
                 match mask.compare_exchange_weak(bits, bits & !bit, Relaxed, Relaxed) {
                     Ok(_) => return Some(i * 64 + bit.trailing_zeros() as usize),
                     Err(now) => bits = now,
@@ -223,56 +229,63 @@ impl Idle {
         None
     }
 
-    /// Gives back a reservation that woke nobody. Returns the counts after that.
+    /// Returns a reservation that woke nobody (rule 4). The result is the counts after that.
     fn give_back(&self) -> u64 {
         // Ordering: Relaxed, as in `try_search`.
         let before = self.line.counts.fetch_sub(RESERVATION, Relaxed);
         before.wrapping_sub(RESERVATION)
     }
 
-    /// Begins to search, unless half of the workers do. A throttle, not a limit: a few more may slip in.
+    /// Begins to search, unless half of the workers already do. The limit is approximate: a few
+    /// more may search.
     #[inline]
     pub fn try_search(&self) -> bool {
-        // Ordering: Relaxed, a throttle.
+        // Ordering: Relaxed, an approximate limit.
         if 2 * searching(self.line.counts.load(Relaxed)) >= self.workers {
             return false;
         }
-        // Ordering: Relaxed, as all changes of the counts: they carry nothing, the fences carry the proof.
+        // Ordering: Relaxed, like all changes of the counts. They publish nothing: the proof rests
+        // on the fences.
         self.line.counts.fetch_add(SEARCHING, Relaxed);
         true
     }
 
-    /// Ends a search that found work. True for the last searcher, who must look whether there is more work
-    /// and then [`notify`](Self::notify): pushes since have relied on it.
+    /// Ends a search that found work. Returns true for the last searcher.
+    ///
+    /// The last searcher must look for more work and then [`notify`](Self::notify) if there is any,
+    /// as pushes have relied on it meanwhile.
     ///
     /// # Panics
-    /// With debug assertions, when nobody searches. Without them the counts are wrong from there on: wakes may be lost.
+    /// With debug assertions, if no worker searches. Without them the counts are wrong from then
+    /// on, and wake-ups may be lost.
     #[inline]
     pub fn stop_searching(&self) -> bool {
         // Ordering: Relaxed, as in `try_search`.
         let before = self.line.counts.fetch_sub(SEARCHING, Relaxed);
-        debug_assert!(searching(before) > 0, "nobody searched");
+        debug_assert!(searching(before) > 0, "no worker searches");
         let last = searching(before) == 1;
         if last {
-            // Ordering: SeqCst pairs with the fence in `notify`.
+            // Ordering: SeqCst pairs with the fence in `notify` (rule 3).
             fence(SeqCst);
         }
         last
     }
 
-    /// Announces that `worker` will sleep. It must now look at every queue once more, a retry counting as work, and
-    /// then either park or [`wake_self`](Self::wake_self). Two read-modify-writes and a fence.
+    /// Announces that `worker` will sleep. It must then look at every queue once more.
+    ///
+    /// A "retry" of a queue counts as work. If the worker finds work it calls
+    /// [`wake_self`](Self::wake_self), and else it parks. Two read-modify-writes and a fence.
     ///
     /// # Panics
-    /// When there is no such worker; and with debug assertions, when it sleeps already. Without them, and when `was_searching` is untrue, the counts are wrong
-    /// from there on: wakes may be lost, and a notifier may look for ever for a sleeper that
-    /// isn't there.
+    /// If there is no such worker. With debug assertions also if it already sleeps. Without them,
+    /// or if `was_searching` is wrong, the counts are wrong from then on: wake-ups may be lost, and
+    /// a notifier may loop forever in search of a sleeper that does not exist.
     #[track_caller]
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
-        // Ordering: Relaxed, published by the count below.
+        // Ordering: Relaxed, the change of the counts below publishes it.
         let before = mask.fetch_or(bit, Relaxed);
-        debug_assert_eq!(before & bit, 0, "worker {worker} sleeps already");
+        debug_assert_eq!(before & bit, 0, "worker {worker} already sleeps");
         let change = if was_searching {
             SLEEPING - SEARCHING
         } else {
@@ -284,12 +297,14 @@ impl Idle {
         fence(SeqCst);
     }
 
-    /// A sleeper takes itself back; it counts as searching afterwards.
+    /// Wakes a sleeper by itself, as when it found work before it parked. It counts as searching
+    /// then.
     ///
-    /// Two read-modify-writes. Waits for no other thread.
+    /// Returns whether a notifier had chosen it meanwhile. Two read-modify-writes. Never waits for
+    /// another thread.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// If there is no such worker.
     #[track_caller]
     pub fn wake_self(&self, worker: usize) -> Woken {
         if self.was_notified(worker) {
@@ -302,33 +317,37 @@ impl Idle {
         if mask.fetch_and(!bit, Relaxed) & bit != 0 {
             return Woken::BySelf;
         }
-        // A notifier was faster and has counted this worker.
+        // A notifier has chosen this worker and counted it.
         self.give_back();
         Woken::ByNotifier
     }
 
-    /// After a park: whether a notifier chose this worker, which then counts as searching. Else it
-    /// sleeps on, or takes itself back. A load.
+    /// Whether a notifier chose this worker. Ask after each park. A load.
+    ///
+    /// If so, it counts as searching. If not, the worker parks again, or wakes itself.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// If there is no such worker.
     #[inline]
     #[track_caller]
     pub fn was_notified(&self, worker: usize) -> bool {
         let (mask, bit) = self.mask(worker);
-        // Ordering: Relaxed. Who finds itself chosen looks for work, and once more after the fence of its next `sleep`, which the notifier's fence precedes then
-        // (see "Why relaxed operations do").
+        // Ordering: Relaxed. A worker that was chosen looks for work, and does so again after the
+        // fence of its next `sleep`, which then follows the notifier's fence (see "Why relaxed
+        // operations suffice").
         mask.load(Relaxed) & bit == 0
     }
 
-    /// Makes a sleeper the watcher, unless there is one. A load, and a read-modify-write if it becomes that.
+    /// Makes a sleeper the watcher, unless there is one. A load, and a read-modify-write if it
+    /// succeeds.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// If there is no such worker.
     #[track_caller]
     pub fn try_watch(&self, worker: usize) -> bool {
         self.check(worker);
-        // Ordering: Relaxed, there is one: a watcher takes over nothing from the last.
+        // Ordering: Relaxed, the exchange admits one watcher, which takes over nothing from the
+        // last.
         !self.is_watched()
             && self
                 .watch
@@ -337,49 +356,58 @@ impl Idle {
                 .is_ok()
     }
 
-    /// The watcher leaves.
+    /// Ends the watch of the caller, which is the watcher.
     #[inline]
     pub fn leave_watch(&self) {
         // Ordering: Relaxed, as in `try_watch`.
         self.watch.watcher.store(0, Relaxed);
     }
 
-    /// Whether there is a watcher. A load of a line that changes when one comes or goes.
+    /// Whether there is a watcher. Loads a line that changes only when a watcher comes or goes.
     #[inline]
     pub fn is_watched(&self) -> bool {
-        // Ordering: Acquire pairs with `give_up_watch`. Who reads it late calls for a watcher once too often, or relies on one that is about to leave: one that gives up looks
-        // once more after a while, one that leaves for work is a searcher, and looks when it leaves that.
+        // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value wants a
+        // watcher once too often, or relies on a watcher that is about to leave. The latter looks
+        // once more after a while if it gave up, or searches if it left for work, and looks when it
+        // stops.
         self.watch.watcher.load(Acquire) != 0
     }
 
-    /// Says that a watcher is wanted: by who fills a place that is watched, and sees no watcher. If somebody sleeps then, it has to [`notify`](Self::notify). And the last searcher,
-    /// when it looks whether there is more work, looks for a filled place, too, if a watcher is wanted and there is none. A load; a store and a fence if nobody wanted one.
+    /// Requests a watcher, after the caller filled a watched place and saw no watcher.
+    ///
+    /// If a worker sleeps then, the caller must [`notify`](Self::notify). The last searcher, when
+    /// it looks for more work, must look for filled places too, if a watcher is wanted and there is
+    /// none. A load; a store and a fence if none was wanted before.
     #[inline]
     pub fn want_watcher(&self) {
-        // Ordering: Relaxed. Acquire in `is_watched`, before, has it see what a watch that was given up has left.
+        // Ordering: Relaxed. The caller's Acquire in `is_watched` shows it the store of
+        // `give_up_watch`.
         if !self.watch.wanted.load(Relaxed) {
             // Ordering: Relaxed, the fence orders it.
             self.watch.wanted.store(true, Relaxed);
-            // Ordering: SeqCst pairs with the fence in `sleep`: who goes to sleep sees that it is wanted, or the caller sees the sleeper.
+            // Ordering: SeqCst pairs with the fence in `sleep`: the worker that goes to sleep sees
+            // that a watcher is wanted, or the caller sees the sleeper.
             fence(SeqCst);
         }
     }
 
-    /// Whether a watcher is wanted. A load. Asked after [`sleep`](Self::sleep).
+    /// Whether a watcher is wanted. Ask after [`sleep`](Self::sleep). A load.
     pub fn is_watcher_wanted(&self) -> bool {
         // Ordering: Relaxed, the fence in `sleep` orders it after the sleeper was counted.
         self.watch.wanted.load(Relaxed)
     }
 
-    /// The watch is given up: no watcher is wanted until somebody says so again.
+    /// Gives up the watch: no watcher is wanted until the next request.
     pub(crate) fn give_up_watch(&self) {
-        // Ordering: Relaxed. Who has seen it wanted relies on the look that is still to come.
+        // Ordering: Relaxed. A thread that saw the watch wanted relies on the look that is still to
+        // come.
         self.watch.wanted.store(false, Relaxed);
-        // Ordering: Release pairs with `is_watched`: who sees no watcher says that one is wanted after this, not before.
+        // Ordering: Release pairs with `is_watched`: a thread that sees no watcher requests one
+        // after this, not before.
         self.watch.watcher.store(0, Release);
     }
 
-    /// How many search and how many sleep, reserved ones not among them. A snapshot.
+    /// Returns how many workers search and how many sleep, without reserved ones. A snapshot.
     #[inline]
     pub fn counts(&self) -> (usize, usize) {
         // Ordering: Relaxed, a snapshot.
@@ -389,7 +417,7 @@ impl Idle {
 }
 
 impl Drop for Idle {
-    /// Nobody may notify any more: the model sees who does all the same.
+    /// No thread may notify any more. Under loom, `retire` makes a violation fail the model.
     fn drop(&mut self) {
         self.line.counts.retire();
         self.watch.watcher.retire();

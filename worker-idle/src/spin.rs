@@ -1,15 +1,17 @@
-//! A worker that does nothing but spin gives its processor away from time to time.
+//! A worker that polls tasks in vain yields its CPU from time to time.
 //!
-//! Tasks that give way again and again wait for something, as a rule for another thread. If that one has to share the processor with this worker it waits in turn, for as long as the
-//! system lets a thread run that never sleeps: milliseconds, in which the tasks are polled a hundred thousand times for nothing. So a worker that has had no news
-//! for a while yields the processor once. Where nobody else wants it that is a system call in some thousand polls.
+//! Tasks that only yield, again and again, wait for something, mostly for another thread. That
+//! thread may have to share the CPU with this worker. As this worker never sleeps, the system lets
+//! it run for milliseconds, in which it polls those tasks a hundred thousand times for nothing. So
+//! a worker without progress for a while yields its CPU once. If no thread wants the CPU, this
+//! costs one system call in some thousand polls.
 use std::cell::Cell;
 use sync_shim::thread;
 
-/// Polls without news before the processor is yielded.
+/// Polls without progress before the CPU is yielded.
 const POLLS: u64 = 4_096;
 
-/// Whether a worker has had news of late.
+/// Yields the CPU of a worker whose polls make no progress.
 ///
 /// ```
 /// let spin = worker_idle::Spin::new();
@@ -23,12 +25,12 @@ const POLLS: u64 = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spin {
     news: Cell<u64>,
-    /// At the last news, or the last yield.
+    /// The number of polls at the last progress, or at the last yield.
     polls: Cell<u64>,
 }
 
 impl Spin {
-    /// No look yet.
+    /// Creates a state without progress or polls.
     pub const fn new() -> Self {
         Self {
             news: Cell::new(0),
@@ -36,8 +38,11 @@ impl Spin {
         }
     }
 
-    /// To be called at times, say whenever a worker looks at what comes from outside and finds nothing. `news` is a number that is another one if anything has happened since the last look but
-    /// polls of tasks that gave way, `polls` that of all polls so far. After 4,096 of them without news it yields the processor, and says so.
+    /// Yields the CPU, and returns true, after 4,096 polls without progress.
+    ///
+    /// Call it now and then, for example when a look at remote work finds nothing. `polls` is the
+    /// number of all polls so far. `news` is any number that changes with progress: with anything
+    /// other than polls of tasks that yielded.
     pub fn look(&self, news: u64, polls: u64) -> bool {
         let same = news == self.news.replace(news);
         let spins = same && polls.wrapping_sub(self.polls.get()) >= POLLS;

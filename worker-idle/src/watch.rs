@@ -1,34 +1,60 @@
-//! A sleeper's watch over what no push tells of: when it looks, and when it gives up.
+//! The watch: a sleeper that checks, at intervals, places for which no push notifies.
 //!
-//! A scheduler may have places that only one worker empties, such as a LIFO slot, and whose filling is too frequent for a notification each. As a last resort
-//! somebody looks after them now and then.
+//! A scheduler may have places that only one worker empties, such as a LIFO slot. They are filled
+//! too often to notify each time. So, as a last resort, one sleeper *looks* at all of these places
+//! now and then: the *watcher*. A thread that fills an empty place is a *filler*.
 //!
-//! 1. A sleeper is the watcher, if one is wanted and there is none, and sleeps with a limit. At each it looks at every place.
-//! 2. Who fills an empty place and sees no watcher says that one is wanted, and notifies: a sleeper wakes, and becomes one unless it finds work; or there is a searcher. So
-//!    where no place is filled nobody's sleep has a limit.
-//! 3. The watcher that wakes for work leaves the watch; it is chosen last among the sleepers. The last searcher that leaves with work looks whether a watcher is wanted and there
-//!    is none, and a place is filled: then it wakes another sleeper. So neither who was woken by rule 2 and has found work, nor who was a searcher at that time, nor the
-//!    watcher that has left, takes the watch with it.
-//! 4. Once no look has found a filled place for a while, the watcher gives up, and none is wanted, but it looks once more after that. So whoever relied on it
-//!    before is seen by then; if something else ends the sleep before that look, a watcher is wanted again. From there on an idle scheduler has no wake-up at all.
-//! 5. A watch may be taken up where the last one was, by its [`WatchState`].
+//! # States
+//!
+//! | state | watcher wanted | watcher | sleeps |
+//! |---|---|---|---|
+//! | *off* | no | none | have no limit |
+//! | *wanted* | yes | none | the next sleeper becomes the watcher |
+//! | *watched* | yes | one | the watcher's has a limit, and it looks after each |
+//! | *leaving* | no | none | as *off*, but the last watcher still looks once more |
+//!
+//! # Rules
+//!
+//! 1. A worker that goes to sleep becomes the watcher if one is wanted and there is none.
+//! 2. A filler that sees no watcher requests one and notifies. Then a sleeper wakes, and becomes
+//!    the watcher unless it finds work; or there is a searcher. So while no place is filled, no
+//!    sleep has a limit.
+//! 3. A watcher that wakes for work ends its watch. It is the last of the sleepers in its mask to
+//!    be chosen. The last searcher that leaves with work checks whether a watcher is wanted and
+//!    there is none. If so, and if a place is filled, it wakes another sleeper.
+//! 4. Once several looks in a row found no filled place, the watcher gives up: no watcher is
+//!    wanted, and it looks once more after that. If something else ends its sleep before that look,
+//!    it requests a watcher.
+//! 5. A watch may continue where the last one stopped, by its [`WatchState`].
+//!
+//! # Why no filled place is forgotten
+//!
+//! 1. A filler that saw a watcher relies on it. If that watcher gives up, its last look comes later
+//!    and sees the place (rule 4).
+//! 2. A filler that saw none has requested one. The request is not lost with the worker that was
+//!    woken for it and found work, nor with a worker that was searching then, nor with a watcher
+//!    that left for work: each of them looks for filled places when it leaves as the last searcher
+//!    (rule 3).
+//! 3. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 
-/// Between two looks while a place is filled; the limits of the others double up to the longest.
+/// The first interval, and the one while places are filled. Each look that finds none doubles it,
+/// up to `LONGEST`.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(8);
 
-/// Looks that find nothing, before the watch is given up.
+/// The number of looks in a row without a filled place, after which the watch is given up.
 const PATIENCE: u32 = 6;
 
 /// How far a watch has come. The default is its beginning.
 ///
-/// A worker keeps one, and [forgets](Watch::forget) it when something has ended its sleep: what it has seen is over then.
+/// A worker keeps one. It [forgets](Watch::forget) it when something other than a look ends its
+/// sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchState {
     limit: Duration,
-    /// Looks in a row that have found nothing.
+    /// Looks in a row that found no filled place.
     quiet: u32,
 }
 
@@ -41,28 +67,28 @@ impl Default for WatchState {
     }
 }
 
-/// The watcher's watch: looks after 1, 2, 4, 8, 8, … ms, and for some 40 ms after the last that has found a filled place.
+/// A watch in progress: looks after 1, 2, 4, 8, 8, … ms, until no place was filled for about 40 ms.
 ///
 /// ```
 /// use std::{cell::Cell, thread};
-/// use worker_idle::{WatchState, Idle, Watch};
+/// use worker_idle::{Idle, Watch, WatchState};
 ///
 /// let (idle, state) = (Idle::new(2), Cell::new(WatchState::default()));
 /// idle.sleep(1, false);
-/// assert!(Watch::begin(&idle, 1, &state).is_none(), "nobody wants one");
+/// assert!(Watch::begin(&idle, 1, &state).is_none(), "no watcher is wanted");
 ///
 /// // Worker 0 fills its place, and sees no watcher:
 /// idle.want_watcher();
 /// assert_eq!(idle.notify(), Some(1));
 ///
 /// idle.sleep(1, true);
-/// let mut watch = Watch::begin(&idle, 1, &state).expect("nobody else watches");
+/// let mut watch = Watch::begin(&idle, 1, &state).expect("there is no other watcher");
 /// let mut looks = 0;
 /// loop {
 ///     thread::sleep(watch.limit()); // A worker would park.
 ///     looks += 1;
 ///     if !watch.record_look(false) {
-///         break; // Nothing was filled for a while.
+///         break; // No place was filled for a while.
 ///     }
 /// }
 /// assert!(looks > 3 && !idle.is_watched() && !idle.is_watcher_wanted());
@@ -72,19 +98,21 @@ pub struct Watch<'a> {
     idle: &'a Idle,
     worker: usize,
     state: &'a Cell<WatchState>,
-    /// Rule 4: given up, but for one look.
+    /// The watch is given up, but for one look (rule 4).
     leaving: bool,
 }
 
 impl<'a> Watch<'a> {
-    /// Begins a watch, or takes up the one that has come to `state`, if a watcher is wanted and there is none. The sleep was announced.
+    /// Begins a watch, or continues the one of `state`, if a watcher is wanted and there is none.
+    ///
+    /// Call it after [`Idle::sleep`].
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// If there is no such worker.
     #[track_caller]
     pub fn begin(idle: &'a Idle, worker: usize, state: &'a Cell<WatchState>) -> Option<Self> {
         let (quiet, wanted) = (state.get().quiet, idle.is_watcher_wanted());
-        // Taken up at the last look.
+        // Continues with the last look.
         let leaving = quiet == PATIENCE && !wanted;
         if !leaving {
             if !wanted || !idle.try_watch(worker) {
@@ -102,20 +130,23 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// The next watch is a new one: something else than a look has ended the sleep. Not while there is one that has come to `state`.
+    /// Forgets the state of a watch, as something other than a look ended the sleep.
+    ///
+    /// Not while a watch with this state is in progress.
     pub fn forget(idle: &Idle, state: &Cell<WatchState>) {
-        // Rule 4: it owes a look.
+        // Rule 4: the last look was still to come.
         if state.take().quiet == PATIENCE {
             idle.want_watcher();
         }
     }
 
-    /// How long to sleep before the next look.
+    /// Returns how long to sleep before the next look.
     pub fn limit(&self) -> Duration {
         self.state.get().limit
     }
 
-    /// After a look, which has found a place `filled` or not: whether there is to be another.
+    /// Records a look, which found a place `filled` or not. Returns whether the watcher looks
+    /// again.
     pub fn record_look(&mut self, filled: bool) -> bool {
         let WatchState { limit, quiet } = self.state.get();
         if filled {

@@ -1,9 +1,9 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! No public type here is invariant.
+//! Asserts that these public types are covariant, and the auto traits of all generic ones. No
+//! public type here is invariant.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use worker_idle::{Idle, Watch, WatchState};
 
-/// Asserts that a `$from` can be used as a `$to`.
+/// Asserts that each `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }

@@ -1,8 +1,8 @@
-//! A thread that pushes the last task, and the worker that runs it and frees all.
+//! A notifier that pushes the last task, racing the worker that runs it and frees the scheduler.
 use super::*;
 use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
-/// What the pushing thread touches until it is done.
+/// The notifier uses this until its announcement ends.
 struct Scheduler {
     registry: Arc<Registry>,
     queued: AtomicBool,
@@ -12,19 +12,19 @@ struct Scheduler {
 #[derive(Clone, Copy)]
 struct Pointer(NonNull<Scheduler>);
 
-// SAFETY: the models see to it, or fail.
+// SAFETY: the models keep the accesses apart, or fail.
 unsafe impl Send for Pointer {}
 
 impl Pointer {
     fn push(self) {
-        // SAFETY: the task keeps it.
+        // SAFETY: the task that is not pushed yet keeps the scheduler alive.
         let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
         let push = move || {
-            // SAFETY: as above, and from the push on the announcement.
+            // SAFETY: as above, and after the push the announcement keeps it alive.
             let scheduler = unsafe { self.0.as_ref() };
             scheduler.queued.store(true, Release);
             scheduler.notified.with_mut(|notified| {
-                // SAFETY: nobody else does before it has waited; the model checks it.
+                // SAFETY: the worker accesses it only after its wait, which the model checks.
                 unsafe { *notified += 1 }
             });
         };
@@ -42,17 +42,17 @@ fn last_push(waits: bool) {
     let registry = scheduler.registry.clone();
     let pointer = Pointer(NonNull::from(Box::leak(scheduler)));
     let other = thread::spawn(move || pointer.push());
-    // SAFETY: freed below.
+    // SAFETY: it is freed only below.
     while !unsafe { pointer.0.as_ref() }.queued.load(Acquire) {
         thread::yield_now();
     }
     if waits {
         Registry::wait_keeping(&registry, || ());
     }
-    // SAFETY: from the box above.
+    // SAFETY: made from a box above.
     let scheduler = unsafe { Box::from_raw(pointer.0.as_ptr()) };
     scheduler.notified.with_mut(|notified| {
-        // SAFETY: all others are done; the model checks it.
+        // SAFETY: all other threads are done, which the model checks.
         assert_eq!(unsafe { *notified }, 1);
     });
     drop(scheduler);
@@ -60,7 +60,8 @@ fn last_push(waits: bool) {
     assert_eq!(registry.announced(), 1);
 }
 
-/// Bites: end the announcement with Relaxed; wait with Relaxed; announce after the push.
+/// Fails if the store that ends the announcement, or the load of the wait, is Relaxed, or if the
+/// record is busy only after the push.
 #[test]
 fn wait_ends_after_the_last_notifier() {
     model(|| last_push(true));
@@ -71,7 +72,8 @@ fn scheduler_freed_without_the_wait_races_the_notifier() {
     model_must_fail("", || last_push(false));
 }
 
-/// A scheduler that its workers own together. Each of two threads touches a field of its own until it is done.
+/// A scheduler that its workers own together. Each of two threads uses a field of its own until it
+/// is done.
 struct Owned {
     registry: Arc<Registry>,
     queued: AtomicBool,
@@ -79,10 +81,10 @@ struct Owned {
     freed: Arc<AtomicBool>,
 }
 
-// SAFETY: as of `Pointer`.
+// SAFETY: as for `Pointer`.
 unsafe impl Send for Owned {}
 
-// SAFETY: as of `Pointer`.
+// SAFETY: as for `Pointer`.
 unsafe impl Sync for Owned {}
 
 impl Owned {
@@ -100,7 +102,7 @@ impl Drop for Owned {
     fn drop(&mut self) {
         for notified in &self.notified {
             notified.with_mut(|notified| {
-                // SAFETY: all others are done; the model checks it.
+                // SAFETY: all other threads are done, which the model checks.
                 assert_eq!(unsafe { *notified }, 1);
             });
         }
@@ -111,7 +113,7 @@ impl Drop for Owned {
 #[derive(Clone, Copy)]
 struct ToOwned(NonNull<Owned>);
 
-// SAFETY: as of `Pointer`.
+// SAFETY: as for `Pointer`.
 unsafe impl Send for ToOwned {}
 
 impl ToOwned {
@@ -119,16 +121,16 @@ impl ToOwned {
         Self(NonNull::from(scheduler))
     }
 
-    /// Announces `push`, and touches the field after it.
+    /// Announces `push`, and uses the field after it.
     fn announce(self, field: usize, push: impl FnOnce(&Owned)) {
-        // SAFETY: the caller's worker, or its task, keeps it.
+        // SAFETY: the caller's worker or task keeps the scheduler alive.
         let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
         let push = move || {
-            // SAFETY: as above, and then the announcement; the model checks it.
+            // SAFETY: as above, and after the push the announcement does, which the model checks.
             push(unsafe { self.0.as_ref() });
             // SAFETY: as above.
             unsafe { self.0.as_ref() }.notified[field].with_mut(|notified| {
-                // SAFETY: this thread's; the model checks it.
+                // SAFETY: only this thread uses the field, which the model checks.
                 unsafe { *notified += 1 }
             });
         };
@@ -146,9 +148,10 @@ fn end_in_an_announcement(worker: Arc<Owned>) -> impl FnOnce(&Owned) {
     }
 }
 
-/// The last worker ends in an announcement of its thread, while another thread that has pushed is not done.
+/// The last worker ends in an announcement of its thread, while another notifier is not done.
 ///
-/// Bites: drop the scheduler in the nested wait, or before the own record is idle, or without the wait.
+/// Fails if the nested wait drops the scheduler, or if it is dropped before the own record is idle,
+/// or without a wait.
 #[test]
 fn worker_that_ends_in_an_announcement_frees_last() {
     model(|| {
@@ -156,10 +159,10 @@ fn worker_that_ends_in_an_announcement_frees_last() {
         let worker = Owned::new(&freed);
         let pointer = ToOwned::of(&worker);
         let other = thread::spawn(move || {
-            // Ordering: Release, as a queue's push.
+            // Ordering: Release, like the push of a queue.
             pointer.announce(1, |scheduler| scheduler.queued.store(true, Release));
         });
-        // Ordering: Acquire, as a queue's pop.
+        // Ordering: Acquire, like the pop of a queue.
         while !worker.queued.load(Acquire) {
             thread::yield_now();
         }
@@ -170,9 +173,10 @@ fn worker_that_ends_in_an_announcement_frees_last() {
     });
 }
 
-/// Each of two threads ends a worker in its announcement: neither waits for the other's end, and the scheduler is freed after both.
+/// Each of two threads ends a worker in its announcement. Neither waits for the other, and the
+/// scheduler is freed after both.
 ///
-/// Bites: wait in the announcement, be it for the other's record alone.
+/// Fails if a thread waits inside its announcement, even if only for the other thread's record.
 #[test]
 fn workers_that_end_in_two_announcements_both_end() {
     Model::new().bound(3).check(|| {
@@ -186,9 +190,11 @@ fn workers_that_end_in_two_announcements_both_end() {
     });
 }
 
-/// A thread announces to a second scheduler within an announcement to a first, and ends the workers of both there.
+/// A thread announces to a second scheduler inside an announcement to a first, and ends the workers
+/// of both there.
 ///
-/// Bites: drop what the inner announcement has when that is done; let it take the place of the outer one.
+/// Fails if the end of the inner announcement drops the ended schedulers, or if the inner
+/// announcement replaces the outer one.
 #[test]
 fn workers_of_two_schedulers_end_with_the_outer_announcement() {
     model(|| {
@@ -197,10 +203,10 @@ fn workers_of_two_schedulers_end_with_the_outer_announcement() {
         let pointers = [&outer, &inner].map(|scheduler| ToOwned::of(scheduler));
         let [to_outer, to_inner] = pointers;
         let other = thread::spawn(move || {
-            // Ordering: Release, as a queue's push.
+            // Ordering: Release, like the push of a queue.
             to_inner.announce(1, |scheduler| scheduler.queued.store(true, Release));
         });
-        // Ordering: Acquire, as a queue's pop.
+        // Ordering: Acquire, like the pop of a queue.
         while !inner.queued.load(Acquire) {
             thread::yield_now();
         }

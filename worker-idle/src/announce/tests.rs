@@ -4,7 +4,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-/// Announces to a registry when it is dropped, and ends a scheduler there.
+/// Its drop announces to a registry, and ends a scheduler there.
 struct Announces {
     registry: Arc<Registry>,
     freed: std::sync::Arc<AtomicUsize>,
@@ -21,7 +21,7 @@ impl Drop for Scheduler {
 }
 
 fn announce(registry: &Arc<Registry>, push: impl FnOnce()) {
-    // SAFETY: it is borrowed for longer.
+    // SAFETY: the reference outlives the call.
     unsafe { Registry::announce(NonNull::from(registry), push) };
 }
 
@@ -38,7 +38,7 @@ impl Drop for Announces {
     }
 }
 
-/// Two of them: the thread's own record is gone before one, if not before both.
+/// Two of them, as the thread's cache is gone before one of them is dropped, if not before both.
 #[test]
 fn announcement_in_a_destructor_of_a_thread_local_nests() {
     std::thread_local! {
@@ -81,7 +81,8 @@ fn panic_in_an_announcement_ends_it_and_what_ended_in_it() {
     Registry::wait_keeping(&registry, || ());
 }
 
-/// One that is dropped after the announcement announces in turn, to another registry: the first one's record is freed meanwhile.
+/// A scheduler that is dropped after the announcement announces to another registry, which frees
+/// the first one's record meanwhile.
 #[test]
 fn drop_of_what_ended_in_an_announcement_may_announce() {
     let freed = std::sync::Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! The kit under the model, on a parker that passes and on two that only a model betrays.
+//! The conformance test under loom: on parkers that pass, and on two faulty ones that only a model
+//! finds.
 use super::{park, unparks_from_other_threads_end_a_park};
 use crate::park::{Park, ThreadPark, Unpark};
 use core::time::Duration;
@@ -12,13 +13,13 @@ use sync_shim::{
     thread,
 };
 
-/// Bites: an unpark with Relaxed; a `PARKED` that is stored over a token.
+/// Fails if `unpark` is Relaxed, or if `PARKED` is stored over a token.
 #[test]
 fn thread_park_passes() {
     park(ThreadPark::new);
 }
 
-/// A thread's parker that its waker unparks.
+/// A thread's parker whose waker unparks it.
 struct ByWaker(ThreadPark);
 
 #[derive(Clone)]
@@ -46,13 +47,14 @@ impl Unpark for Wakes {
     }
 }
 
-/// Bites: a `wake_by_ref` that does nothing, or unparks from the second time on.
+/// Fails if `wake_by_ref` does nothing, or unparks only from the second time on.
 #[test]
 fn parker_unparked_by_its_waker_passes() {
     park(|| ByWaker(ThreadPark::new()));
 }
 
-/// A token that is looked for again and again. `WHOLE`: it is taken by an exchange, else by a look and a store. `SHOWS`: it publishes what came before it.
+/// A parker that spins on its token. With `WHOLE` it takes the token with an exchange, else with a
+/// load and a store. With `SHOWS` the token publishes earlier writes.
 struct Spins<const WHOLE: bool, const SHOWS: bool>(Arc<AtomicBool>);
 
 #[derive(Clone)]
@@ -107,7 +109,7 @@ fn token_that_synchronises_passes() {
     });
 }
 
-/// The parker misses a word for ever.
+/// The parker never sees the write.
 #[test]
 fn token_that_does_not_synchronise_fails() {
     model_must_fail("", || {
@@ -115,7 +117,7 @@ fn token_that_does_not_synchronise_fails() {
     });
 }
 
-/// A token that comes between the look and the store is wiped out.
+/// A token that arrives between the load and the store is overwritten.
 #[test]
 fn token_taken_in_two_steps_fails() {
     model_must_fail("", || {

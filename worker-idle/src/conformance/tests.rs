@@ -1,4 +1,4 @@
-//! Each check fails for what it is there for, and says its name.
+//! Each check fails for its fault, and names itself.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::park_within;
 use crate::park::{Park, ThreadPark, Unpark};
@@ -82,12 +82,12 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
 }
 
 fn said<const FAULT: u8>() -> String {
-    // Longer than what does not hang takes on a busy machine.
+    // Longer than a run without a hang takes on a busy machine.
     let kit = || park_within(Duration::from_secs(10), Faulty::<FAULT>::new);
-    let panic = catch_unwind(kit).expect_err("the kit is content");
+    let panic = catch_unwind(kit).expect_err("all checks passed");
     match panic.downcast::<String>() {
         Ok(said) => *said,
-        Err(panic) => String::from(*panic.downcast::<&str>().expect("a panic with words")),
+        Err(panic) => String::from(*panic.downcast::<&str>().expect("a panic message")),
     }
 }
 
@@ -105,15 +105,18 @@ fn each_fault_is_found_and_named() {
         said::<PANICS_WITHOUT_A_PARKER>,
         said::<HEARS_ITS_OWN_THREAD_ONLY>,
     ];
-    // At the same time, as most wait for all of it.
+    // All at once, as most wait for the whole limit.
     let kits = kits.map(thread::spawn);
-    let said = kits.map(|kit| kit.join().expect("the kit is not content"));
+    let said = kits.map(|kit| {
+        kit.join()
+            .expect("a check failed, and its panic was not caught")
+    });
     assert!(
-        said[0].starts_with("an_unpark_before_a_park_ends_it: hung"),
+        said[0].starts_with("unpark_before_park_ends_it: hung"),
         "{said:?}"
     );
     assert!(
-        said[1].starts_with("a_park_ends_with_its_time: hung"),
+        said[1].starts_with("park_with_limit_ends_in_time: hung"),
         "{said:?}"
     );
     assert!(said[2].starts_with("no parker"), "{said:?}");

@@ -1,5 +1,5 @@
-//! Pushers and sleepers. A queue is a count of items; a worker that stays asleep while an item is
-//! there, and that nobody was told to wake, is a lost wake-up.
+//! Pushers and sleepers. A queue is a count of items. A wake-up is lost if a worker stays asleep
+//! while an item is left and no thread was told to wake it.
 use super::*;
 use std::mem::ManuallyDrop;
 use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
@@ -31,7 +31,7 @@ impl Pool {
                 .is_ok()
     }
 
-    /// True when it stays asleep.
+    /// Returns true if the worker stays asleep.
     fn sleep(&self, worker: usize, searching: bool) -> bool {
         self.idle.sleep(worker, searching);
         if self.items.load(Relaxed) == 0 {
@@ -50,7 +50,7 @@ impl Pool {
     }
 }
 
-/// Bites: drop the fence in `sleep`.
+/// Fails if `sleep` has no fence.
 #[test]
 fn push_racing_sleep_is_seen_or_wakes() {
     model(|| {
@@ -67,9 +67,9 @@ fn push_racing_sleep_is_seen_or_wakes() {
     });
 }
 
-/// Two pushes, one wake: the second finds a searcher, or the sleeper that took itself back.
+/// Two pushes wake one worker. The second push finds a searcher, or a sleeper that woke itself.
 ///
-/// Bites: count the woken worker as searching only when it runs.
+/// Fails if the chosen worker counts as searching only once it runs.
 #[test]
 fn burst_of_pushes_wakes_one_worker() {
     Model::new().check(|| {
@@ -87,10 +87,10 @@ fn burst_of_pushes_wakes_one_worker() {
     });
 }
 
-/// The last searcher leaves with work while another item is pushed: it wakes the sleeper, or the
-/// pusher does.
+/// The last searcher leaves with work while another item is pushed. Either it or the pusher wakes
+/// the sleeper.
 ///
-/// Bites: drop the fence in `stop_searching`.
+/// Fails if `stop_searching` has no fence.
 #[test]
 fn last_searcher_rechecks_for_items_that_relied_on_it() {
     model(|| {
@@ -117,9 +117,10 @@ fn last_searcher_rechecks_for_items_that_relied_on_it() {
     });
 }
 
-/// A sleeper takes itself back while a notifier chooses between it and another.
+/// A sleeper wakes itself while a notifier chooses between it and another one.
 ///
-/// Bites: keep the reservation when the own bit was taken (a sleeper without a count).
+/// Fails if the reservation is kept although a notifier has cleared the worker's bit: then a
+/// sleeper is not counted.
 #[test]
 fn wake_self_racing_notify_of_two_keeps_the_counts() {
     model(|| {
@@ -142,9 +143,9 @@ fn wake_self_racing_notify_of_two_keeps_the_counts() {
     });
 }
 
-/// A notifier reserves the only sleeper, which takes itself back: one of the two counts it.
+/// A notifier reserves the only sleeper, which wakes itself. Exactly one of the two counts it.
 ///
-/// Bites: give back neither of two reservations.
+/// Fails if neither of the two reservations is returned.
 #[test]
 fn wake_self_racing_notify_of_one_counts_it_once() {
     model(|| {
@@ -165,11 +166,11 @@ fn wake_self_racing_notify_of_one_counts_it_once() {
     });
 }
 
-/// A worker takes itself back under a notifier's hands, is kept by a task, and pushes an item,
-/// which relies on the notifier's reservation. That finds no bit and is given back, while another
-/// worker goes to sleep.
+/// A worker wakes itself while a notifier holds a reservation. It takes a task that keeps it, and
+/// pushes an item, which relies on that reservation. The notifier finds no bit and returns the
+/// reservation, while another worker goes to sleep.
 ///
-/// Bites: notify no more once a reservation was given back.
+/// Fails if a notifier that returned its reservation does not decide again.
 #[test]
 fn push_that_relied_on_a_returned_reservation_is_seen() {
     Model::new().bound(3).check(|| {
@@ -198,7 +199,7 @@ fn push_that_relied_on_a_returned_reservation_is_seen() {
     });
 }
 
-/// Bites: `want_watcher` without its fence; `sleep` without its.
+/// Fails if `want_watcher` or `sleep` has no fence.
 #[test]
 fn want_watcher_racing_sleep_sees_or_is_seen() {
     model(|| {
@@ -214,9 +215,9 @@ fn want_watcher_racing_sleep_sees_or_is_seen() {
     });
 }
 
-/// A watcher that gives up has left nothing of its watch to who sees none.
+/// A watcher gives up. A thread that then sees no watcher requests one after that.
 ///
-/// Bites: `give_up_watch` with Relaxed; `is_watched` with Relaxed.
+/// Fails if `give_up_watch` or `is_watched` is Relaxed.
 #[test]
 fn want_watcher_after_a_given_up_watch_stays_set() {
     model(|| {
@@ -234,7 +235,7 @@ fn want_watcher_after_a_given_up_watch_stays_set() {
     });
 }
 
-/// Bites: `try_watch` with a store in place of the exchange.
+/// Fails if `try_watch` uses a store in place of the exchange.
 #[test]
 fn try_watch_by_two_sleepers_admits_one() {
     model(|| {
@@ -250,25 +251,27 @@ fn try_watch_by_two_sleepers_admits_one() {
     });
 }
 
-/// An `Idle` that goes while a thread still asks it: the model sees it, which every model of an end rests on.
+/// A thread uses an `Idle` that was dropped, and the model fails. All models of a scheduler's end
+/// rest on this.
 ///
-/// Bites: leave out what its drop does.
+/// Fails to fail if the drop of `Idle` retires nothing.
 #[test]
 fn use_of_a_dropped_idle_is_detected() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Idle::new(1)));
-        // SAFETY: it is there until the end of the model.
+        // SAFETY: the allocation lasts until the end of the model.
         let idle: &'static Idle = unsafe { &*raw };
         let other = thread::spawn(move || idle.counts());
-        // SAFETY: unsound on purpose. What the other thread reads is not behind a pointer, so it stays readable.
+        // SAFETY: unsound on purpose. The other thread reads a field that is not behind a pointer,
+        // so the memory stays readable.
         unsafe { raw.drop_in_place() };
         other.join().unwrap();
-        // SAFETY: dropped above, and freed here.
+        // SAFETY: the value was dropped above; this frees its memory only.
         drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Idle>>()) });
     });
 }
 
-/// Without a fence both may miss, in the pusher or in the sleeper.
+/// Without a fence in the pusher, or in the sleeper, both may miss the other's write.
 #[test]
 fn notify_without_its_fence_loses_a_wake() {
     model_must_fail("missed_item && missed_sleeper", || lost_wake(false, true));
@@ -279,7 +282,7 @@ fn sleep_without_its_fence_loses_a_wake() {
     model_must_fail("missed_item && missed_sleeper", || lost_wake(true, false));
 }
 
-/// Rule 3 alone, with either fence in question.
+/// Rule 3 alone, with or without each fence.
 fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
     let pool = Pool::new(1);
     let pusher = {
@@ -301,9 +304,10 @@ fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
     assert!(!(missed_item && missed_sleeper));
 }
 
-/// Two sleepers that take themselves back, and a pusher of two items: all items are looked after.
+/// Two sleepers that may wake themselves, racing a pusher of two items: no item is left.
 ///
-/// Bites: drop the fence in `notify`; keep the reservation when the own bit was taken.
+/// Fails if `notify` has no fence, or if the reservation is kept although a notifier has cleared
+/// the worker's bit.
 #[test]
 fn two_sleepers_racing_two_pushes_leave_no_item() {
     Model::new().bound(2).check(|| {

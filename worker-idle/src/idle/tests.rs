@@ -1,4 +1,4 @@
-//! One thread's view; `models.rs` has pushers and sleepers against each other.
+//! The operations on one thread. `models.rs` has pushers racing sleepers.
 use super::*;
 extern crate std;
 use std::format;
@@ -11,7 +11,7 @@ fn sleepers(workers: usize, sleepers: &[usize]) -> Idle {
     idle
 }
 
-/// Each is woken, searches and stops, so that the next can be.
+/// Wakes all sleepers. Each searches and stops, so that the next can be woken.
 fn wakes(idle: &Idle) -> alloc::vec::Vec<usize> {
     core::iter::from_fn(|| {
         let woken = idle.notify()?;
@@ -38,7 +38,7 @@ fn watcher_is_chosen_last_of_its_mask() {
     let idle = sleepers(130, &[2, 66, 70]);
     assert!(idle.try_watch(66));
     assert_eq!(wakes(&idle), [2, 70, 66]);
-    // That of another mask stands in nobody's way.
+    // A watcher of another mask has no effect.
     let idle = sleepers(130, &[1, 3]);
     assert!(idle.try_watch(65));
     assert_eq!(wakes(&idle), [1, 3]);
@@ -99,11 +99,11 @@ fn wake_self_returns_who_woke_the_sleeper() {
     );
 }
 
-/// A notifier that has reserved a sleeper but not yet taken its bit, and takes this one's then.
+/// A notifier has made a reservation but cleared no bit yet. It then clears this worker's bit.
 #[test]
 fn unused_reservation_is_returned() {
     let idle = sleepers(2, &[0]);
-    // Another sleeper's count, whose bit was taken meanwhile.
+    // Another sleeper's count, whose bit was cleared meanwhile.
     idle.line.counts.fetch_add(SLEEPING, Relaxed);
     let (mask, bit) = idle.mask(0);
     mask.fetch_and(!bit, Relaxed);
@@ -111,22 +111,22 @@ fn unused_reservation_is_returned() {
     assert_eq!(idle.counts(), (0, 2));
 }
 
-/// Runs `f`, which must not wait, on a thread of its own.
+/// Runs `f`, which must not wait for another thread, on a thread of its own.
 fn without_a_wait<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, result) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || sender.send(f()).unwrap());
     let result = result.recv_timeout(std::time::Duration::from_secs(60));
-    let result = result.expect("it waits for a thread that stands still");
+    let result = result.expect("it waits for a stalled thread");
     thread.join().unwrap();
     result
 }
 
-/// The notifier may stand still for as long as the sleeper runs: if it has a lower priority and
-/// the same processor.
+/// The notifier may be stalled for as long as the sleeper runs: if it has a lower priority and
+/// shares the CPU.
 #[test]
 fn wake_self_beside_a_stalled_notifier_returns() {
     let idle = std::sync::Arc::new(sleepers(130, &[129]));
-    // The notifier has reserved a sleeper, and no bit is taken yet.
+    // The notifier has made a reservation, and has cleared no bit yet.
     idle.line.counts.fetch_add(RESERVATION, Relaxed);
     let sleeper = idle.clone();
     assert_eq!(
@@ -134,7 +134,7 @@ fn wake_self_beside_a_stalled_notifier_returns() {
         Woken::BySelf
     );
     assert_eq!(idle.counts(), (2, 0));
-    // It finds nobody, and gives its reservation back.
+    // It finds no bit, and returns its reservation.
     assert_eq!(idle.notify(), None);
     assert_eq!(idle.take_any(), None);
     assert_eq!(sleeping(idle.give_back()), 0);
@@ -154,7 +154,7 @@ fn worker_index_out_of_range_panics() {
     for workers in [2, 64, 130] {
         let idle = Idle::new(workers);
         for worker in [workers, workers + 64, usize::MAX] {
-            let said = format!("there is no worker {worker}: their indices are below {workers}");
+            let said = format!("there is no worker {worker}: the indices are below {workers}");
             let calls: [&dyn Fn(); 4] = [
                 &|| idle.sleep(worker, false),
                 &|| assert_eq!(idle.wake_self(worker), Woken::BySelf),
@@ -178,7 +178,7 @@ fn push_wakes_only_if_none_searches_and_one_sleeps() {
             let wakes = searching == 0 && sleeping > 0;
             assert_eq!(wakes_nobody(counts), !wakes, "{searching} {sleeping}");
         }
-        // A reservation more than bits, which counts as a searcher.
+        // One more reservation than bits, which counts as a searcher.
         let counts = (searching * SEARCHING).wrapping_add(RESERVATION);
         assert_eq!(sleeping(counts), -1);
         assert!(wakes_nobody(counts));

@@ -1,4 +1,4 @@
-//! A thread that waits for a future, by its parker.
+//! `block_on` with any parker.
 use super::{Park, Unpark};
 use alloc::{sync::Arc, task::Wake};
 use core::{
@@ -19,7 +19,7 @@ impl<U: Unpark> Wake for Wakes<U> {
     }
 }
 
-/// A waker that unparks. One allocation.
+/// Creates a waker that unparks. One allocation.
 ///
 /// ```
 /// use worker_idle::park::{self, Park, ThreadPark};
@@ -34,9 +34,11 @@ pub fn waker(unpark: impl Unpark) -> Waker {
     Waker::from(Arc::new(Wakes(unpark)))
 }
 
-/// Polls a future on this thread, which waits by `park` in between, until its output is there.
+/// Blocks this thread until a future is ready, and returns its output. Parks with `park` between
+/// polls.
 ///
-/// One allocation, and what its wakes and the parks cost. Whatever the parker drives (timers, I/O) is driven meanwhile.
+/// One allocation, plus the costs of its wakes and parks. What the parker drives (timers, I/O) is
+/// driven meanwhile.
 ///
 /// ```
 /// use std::{future::poll_fn, task::Poll};
@@ -53,14 +55,14 @@ pub fn waker(unpark: impl Unpark) -> Waker {
 /// ```
 ///
 /// # Panics
-/// When the future does, or the parker.
+/// If the future or the parker panics.
 pub fn block_on<F: Future>(park: &mut impl Park, future: F) -> F::Output {
     let future = pin!(future);
     let waker = waker(park.unparker());
     poll_until_ready(park, &waker, future)
 }
 
-/// Polls with this waker, which ends the parks in between.
+/// Polls with this waker, and parks after each `Pending`.
 pub(super) fn poll_until_ready<F: Future>(
     park: &mut impl Park,
     waker: &Waker,

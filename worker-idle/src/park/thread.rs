@@ -1,15 +1,19 @@
-//! A thread's own way to wait.
+//! A parker for a thread: one token, and [`std::thread::park`] to wait for it.
 //!
-//! | state | meaning |
-//! |---|---|
-//! | `EMPTY` | no token; the owner runs |
-//! | `PARKED` | no token; the owner waits, or is about to |
-//! | `NOTIFIED` | a token |
+//! | state | token | owner |
+//! |---|---|---|
+//! | `EMPTY` | no | runs |
+//! | `PARKED` | no | waits, or is about to |
+//! | `NOTIFIED` | yes | runs or waits |
 //!
-//! 1. `unpark` swaps in `NOTIFIED`. If it finds `PARKED`, it unparks the thread; else the owner will find the token.
-//! 2. `park` leaves only with a token, which it takes. The thread's own token (`std::thread::park`) is only
-//!    a hint to look again, so that user code may use it, too.
-//! 3. The thread is written before `PARKED`, and read only after it was found.
+//! The *owner* parks, and *unparkers* wake it.
+//!
+//! 1. `unpark` swaps in `NOTIFIED`. If it finds `PARKED` it unparks the thread. Otherwise the owner
+//!    will find the token.
+//! 2. `park` returns only with a token, which it takes. The token of `std::thread::park` is only a
+//!    hint to check again, so other code of the thread may use that too.
+//! 3. The owner writes its thread handle before `PARKED`. An unparker reads the handle only after
+//!    it found `PARKED`.
 mod lazy;
 
 use super::{Park, Unpark};
@@ -32,7 +36,7 @@ struct Inner {
     thread: Mutex<Option<Thread>>,
 }
 
-/// Parks whatever thread calls it.
+/// Parks the thread that calls it.
 ///
 /// A `park` that finds a token is one read-modify-write.
 ///
@@ -42,11 +46,13 @@ struct Inner {
 /// let mut park = ThreadPark::new();
 /// park.unparker().unpark();
 /// park.unparker().unpark();
-/// park.park(); // Takes the one token that both have left.
+/// park.park(); // Takes the one token of both.
 /// ```
 pub struct ThreadPark(Arc<Inner>);
 
-/// Unparks a [`ThreadPark`]: one read-modify-write; if it sleeps, also a lock and what std's unpark costs.
+/// Unparks a [`ThreadPark`].
+///
+/// One read-modify-write. If the thread sleeps, also a lock and the cost of std's unpark.
 ///
 /// ```
 /// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};
@@ -54,14 +60,14 @@ pub struct ThreadPark(Arc<Inner>);
 /// let mut park = ThreadPark::new();
 /// let unparkers: [ThreadUnpark; 2] = [park.unparker(), park.unparker()];
 /// let threads = unparkers.map(|unparker| std::thread::spawn(move || unparker.unpark()));
-/// park.park(); // Till one of them does.
+/// park.park(); // Until one of them unparks it.
 /// threads.map(|thread| thread.join().unwrap());
 /// ```
 #[derive(Clone)]
 pub struct ThreadUnpark(Arc<Inner>);
 
 impl ThreadPark {
-    /// A parker without a token.
+    /// Creates a parker without a token.
     #[expect(
         clippy::new_without_default,
         reason = "a parker belongs to a thread: say so"
@@ -74,7 +80,7 @@ impl ThreadPark {
     }
 
     fn take_token(&self) -> bool {
-        // Ordering: Acquire pairs with `unpark`. Without a token nothing is known.
+        // Ordering: Acquire pairs with `unpark`. Without a token the caller learns nothing.
         self.0
             .state
             .compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed)
@@ -86,7 +92,8 @@ impl ThreadPark {
             return;
         }
         *self.0.thread.lock() = Some(thread::current());
-        // Ordering: Relaxed. The lock publishes the thread to who finds PARKED; if there is a token, the swap below acquires.
+        // Ordering: Relaxed. The lock publishes the handle to an unparker that finds PARKED. If
+        // there is a token, the swap below acquires it.
         if self
             .0
             .state
@@ -103,7 +110,7 @@ impl ThreadPark {
                 }
             }
         }
-        // There is a token, or the time ran out.
+        // There is a token, or the time is up.
         // Ordering: Acquire pairs with `unpark`.
         self.0.state.swap(EMPTY, Acquire);
     }
@@ -127,8 +134,9 @@ impl Park for ThreadPark {
 
 impl Inner {
     fn unpark(&self) {
-        // Ordering: Release publishes what came before to `park`, also what came before an earlier unpark (a release sequence). The thread is read
-        // under its lock, which its writer left before PARKED.
+        // Ordering: Release publishes earlier writes to `park`, also those before an earlier unpark
+        // (by the release sequence). The handle is read under its lock, which its writer released
+        // before it stored PARKED.
         if self.state.swap(NOTIFIED, Release) == PARKED {
             let thread = self.thread.lock().clone();
             if let Some(thread) = thread {

@@ -2,7 +2,7 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Of two workers, of whom the first wants a watcher, and sleepers.
+/// Returns the state of two workers, with a watcher requested.
 fn wanted() -> Idle {
     let idle = Idle::new(2);
     idle.want_watcher();
@@ -16,7 +16,7 @@ fn fruitless_watch_doubles_its_limit_and_ends() {
     let mut limits = alloc::vec![watch.limit()];
     while watch.record_look(false) {
         limits.push(watch.limit());
-        // Given up before the last look, not after.
+        // The watch is given up before the last look, not after it.
         assert_eq!(idle.is_watched(), limits.len() < 7);
         assert_eq!(idle.is_watcher_wanted(), limits.len() < 7);
     }
@@ -51,7 +51,7 @@ fn filled_place_keeps_the_watch_going() {
     }
 }
 
-/// A watcher that is leaving.
+/// Returns a watcher that has given up and has one look left.
 fn leaving<'a>(idle: &'a Idle, state: &'a Cell<WatchState>) -> Watch<'a> {
     let mut watch = Watch::begin(idle, 0, state).unwrap();
     while idle.is_watched() {
@@ -116,7 +116,7 @@ fn watch_resumed_for_each_look_is_given_up_too() {
     let mut looks = 0;
     while let Some(mut watch) = Watch::begin(&idle, 0, &state) {
         looks += 1;
-        // At the last one the watch has been left already.
+        // At the last look the watch has already been given up.
         assert_eq!(idle.is_watched(), looks < 7);
         let _ = watch.record_look(false);
     }
@@ -129,7 +129,7 @@ fn leaving_watcher_woken_early_requests_a_watcher() {
     drop(leaving(&idle, &state));
     Watch::forget(&idle, &state);
     assert!(idle.is_watcher_wanted() && state.get() == WatchState::default());
-    // After it, or before the watch was given up, nothing is owed.
+    // After its last look, or before it gave up, it requests no watcher.
     let mut watch = leaving(&idle, &state);
     assert!(!watch.record_look(false));
     drop(watch);

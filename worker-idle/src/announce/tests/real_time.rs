@@ -1,4 +1,4 @@
-//! A wait beside a thread that runs only if the waiting one lets it.
+//! A wait for a thread that runs only if the waiting one lets it.
 use super::super::Registry;
 use std::{
     mem, process,
@@ -12,44 +12,44 @@ use std::{
 };
 use sync_shim::sync::Arc;
 
-/// A thread that spins in a real-time policy runs for about a second before the system gives others
-/// a turn.
+/// The longest CPU time of the waiting thread. The system gives other threads a turn only after a
+/// real-time thread has run for about a second.
 const SPUN: Duration = Duration::from_millis(250);
 
-/// Has this thread run on that processor alone.
+/// Restricts this thread to one CPU.
 fn pin(processor: usize) {
-    // SAFETY: a set of processors is an array of integers.
+    // SAFETY: a CPU set is an array of integers, for which zeros are valid.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the system has named the processor, and the set has room for it.
+    // SAFETY: the system named the CPU, and the set has room for it.
     unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: of this thread, and the set is as large as said.
+    // SAFETY: for this thread, with a set of the given size.
     let pinned = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     assert_eq!(pinned, 0);
 }
 
-/// Gives this thread a real-time priority, if the process may.
+/// Gives this thread a real-time priority, if the process is allowed to.
 fn become_real_time(priority: i32) -> bool {
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
-    // SAFETY: of this thread, read from a place that is there.
+    // SAFETY: for this thread, with a valid pointer.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
-/// What this thread has used of a processor.
+/// Returns the CPU time of this thread.
 fn processor_time() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: written to a place that is there.
+    // SAFETY: the pointer is valid for the write.
     let read = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(read, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Ends the process if the test hangs: by a thread of a higher priority than those that it watches,
-/// since on a single processor nothing else would run.
+/// Ends the process if the test hangs. Its thread has a higher priority than those that it watches,
+/// as on a single CPU no other thread would run.
 fn watch() -> Option<Sender<()>> {
     let (over, ends) = mpsc::channel();
     let (sender, may) = mpsc::channel();
@@ -71,7 +71,7 @@ fn wait_of_a_real_time_thread_lets_a_lower_one_run() {
         println!("skipped: this process may not use SCHED_FIFO");
         return;
     };
-    // SAFETY: it has no premises.
+    // SAFETY: the function has no preconditions.
     let processor = usize::try_from(unsafe { libc::sched_getcpu() }).unwrap();
     let registry = Arc::new(Registry::new());
     let (announcing, waiting) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -80,12 +80,12 @@ fn wait_of_a_real_time_thread_lets_a_lower_one_run() {
             pin(processor);
             let push = || {
                 announcing.store(true, SeqCst);
-                // After this it has yet to run once more.
+                // After this the thread must run once more.
                 while !waiting.load(SeqCst) {
                     thread::sleep(Duration::from_millis(1));
                 }
             };
-            // SAFETY: the registry is there, and nothing is pushed.
+            // SAFETY: the registry is valid, and nothing is pushed.
             unsafe { Registry::announce(NonNull::from(&registry), push) };
         });
         let waits = scope.spawn(|| {

@@ -1,6 +1,8 @@
-//! Four workers that sleep and are woken, and two threads that push: more than the model checker takes.
+//! Four workers that sleep and are woken, and two threads that push: more threads than loom can
+//! check.
 //!
-//! An item keeps its worker until as many items are taken as there are workers. So each worker is needed for each round: one that sleeps on is missed by all, and nothing goes on.
+//! An item keeps its worker until as many items are taken as there are workers. So each round needs
+//! all workers: if one sleeps on, the round never ends.
 use super::super::Idle;
 use crate::park::{Park, ThreadPark, ThreadUnpark, Unpark};
 use alloc::vec::Vec;
@@ -86,9 +88,10 @@ impl Pool {
     }
 }
 
-/// Each item finds a worker, and the counts end as they began.
+/// Each item is run by a worker, and the counts end as they began.
 ///
-/// Bites: a searcher that is never the last; a reservation that is kept when the own bit was taken.
+/// Fails if no searcher is ever the last, or if a reservation is kept although the worker's bit was
+/// cleared.
 #[test]
 fn four_workers_run_the_items_of_two_pushers() {
     model(|| {

@@ -1,13 +1,15 @@
-//! Whole workers, from their search to their sleep or to an item that keeps them, beside a thread that pushes. The last of them sleeps from the start.
+//! Whole workers, which search, take an item or go to sleep, racing a thread that pushes. The last
+//! worker sleeps from the start.
 //!
-//! An item keeps its worker for good, as a long task does. When the threads are done, those who were woken in their sleep go on, one after the other. Only when
-//! all are kept may an item be left then.
+//! An item keeps its worker for good, like a long task. When the threads are done, the workers that
+//! were woken in their sleep run, one after another. After that an item may be left only if all
+//! workers are kept.
 use super::Pool;
 use crate::Backoff;
 use alloc::vec::Vec;
 use sync_shim::{Model, atomic::Ordering::Relaxed, model, thread};
 
-/// How a worker comes to its sleep.
+/// What a worker does before it sleeps.
 #[derive(Clone, Copy)]
 enum Sleeps {
     AtOnce,
@@ -15,7 +17,7 @@ enum Sleeps {
 }
 
 impl Pool {
-    /// True when an item keeps the worker, false when it sleeps.
+    /// Runs a worker. Returns true if an item keeps it, false if it sleeps.
     fn work(&self, me: usize, sleeps: Sleeps) -> bool {
         self.work_on(me, sleeps, false)
     }
@@ -46,17 +48,18 @@ impl Pool {
         }
     }
 
-    /// Waits a moment, as the only searcher. Whether there is something after all.
+    /// Waits a little, if this is the only searcher. Returns whether there is an item.
     fn back_off(&self, backoff: &mut Backoff, searching: &mut bool) -> bool {
         if !backoff.is_due() || !*searching && !self.idle.try_search() {
             return false;
         }
         *searching = true;
-        // Ordering: Relaxed, a hint: what it misses, the look after the sleep's fence finds.
+        // Ordering: Relaxed, a hint. The look after the fence in `sleep` finds what this one
+        // misses.
         self.idle.counts().0 == 1 && backoff.wait(|| self.items.load(Relaxed) > 0)
     }
 
-    /// When all threads are done: who was woken works.
+    /// Runs the workers that were woken, after all threads have ended.
     fn go_on(&self, kept: &mut [bool]) {
         for (me, kept) in kept.iter_mut().enumerate() {
             if !*kept && self.idle.was_notified(me) {
@@ -78,7 +81,7 @@ impl Pool {
     }
 }
 
-/// So many workers and a sleeper, against so many pushes.
+/// Runs so many workers and a sleeper, racing so many pushes.
 fn workers<const AWAKE: usize>(pushes: usize, sleeps: Sleeps) {
     let pool = Pool::new(AWAKE + 1);
     pool.idle.sleep(AWAKE, false);
@@ -91,20 +94,20 @@ fn workers<const AWAKE: usize>(pushes: usize, sleeps: Sleeps) {
     }
     let mut kept = Vec::from(others.map(|other| other.join().unwrap()));
     kept.push(false);
-    // One that is woken may wake one before it.
+    // A worker that is woken may wake one with a lower index.
     for _ in 0..=AWAKE {
         pool.go_on(&mut kept);
     }
     pool.check(&kept);
 }
 
-/// Bites: no fence in `notify`; none in `sleep`; a sleep without the last look.
+/// Fails if `notify` or `sleep` has no fence, or if a worker sleeps without the last look.
 #[test]
 fn two_workers_run_one_item() {
     model(|| workers::<1>(1, Sleeps::AtOnce));
 }
 
-/// Bites: a search that is left without the look; no fence in `stop_searching`.
+/// Fails if the last searcher leaves without a look, or if `stop_searching` has no fence.
 #[test]
 fn two_workers_run_two_items() {
     Model::new()
@@ -112,9 +115,9 @@ fn two_workers_run_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// Without a bound, where a fence and what is before it are one step.
+/// Without a bound, but a fence and the write before it are one step.
 ///
-/// Bites: as above.
+/// Fails like the model above.
 #[test]
 fn full_two_workers_run_two_items() {
     Model::new()
@@ -122,9 +125,9 @@ fn full_two_workers_run_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// With more preemptions than 4. Without a bound it was not through after 36 minutes.
+/// With more than 4 preemptions. Without a bound the model did not end in 36 minutes.
 ///
-/// Bites: as above.
+/// Fails like the model above.
 #[test]
 fn full_two_workers_run_two_items_between_the_fences() {
     Model::new()
@@ -132,13 +135,13 @@ fn full_two_workers_run_two_items_between_the_fences() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// Bites: no fence in `notify`; none in `sleep`; a sleep without the last look.
+/// Fails if `notify` or `sleep` has no fence, or if a worker sleeps without the last look.
 #[test]
 fn worker_that_backs_off_runs_one_item() {
     model(|| workers::<1>(1, Sleeps::AfterAWait));
 }
 
-/// Bites: a search that is left without the look; no fence in `stop_searching`.
+/// Fails if the last searcher leaves without a look, or if `stop_searching` has no fence.
 #[test]
 fn worker_that_backs_off_runs_two_items() {
     Model::new()
@@ -146,7 +149,7 @@ fn worker_that_backs_off_runs_two_items() {
         .check(|| workers::<1>(2, Sleeps::AfterAWait));
 }
 
-/// Bites: no fence in `sleep`.
+/// Fails if `sleep` has no fence.
 #[test]
 fn three_workers_run_one_item() {
     Model::new()
@@ -156,7 +159,7 @@ fn three_workers_run_one_item() {
 
 /// With more preemptions.
 ///
-/// Bites: as above, where a bound of 2 was enough.
+/// Fails like the model above, for which a bound of 2 was enough.
 #[test]
 fn full_three_workers_run_one_item() {
     Model::new()

@@ -1,14 +1,16 @@
-//! A thread that waits for a future, and makes its parker only when it has to wait.
+//! `block_on` with a parker that is made only if the thread has to wait.
 //!
 //! A parker is an allocation. A future that is ready at its first poll needs none.
 //!
 //! 1. The waker of the first poll is *borrowed*: its data is a [`Lazy`] on this thread's stack. It
-//!    does not outlive the poll, since a poll gets no more than a reference to it.
-//! 2. To clone or to wake it makes the parker, once, under a lock: another thread may have the
-//!    reference, too. A clone is a *counted* waker: its data is the parker's, which it keeps alive.
-//! 3. After the first `Pending` this thread parks by that parker, or by a new one if there is none:
-//!    then nobody has a waker. A wake that came before has left its token in the parker.
-//! 4. Later polls get a counted waker, to which the clones of the first are equal
+//!    does not outlive the poll, which gets only a reference to it.
+//! 2. The first clone or wake of the borrowed waker makes the parker, once, under a lock, as
+//!    another thread may have the reference too. A clone is a *counted* waker: its data is the
+//!    parker's, and it keeps the parker alive.
+//! 3. After the first `Pending` the thread parks with that parker. If there is none yet, nobody has
+//!    a waker, and the thread makes a new parker. A wake that came before has left its token in the
+//!    parker.
+//! 4. Later polls get a counted waker. The clones of the first waker are equal to it
 //!    (`Waker::will_wake`).
 use super::{Inner, ThreadPark};
 use crate::park::{Park, block_on::poll_until_ready};
@@ -31,35 +33,36 @@ impl Lazy {
         Self(Mutex::new(None))
     }
 
-    /// A waker that borrows this (rule 1).
+    /// Returns a waker that borrows this (rule 1).
     ///
     /// # Safety
-    /// This outlives the waker and stays where it is meanwhile.
+    /// This must outlive the waker, and must not move before the waker is gone.
     unsafe fn waker(&self) -> Waker {
-        // SAFETY: the functions keep a waker's contract: `Lazy` is `Sync`, and the caller keeps it.
+        // SAFETY: the functions keep the contract of a waker: `Lazy` is `Sync`, and the caller
+        // keeps it alive and in its place.
         unsafe { Waker::new(ptr::from_ref(self).cast(), &BORROWED) }
     }
 
-    /// Rule 2.
+    /// Calls `f` with the parker, which is made if there is none (rule 2).
     #[cold]
     fn with_parker<R>(&self, f: impl FnOnce(&Arc<Inner>) -> R) -> R {
         f(&self.0.lock().get_or_insert_with(ThreadPark::new).0)
     }
 
-    /// Rule 3.
+    /// Returns the parker to wait with (rule 3).
     fn into_park(self) -> ThreadPark {
         self.0.into_inner().unwrap_or_else(ThreadPark::new)
     }
 }
 
 unsafe fn clone_lazy(this: *const ()) -> RawWaker {
-    // SAFETY: it outlives the waker (`Lazy::waker`).
+    // SAFETY: the `Lazy` outlives its waker (`Lazy::waker`).
     let this = unsafe { &*this.cast::<Lazy>() };
     RawWaker::new(Arc::into_raw(this.with_parker(Arc::clone)).cast(), &COUNTED)
 }
 
 unsafe fn wake_lazy(this: *const ()) {
-    // SAFETY: it outlives the waker (`Lazy::waker`).
+    // SAFETY: the `Lazy` outlives its waker (`Lazy::waker`).
     let this = unsafe { &*this.cast::<Lazy>() };
     this.with_parker(|parker| parker.unpark());
 }
@@ -67,18 +70,18 @@ unsafe fn wake_lazy(this: *const ()) {
 static COUNTED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 unsafe fn clone(parker: *const ()) -> RawWaker {
-    // SAFETY: the waker is a counted pointer, and stays one.
+    // SAFETY: the waker's data is a counted pointer, which the waker keeps.
     unsafe { Arc::increment_strong_count(parker.cast::<Inner>()) };
     RawWaker::new(parker, &COUNTED)
 }
 
 unsafe fn wake_by_ref(parker: *const ()) {
-    // SAFETY: the waker's counted pointer keeps it alive.
+    // SAFETY: the waker's counted pointer keeps the parker alive.
     unsafe { &*parker.cast::<Inner>() }.unpark();
 }
 
 unsafe fn wake(parker: *const ()) {
-    // SAFETY: the waker goes, and its counted pointer comes here.
+    // SAFETY: the waker is consumed, so its counted pointer is owned here.
     unsafe { Arc::from_raw(parker.cast::<Inner>()) }.unpark();
 }
 
@@ -88,11 +91,11 @@ unsafe fn drop_waker(parker: *const ()) {
 }
 
 impl ThreadPark {
-    /// Polls a future on this thread, which waits in between, until its output is there.
+    /// Blocks this thread until a future is ready, and returns its output.
     ///
-    /// As [`block_on`](crate::park::block_on()) with a new parker. The parker is made when the future
-    /// first clones or wakes its waker, or is first `Pending`: an allocation. A future that is ready
-    /// before costs none, and no read-modify-write.
+    /// Like [`block_on`](crate::park::block_on()) with a new parker. The parker, an allocation, is
+    /// made when the future first clones or wakes its waker, or first returns `Pending`. A future
+    /// that is ready before needs no allocation and no read-modify-write.
     ///
     /// ```
     /// use std::{future::{poll_fn, ready}, task::Poll};
@@ -113,12 +116,12 @@ impl ThreadPark {
     /// ```
     ///
     /// # Panics
-    /// When the future does.
+    /// If the future panics.
     pub fn block_on<F: Future>(future: F) -> F::Output {
         let mut future = pin!(future);
         let lazy = Lazy::new();
         {
-            // SAFETY: `lazy` is moved only after this block.
+            // SAFETY: `lazy` is moved only after this block, when the waker is gone.
             let waker = unsafe { lazy.waker() };
             let mut cx = Context::from_waker(&waker);
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
@@ -126,8 +129,9 @@ impl ThreadPark {
             }
         }
         let mut park = lazy.into_park();
-        // SAFETY: the functions keep a waker's contract: the parker is `Send` and `Sync`. The count
-        // is that of `park`, which outlives this waker; nobody drops it a second time.
+        // SAFETY: the functions keep the contract of a waker: the parker is `Send` and `Sync`. The
+        // waker uses the count of `park`, which outlives it, and `ManuallyDrop` keeps it from
+        // dropping that count.
         let waker = unsafe { Waker::new(Arc::as_ptr(&park.0).cast(), &COUNTED) };
         let waker = ManuallyDrop::new(waker);
         park.park();

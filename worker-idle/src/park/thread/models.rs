@@ -1,10 +1,10 @@
-//! Unparks before, in and after a park.
+//! Unparks before, during and after a park.
 use super::*;
 use sync_shim::{model, model_must_fail};
 
-/// A message under Relaxed, then an unpark: the parker sees it.
+/// A Relaxed store before an unpark is visible after the park.
 ///
-/// Bites: swap with Relaxed.
+/// Fails if the swap in `unpark` is Relaxed.
 #[test]
 fn park_sees_writes_before_its_unpark() {
     model(|| {
@@ -23,9 +23,9 @@ fn park_sees_writes_before_its_unpark() {
     });
 }
 
-/// Two unparks are a token or two, in turn with two parks: the second park may need its own.
+/// Two unparks leave one token or two, for two parks in turn: the second park may need its own.
 ///
-/// Bites: leave the token in `park`'s fast path.
+/// Fails if the fast path of `park` does not take the token.
 #[test]
 fn two_unparks_end_two_parks_or_merge() {
     model(|| {
@@ -43,8 +43,7 @@ fn two_unparks_end_two_parks_or_merge() {
     });
 }
 
-/// A parker that publishes PARKED with a plain store wipes out the token that was there: it would
-/// sleep for ever.
+/// A parker that stores PARKED plainly overwrites a token that was there, and would sleep forever.
 #[test]
 fn plain_store_of_parked_loses_a_token() {
     model_must_fail("the token is gone", || {

@@ -1,4 +1,4 @@
-//! A parker, and many that unpark it: more threads than the model checker takes.
+//! A parker that moves between threads, and four unparkers: more threads than loom can check.
 use super::super::*;
 use core::array;
 use sync_shim::{atomic::AtomicUsize, model};
@@ -12,12 +12,13 @@ struct Books {
     parks: AtomicUsize,
 }
 
-/// Parks until there are so many messages. Each park is owed to an unpark of its own, and each of these comes after a message.
+/// Parks until there are so many messages. Each park is ended by an unpark of its own, and each
+/// unpark follows a message.
 fn read(park: &mut ThreadPark, books: &Books, until: usize) {
-    // Ordering: Relaxed, the parker's to order.
+    // Ordering: Relaxed, as the parker must order it.
     while books.messages.load(Relaxed) < until {
         park.park();
-        // Ordering: Relaxed, the parker's alone, which goes from hand to hand by a spawn and a join.
+        // Ordering: Relaxed, only the parker's thread uses it, and a spawn or a join hands it on.
         let parks = 1 + books.parks.fetch_add(1, Relaxed);
         assert!(
             parks <= books.messages.load(Relaxed),
@@ -26,10 +27,12 @@ fn read(park: &mut ThreadPark, books: &Books, until: usize) {
     }
 }
 
-/// Four leave messages and unpark; a fifth unparks the first thread by the thread's own token, which is none of the parker's. Half of the messages are read in
-/// one thread and the rest in another. A lost token leaves it asleep.
+/// Four threads write messages and unpark. A fifth unparks the first thread with the token of
+/// `std::thread`, which is not the parker's. One thread reads half of the messages and another one
+/// the rest. A lost token leaves it asleep.
 ///
-/// Bites: publish PARKED with a plain store; return from `park` without a token; keep the first thread's handle.
+/// Fails if PARKED is stored plainly, if `park` returns without a token, or if the first thread's
+/// handle is kept.
 #[test]
 fn unparks_by_four_are_seen_by_a_parker_that_moves() {
     model(|| {
@@ -39,7 +42,7 @@ fn unparks_by_four_are_seen_by_a_parker_that_moves() {
             let (unpark, books) = (park.unparker(), books.clone());
             thread::spawn(move || {
                 for _ in 0..TURNS {
-                    // Ordering: Relaxed, the parker's to order.
+                    // Ordering: Relaxed, as the parker must order it.
                     books.messages.fetch_add(1, Relaxed);
                     unpark.unpark();
                 }

@@ -1,4 +1,4 @@
-//! The first poll's waker against the wait that follows.
+//! Wakes through the first poll's waker, racing the wait that follows.
 use super::*;
 use core::future::poll_fn;
 use sync_shim::{
@@ -6,10 +6,10 @@ use sync_shim::{
     model, thread,
 };
 
-/// Another thread gets a clone of the first poll's waker, and wakes by it before, in or after the
-/// park: it ends the wait, and what the other did before is seen.
+/// Another thread gets a clone of the first poll's waker, and wakes before, during or after the
+/// park. The wake ends the wait, and the other thread's earlier write is visible.
 ///
-/// Bites: a new parker for the wait, whatever there is.
+/// Fails if the wait always uses a new parker.
 #[test]
 fn wake_by_the_first_polls_waker_ends_the_wait() {
     model(|| {
@@ -33,10 +33,10 @@ fn wake_by_the_first_polls_waker_ends_the_wait() {
     });
 }
 
-/// Two threads have the borrowed waker at once. One clones it, the other wakes by it: both mean the
-/// one parker, which is woken.
+/// Two threads have the borrowed waker at once. One clones it, the other one wakes it. Both use the
+/// same parker, which is woken.
 ///
-/// Bites: a parker for each clone and wake.
+/// Fails if each clone and each wake makes a parker.
 #[test]
 fn two_users_of_the_borrowed_waker_make_one_parker() {
     model(|| {
@@ -44,7 +44,8 @@ fn two_users_of_the_borrowed_waker_make_one_parker() {
         let other = {
             let lazy = lazy.clone();
             thread::spawn(move || {
-                // SAFETY: the pointer above keeps it, and is dropped later.
+                // SAFETY: the counted pointer above keeps `lazy` alive in its place, and is dropped
+                // after the waker.
                 let waker = unsafe { lazy.waker() };
                 waker.wake_by_ref();
             })
