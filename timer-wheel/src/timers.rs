@@ -1,12 +1,17 @@
-//! A wheel of values, without `unsafe` for its user.
+//! A timer wheel of values, without `unsafe` for its user.
 //!
-//! 1. Timers live in blocks, which neither move nor are freed before the whole. A block is reached
-//!    by its pointer alone, never by a `Box`, which would claim its content for itself.
-//! 2. A timer is *armed*, with a value, and in the wheel; or *free*, and in the list that starts at
-//!    `free`; or *retired*: free, in no list.
-//! 3. A key is a timer's index and its generation, which changes when the timer is freed. A timer
-//!    that has had all generations is retired, with the last one. So a key whose generation is the
-//!    timer's is of an armed timer or of a retired one, never of one that came later.
+//! | state of a timer | value | where it is |
+//! |---|---|---|
+//! | *armed* | yes | in the wheel |
+//! | *free* | no | in the list that starts at `free` |
+//! | *retired* | no | in no list: its generations are used up |
+//!
+//! 1. Timers live in blocks, which do not move, and are freed only with the `Timers`. A block is
+//!    accessed through its pointer, never through a `Box`, which would claim unique access.
+//! 2. A timer is in one of the states above, so it is in this wheel or in none.
+//! 3. A key is a timer's index and generation. The generation changes when the timer is freed. A
+//!    timer that has used all generations is retired with the last one. So a key with the timer's
+//!    present generation names an armed timer or a retired one, never one that was armed later.
 use crate::{Entry, Node, Step, Wheel};
 use alloc::{boxed::Box, vec::Vec};
 use core::{
@@ -21,11 +26,11 @@ const BLOCK: usize = 64;
 /// No timer.
 const NIL: u32 = u32::MAX;
 
-/// Keeps values in the order of their deadlines: a [`Wheel`] with entries of its own.
+/// A timer wheel of values, named by keys: a [`Wheel`] that owns its entries.
 ///
-/// Timers are kept in blocks of 64, which are used again and are freed with the whole: an insert
-/// allocates only where there are more timers at a time than ever before. A timer with a value of 8
-/// bytes takes 48, on a 64-bit target.
+/// Timers live in blocks of 64, which are reused, and freed with the `Timers`. So an insert
+/// allocates only if there are more timers at a time than ever before. A timer with a value of 8
+/// bytes takes 48 bytes on a 64-bit target.
 ///
 /// The order, the cost and the meaning of ticks are those of [`Wheel`].
 ///
@@ -43,33 +48,33 @@ const NIL: u32 = u32::MAX;
 /// assert_eq!(timers.pop_expired(240_007).unwrap().value, "egg");
 /// ```
 pub struct Timers<V> {
-    /// Not dropped: it would unlink each timer, and all of them go with their blocks.
+    /// Never dropped, which would unlink each timer: they are freed with their blocks.
     wheel: ManuallyDrop<Wheel<Timer<V>>>,
     blocks: Vec<Block<V>>,
     /// The first free timer, or `NIL`.
     free: u32,
 }
 
-// SAFETY: what it points to is its own: nodes and values.
+// SAFETY: it owns the nodes and values that it points to.
 unsafe impl<V: Send> Send for Timers<V> {}
 
-// SAFETY: shared ones give out shared values and numbers.
+// SAFETY: shared access returns only shared references to values, and numbers.
 unsafe impl<V: Sync> Sync for Timers<V> {}
 
-/// Names a timer of a [`Timers`], until it expires or is removed. Later it names none.
+/// Names a timer of a [`Timers`] until it expires or is removed. After that it names none.
 ///
-/// Its use with another `Timers` is a mistake: it may name a timer there.
+/// Do not use it with another `Timers`, where it may name a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     index: u32,
     generation: NonZeroU32,
 }
 
-/// Describes a timer that has expired.
+/// A timer that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired<V> {
-    /// The key that named it, and names nothing now.
+    /// The key that named it. It names no timer now.
     pub key: Key,
     /// Its deadline, or the [`now`](Timers::now) at which it was inserted, if that was later.
     pub deadline: u64,
@@ -97,7 +102,7 @@ enum Content<V> {
 struct Armed<V>(NonNull<Timer<V>>);
 
 // SAFETY: `Timers` makes one handle of a timer that it arms, and takes it back before it frees the
-// timer. A block is not moved, and references are made to other fields of a timer alone.
+// timer. A block does not move, and references are made only to the other fields of a timer.
 unsafe impl<V> Entry for Timer<V> {
     type Handle = Armed<V>;
 
@@ -112,18 +117,18 @@ unsafe impl<V> Entry for Timer<V> {
     unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>> {
         // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
-        // SAFETY: a field of what is not null is not null.
+        // SAFETY: a field of a non-null pointee is not null.
         unsafe { NonNull::new_unchecked(node) }
     }
 }
 
 impl<V> Timers<V> {
-    /// Makes timers at tick 0, of which there are none yet. Allocates nothing.
+    /// Creates an empty set of timers at tick 0. Allocates nothing.
     pub const fn new() -> Self {
         Self::at(0)
     }
 
-    /// Makes timers at a tick, of which there are none yet. Allocates nothing.
+    /// Creates an empty set of timers at a tick. Allocates nothing.
     pub const fn at(now: u64) -> Self {
         Self {
             wheel: ManuallyDrop::new(Wheel::at(now)),
@@ -137,27 +142,28 @@ impl<V> Timers<V> {
         self.wheel.len()
     }
 
-    /// Says whether there are no timers.
+    /// Returns whether there are no timers.
     pub fn is_empty(&self) -> bool {
         self.wheel.is_empty()
     }
 
-    /// Gives the last tick that was advanced to: [`Wheel::now`].
+    /// Returns the tick to which the timers have advanced: [`Wheel::now`].
     pub fn now(&self) -> u64 {
         self.wheel.now()
     }
 
-    /// Inserts a value, which expires when the timers advance to `deadline` or beyond; where that
-    /// has passed, when they next advance. O(1).
+    /// Inserts a value, which expires when the timers advance to `deadline` or beyond. O(1).
+    ///
+    /// If the deadline has passed, it expires when they next advance.
     ///
     /// # Panics
-    /// When there are 2³² − 64 timers already.
+    /// If there are 2³² − 64 timers already.
     pub fn insert(&mut self, deadline: u64, value: V) -> Key {
         if self.free == NIL {
             self.grow();
         }
         let timer = self.timer(self.free);
-        // SAFETY: rule 1: it is live.
+        // SAFETY: the timer is live (rule 1).
         let content = unsafe { &mut (*timer.as_ptr()).content };
         if let Content::Free(next) = mem::replace(content, Content::Armed(value)) {
             self.free = next;
@@ -166,7 +172,7 @@ impl<V> Timers<V> {
         key(timer)
     }
 
-    /// Takes a timer out. `None` if it has expired or was removed. O(1).
+    /// Removes a timer and returns its value. `None` if it has expired or was removed. O(1).
     pub fn remove(&mut self, key: Key) -> Option<V> {
         let timer = self.find(key)?;
         // SAFETY: rule 2: it is in this wheel or in none.
@@ -174,8 +180,8 @@ impl<V> Timers<V> {
         Some(self.release(armed))
     }
 
-    /// Gives a timer another deadline, as if it were inserted anew: behind the others of that tick.
-    /// False if it has expired or was removed. O(1).
+    /// Returns a timer another deadline, as if it were inserted anew: behind the others of that
+    /// tick. False if it has expired or was removed. O(1).
     pub fn reset(&mut self, key: Key, deadline: u64) -> bool {
         let Some(timer) = self.find(key) else {
             return false;
@@ -208,7 +214,7 @@ impl<V> Timers<V> {
         }
     }
 
-    /// Gives the deadline of a timer, or the [`now`](Self::now) at which it was inserted, if that
+    /// Returns the deadline of a timer, or the [`now`](Self::now) at which it was inserted, if that
     /// was later. `None` if it has expired or was removed.
     pub fn deadline(&self, key: Key) -> Option<u64> {
         let timer = self.find(key)?;
@@ -216,7 +222,7 @@ impl<V> Timers<V> {
         unsafe { self.wheel.deadline(timer) }
     }
 
-    /// Gives each timer that expires at `now` or before to `expired`, in order. `now` is the
+    /// Passes each timer that expires at `now` or before to `expired`, in order. `now` is the
     /// present tick; one before [that of the timers](Self::now) counts as that.
     ///
     /// The callback has the timers, and may do anything with them. What it inserts with a deadline
@@ -285,27 +291,27 @@ impl<V> Timers<V> {
         }
     }
 
-    /// Gives the tick at which the first timer expires; [`now`](Self::now) if one is due. `None` if
-    /// there are none. Exact; for its cost see [`Wheel::next_expiration`].
+    /// Returns the tick at which the first timer expires; [`now`](Self::now) if one is due. `None`
+    /// if there are none. Exact; for its cost see [`Wheel::next_expiration`].
     pub fn next_expiration(&mut self) -> Option<u64> {
         self.wheel.next_expiration()
     }
 
-    /// Gives a tick before which no timer expires: [`Wheel::next_bound`]. Never late. O(1).
+    /// Returns a tick before which no timer expires: [`Wheel::next_bound`]. Never late. O(1).
     pub fn next_bound(&self) -> Option<u64> {
         self.wheel.next_bound()
     }
 
     /// Removes and drops all timers. Keeps their memory.
     ///
-    /// A panic in a value's drop leaves those that come after it where they are.
+    /// If the drop of a value panics, the remaining timers stay armed.
     pub fn clear(&mut self) {
         while let Some(armed) = self.wheel.pop_any() {
             drop(self.release(armed));
         }
     }
 
-    /// Finds the timer of a key, which is armed or retired: rule 3.
+    /// Returns the timer of a key, which is armed or retired (rule 3).
     #[inline]
     fn find(&self, key: Key) -> Option<NonNull<Timer<V>>> {
         if key.index as usize >= self.blocks.len() * BLOCK {
@@ -317,12 +323,12 @@ impl<V> Timers<V> {
         (generation == key.generation).then_some(timer)
     }
 
-    /// Gives the timer of an index that some block has.
+    /// Returns the timer at an index, which must be in a block.
     #[inline]
     fn timer(&self, index: u32) -> NonNull<Timer<V>> {
         let index = index as usize;
         let first = self.blocks[index / BLOCK].0;
-        // SAFETY: a block has that many.
+        // SAFETY: a block has `BLOCK` timers.
         unsafe { first.add(index % BLOCK) }
     }
 
@@ -335,7 +341,7 @@ impl<V> Timers<V> {
             first + BLOCK <= NIL as usize,
             "there are 2^32 - 64 timers already"
         );
-        // Before the block, so that nothing is lost if there is no room.
+        // Reserved first, so that a failed allocation loses no block.
         self.blocks.reserve(1);
         let last = first + BLOCK - 1;
         let timers = (first..=last).map(|index| Timer {
@@ -351,18 +357,18 @@ impl<V> Timers<V> {
         self.free = first as u32;
     }
 
-    /// Frees a timer that has expired just now.
+    /// Frees a timer that has just expired.
     #[inline]
     fn expired(&mut self, armed: Armed<V>) -> Expired<V> {
         Expired {
             key: key(armed.0),
-            // An entry expires at its own tick, to which the wheel has come by that.
+            // An entry expires at its own tick, to which the wheel has just advanced.
             deadline: self.wheel.now(),
             value: self.release(armed),
         }
     }
 
-    /// Frees a timer, and gives its value.
+    /// Frees a timer and returns its value.
     #[inline]
     fn release(&mut self, armed: Armed<V>) -> V {
         let timer = armed.0.as_ptr();
@@ -375,7 +381,7 @@ impl<V> Timers<V> {
                 *generation = next;
                 mem::replace(&mut self.free, index)
             }
-            // Rule 3: it is retired.
+            // The timer is retired (rule 3).
             None => NIL,
         };
         // SAFETY: rule 1.
@@ -387,12 +393,12 @@ impl<V> Timers<V> {
     }
 }
 
-/// Makes the key of an armed timer.
+/// Returns the key of an armed timer.
 #[inline]
 fn key<V>(timer: NonNull<Timer<V>>) -> Key {
     let timer = timer.as_ptr();
     Key {
-        // SAFETY: armed, so live.
+        // SAFETY: the timer is armed, so it is live.
         index: unsafe { (*timer).index },
         // SAFETY: as above.
         generation: unsafe { (*timer).generation },
@@ -401,7 +407,7 @@ fn key<V>(timer: NonNull<Timer<V>>) -> Key {
 
 impl<V> Block<V> {
     /// # Panics
-    /// Unless it gets `BLOCK` timers.
+    /// If there are not `BLOCK` timers.
     fn new(timers: Box<[Timer<V>]>) -> Self {
         assert_eq!(timers.len(), BLOCK);
         let first = Box::into_raw(timers).cast::<Timer<V>>();
@@ -413,7 +419,7 @@ impl<V> Block<V> {
 impl<V> Drop for Block<V> {
     fn drop(&mut self) {
         let timers = core::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), BLOCK);
-        // SAFETY: it came from `into_raw`, with that length.
+        // SAFETY: the pointer came from `into_raw`, with that length.
         drop(unsafe { Box::from_raw(timers) });
     }
 }
@@ -435,7 +441,7 @@ impl<V> fmt::Debug for Timers<V> {
 
 #[cfg(test)]
 impl<V> Timers<V> {
-    /// Makes the generation of a timer its last.
+    /// Sets the generation of a timer to the last one.
     pub(crate) fn age(&mut self, key: Key) -> Key {
         let timer = self.timer(key.index).as_ptr();
         // SAFETY: rule 1.

@@ -1,14 +1,14 @@
-//! The public types that are invariant: a longer lifetime in place of a shorter does not compile.
-//! `tests/variance.rs` has the covariant ones, and the auto traits.
+//! Asserts that these public types are invariant: a longer lifetime does not become a shorter one.
+//! `tests/variance.rs` asserts the covariant types and the auto traits.
 //!
-//! A node holds links to entries that it may be used to reach:
+//! A node holds links to entries, which can be accessed through it:
 //!
 //! ```compile_fail
 //! use timer_wheel::Node;
 //! fn shorten<'a>(node: Node<&'static u8>) -> Node<&'a u8> { node }
 //! ```
 //!
-//! Timers hold a wheel, which takes handles in and gives them out:
+//! Timers hold a wheel, which takes in handles and returns them:
 //!
 //! ```compile_fail
 //! use timer_wheel::Timers;

@@ -1,28 +1,39 @@
-//! The wheel.
+//! A hierarchical timer wheel: entries in levels of 64 slots, by deadline.
 //!
-//! A tick is a number of eleven digits of six bits. A *level* is a digit's place, a *slot* a
-//! digit's value there. `now` is the last tick that was looked at. A *cascade* moves the entries of
-//! one slot to lower levels.
+//! # Terms
 //!
-//! 1. No entry of the wheel expires before `now`: `when` of each is `now` at least.
-//! 2. An entry is filed by the highest digit in which its `when` differs from `now`: there, in the
-//!    slot of its own digit. One that differs in none is at level 0, too.
-//! 3. So all entries of a level expire before those of higher levels, all of a slot before those of
-//!    higher slots, and those of a slot at level 0 at the same tick. The first entry to expire is
-//!    in the lowest slot of the lowest level that is not empty.
-//! 4. `now` moves to a tick that no entry expires before, and only as far as the first slot's
-//!    start: that leaves the highest differing digit of each other entry as it was, so rule 2 holds
-//!    on. At the start of a slot above level 0 the entries of that slot differ in a lower digit
-//!    now. They become the *moving* ones, a ring of its own, and are filed anew, some at a time.
-//! 5. While `moving` is not 0, an entry that rule 2 files below that level is in the moving ring,
-//!    or was filed from it. A new one with such a `when` goes behind the moving ones. Nothing
-//!    expires, and `now` stays, until the ring is empty.
-//! 6. Entries enter a ring at its end, leave it from anywhere, and are moved from its front. So
-//!    those with the same `when` are always in one ring, or in two by rule 5 with the older ones
-//!    filed already, in the order in which they were inserted.
+//! | term | meaning |
+//! |---|---|
+//! | *tick* | a moment: a number of eleven digits of six bits |
+//! | *level* | a digit's place in a tick; level 0 is the lowest digit |
+//! | *slot* | a digit's value at a level, with a ring of entries |
+//! | `now` | the last tick to which the wheel has advanced |
+//! | `when` | the tick at which an entry expires |
+//! | *file* | to put an entry into its slot |
+//! | *cascade* | to move the entries of one slot to lower levels |
 //!
-//! Each cascade files an entry lower. After the first one it is filed by its distance from the
-//! start of a slot, so it is moved no more often than that has digits.
+//! # Rules
+//!
+//! 1. No entry expires before `now`: each `when` is at least `now`.
+//! 2. An entry's level is the highest digit in which its `when` differs from `now`. Its slot is the
+//!    value of its own digit there. An entry that differs in no digit is at level 0.
+//! 3. So all entries of a level expire before those of higher levels, all entries of a slot before
+//!    those of higher slots, and all entries of a slot at level 0 at the same tick. The first entry
+//!    to expire is in the lowest slot of the lowest level that is not empty.
+//! 4. `now` advances only to the start of the first slot with entries, at most. No entry expires
+//!    before that. This leaves the highest differing digit of every other entry unchanged, so rule
+//!    2 still holds. At the start of a slot above level 0, the entries of that slot now differ in a
+//!    lower digit. They become the *moving* entries, in a ring of their own, and a cascade files
+//!    them again, some at a time.
+//! 5. While `moving` is not 0, each entry that rule 2 files below that level is in the moving ring,
+//!    or was filed from it. A new entry with such a `when` goes to the end of the moving ring. No
+//!    entry expires, and `now` does not change, until the ring is empty.
+//! 6. Entries enter a ring at its end, leave it from anywhere, and move from its front. So entries
+//!    with the same `when` are always in one ring, in the order in which they were inserted. While
+//!    entries move they may be in two rings (rule 5): then the older ones are those already filed.
+//!
+//! Each cascade files an entry at a lower level. After the first one its `when` differs from `now`
+//! only by its distance from the start of a slot, so it moves no more often than that has digits.
 use crate::{
     Entry,
     list::{self, Head},
@@ -35,9 +46,9 @@ const DIGIT: u32 = 6;
 const SLOTS: usize = 1 << DIGIT;
 /// Digits of a tick.
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
-/// Slots of all levels. The highest digit has no more than `u64::BITS % DIGIT` bits.
+/// Slots of all levels. The highest digit has only `u64::BITS % DIGIT` bits.
 const ALL: usize = (LEVELS - 1) * SLOTS + (1 << (u64::BITS % DIGIT));
-/// Where the head of the moving ring is.
+/// The index of the moving ring's head.
 const MOVING: usize = ALL;
 /// The most entries that a step moves.
 const MOVES: usize = 32;
@@ -50,12 +61,13 @@ struct Level {
     /// A bit for each slot whose entries expire in the order of their ring. The bit of an empty
     /// slot has no meaning.
     sorted: u64,
-    /// The first tick at which an entry expires, or 0 if that isn't known. Not used at level 0.
+    /// The first tick at which an entry expires, or 0 if it is unknown. Not used at level 0.
     earliest: u64,
 }
 
-/// Keeps timers in the order of their deadlines, in the slots of a hierarchical wheel. It has no
-/// clock: its user says which tick it is, and how long a tick is.
+/// A hierarchical timer wheel of intrusive entries, in the order of their deadlines.
+///
+/// It has no clock: its user says which tick it is, and how long a tick is.
 ///
 /// Entries are linked in place, and nothing is allocated. All operations are O(1), but for these:
 /// [`advance`](Self::advance), [`pop_expired`](Self::pop_expired) and a drop, in the entries that
@@ -63,18 +75,18 @@ struct Level {
 /// 64-bit target.
 ///
 /// Entries expire in the order of their deadlines. Those of one tick expire in the order in which
-/// they were inserted, however often they were moved. A deadline that has passed when its entry is
-/// inserted counts as the [tick of that time](Self::now): it stands behind what was inserted for
-/// that tick.
+/// they were inserted, however often they were moved. If a deadline has passed when its entry is
+/// inserted, the entry expires at the [tick of that time](Self::now), after the entries that were
+/// inserted for that tick.
 ///
-/// A wheel has no lock. To fire another thread's timers, share a `Mutex<Wheel<T>>`; take the
-/// handles out under the lock and use them after it. [`step`](Self::step) bounds what is done under
-/// one.
+/// A wheel has no lock. If other threads fire its timers, share a `Mutex<Wheel<T>>`. Take the
+/// handles out under the lock, and use them after it. [`step`](Self::step) bounds the work under
+/// the lock.
 ///
-/// [`Timers`](crate::Timers) is the same without `unsafe`.
+/// [`Timers`](crate::Timers) needs no `unsafe`.
 ///
-/// The sleeps of a driver, which are shared by the wheel and their tasks. A reset to a later tick
-/// takes no lock:
+/// This example has the sleeps of a driver, each shared by the wheel and its task. A reset to a
+/// later tick takes no lock:
 ///
 /// ```
 /// mod sleep {
@@ -123,7 +135,7 @@ struct Level {
 ///         /// it again, under the lock under which it expired.
 ///         pub fn fire(self, now: u64) -> Result<Arc<Sleep>, (Armed, u64)> {
 ///             let Armed(sleep) = self;
-///             // Ordering: Release pairs with `reset`. Relaxed: a failure reads a number.
+///             // Ordering: Release pairs with `reset`. A failure only reads a number: Relaxed.
 ///             let fired = sleep.state.fetch_update(Release, Relaxed, |deadline| {
 ///                 (deadline <= now).then_some(FIRED)
 ///             });
@@ -134,9 +146,9 @@ struct Level {
 ///         }
 ///     }
 ///
-///     // SAFETY: an `Arc` keeps its content in place, and nobody makes a `&mut Sleep`. An `Armed`
-///     // is unique: a sleep is made with one, and only the reset that takes `FIRED` away, which
-///     // the last one left behind, makes another.
+///     // SAFETY: an `Arc` keeps its content in place, and no code makes a `&mut Sleep`. An `Armed`
+///     // is unique: a sleep is made with one. A reset makes another only if it replaces `FIRED`,
+///     // which is there once the last one is gone.
 ///     unsafe impl Entry for Sleep {
 ///         type Handle = Armed;
 ///
@@ -157,7 +169,7 @@ struct Level {
 /// use std::sync::Mutex;
 /// use timer_wheel::{Step, Wheel};
 ///
-/// /// Fires what is due, and returns how many that were. Any thread may do it.
+/// /// Fires the sleeps that are due, and returns their number. Any thread may call it.
 /// fn fire(wheel: &Mutex<Wheel<Sleep>>, now: u64) -> u32 {
 ///     let mut fired = 0;
 ///     loop {
@@ -191,7 +203,7 @@ struct Level {
 /// // Too late: `one` has fired, so it is in no wheel.
 /// let armed = one.reset(70).unwrap();
 /// wheel.lock().unwrap().insert(armed, 70);
-/// // SAFETY: it is in this wheel.
+/// // SAFETY: the entry is in this wheel.
 /// let armed = unsafe { wheel.lock().unwrap().remove(NonNull::from(&*one)) };
 /// assert!(armed.is_some());
 /// ```
@@ -207,21 +219,21 @@ pub struct Wheel<T: Entry> {
     owns: PhantomData<T::Handle>,
 }
 
-// SAFETY: the wheel owns handles. Whoever has a handle may use its entry's node.
+// SAFETY: the wheel owns handles, and the owner of a handle may use its entry's node.
 unsafe impl<T: Entry> Send for Wheel<T> where T::Handle: Send {}
 
-// SAFETY: a shared wheel gives out numbers.
+// SAFETY: a shared wheel returns only numbers.
 unsafe impl<T: Entry + Sync> Sync for Wheel<T> {}
 
-/// Says what one [step](Wheel::step) did: of a [`Wheel`], or of [`Timers`](crate::Timers).
+/// The result of one [step](Wheel::step), of a [`Wheel`] or of [`Timers`](crate::Timers).
 #[derive(Debug)]
 #[must_use = "it holds the entry that has expired"]
 pub enum Step<H> {
-    /// Holds the entry that has expired, the next in order.
+    /// The next entry that has expired.
     Expired(H),
-    /// Has moved some entries. There may be more to do.
+    /// The step moved some entries. There may be more to do.
     Moved,
-    /// Found nothing that is due.
+    /// No entry is due.
     Done,
 }
 
@@ -254,30 +266,32 @@ impl<T: Entry> Wheel<T> {
         self.len
     }
 
-    /// Says whether the wheel is empty.
+    /// Returns whether the wheel is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Gives the last tick up to which the wheel has advanced, at most the last that it was given.
+    /// Returns the tick to which the wheel has advanced.
+    ///
+    /// At most the last one that was passed to [`advance`](Self::advance) or [`step`](Self::step).
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Inserts an entry, which expires when the wheel advances to `deadline` or beyond; where that
-    /// has passed, when it next advances. O(1).
+    /// Inserts an entry, which expires when the wheel advances to `deadline` or beyond. O(1).
     ///
-    /// `u64::MAX` is a deadline like any other: only an advance to that tick gets there.
+    /// If the deadline has passed, the entry expires when the wheel next advances. `u64::MAX` is a
+    /// deadline like any other: the entry expires at that tick.
     ///
     /// # Panics
-    /// When the entry is in a wheel already, which the contract of [`Entry`] forbids. The entry
-    /// stays there, and the handle is leaked: the wheel has the one that owns the entry. This does
-    /// not replace the contract: another thread may use the other wheel.
+    /// If the entry is in a wheel already, which the contract of [`Entry`] forbids. The entry
+    /// stays there, and the second handle is leaked. This check does not replace the contract, as
+    /// another thread may use the other wheel.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn insert(&mut self, handle: T::Handle, deadline: u64) {
         let entry = T::into_ptr(handle);
-        // In release builds, too: the links are written below anyway.
+        // Checked in release builds too: the links are written below anyway.
         // SAFETY: the handle was the node's owner.
         if unsafe { list::next(entry) }.is_some() {
             inserted_twice();
@@ -296,31 +310,32 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Takes an entry out, whether it is due or not. `None` if it is in no wheel: it was taken out
-    /// or has expired. O(1).
+    /// Removes an entry, due or not. `None` if it was removed or has expired. O(1).
     ///
     /// # Safety
-    /// `entry` points to a live entry, and may be used to reach its node: `into_ptr` gave it, or it
-    /// was made of a reference to the entry. The entry is in this wheel or in none, and nobody
-    /// else inserts it meanwhile.
+    /// `entry` must point to a live entry, and be valid for access to its node: `into_ptr` returned
+    /// it, or it was made of a reference to the entry. The entry must be in this wheel or in none,
+    /// and no other thread may insert it meanwhile.
     ///
     /// # Panics
     /// In some of the cases where the entry is in another wheel, and in debug builds only.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn remove(&mut self, entry: NonNull<T>) -> Option<T::Handle> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let when = unsafe { list::when(entry) };
         // SAFETY: as above.
         unsafe { self.debug_check(entry) };
         // SAFETY: as above.
         let entry = unsafe { self.unlink(entry, when) }?;
-        // SAFETY: it was taken out of the ring, which had the pointer of `into_ptr`.
+        // SAFETY: the pointer came from the ring, which has those of `into_ptr`.
         Some(unsafe { T::from_ptr(entry) })
     }
 
-    /// Gives the tick at which an entry expires: its deadline, or the wheel's [`now`](Self::now)
-    /// when it was inserted, if that was later. `None` if it is in no wheel.
+    /// Returns the tick at which an entry expires. `None` if it is in no wheel.
+    ///
+    /// It is the entry's deadline, or the wheel's [`now`](Self::now) when it was inserted, if that
+    /// was later.
     ///
     /// # Safety
     /// As for [`remove`](Self::remove).
@@ -329,7 +344,7 @@ impl<T: Entry> Wheel<T> {
     /// As [`remove`](Self::remove) does.
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn deadline(&self, entry: NonNull<T>) -> Option<u64> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { list::next(entry) }?;
         // SAFETY: as above.
         unsafe { self.debug_check(entry) };
@@ -337,29 +352,30 @@ impl<T: Entry> Wheel<T> {
         Some(unsafe { list::when(entry) })
     }
 
-    /// Gives each entry that expires at `now` or before to `expired`, in order. `now` is the
-    /// present tick; one before [that of the wheel](Self::now) counts as that.
+    /// Passes each entry that expires at `now` or before to `expired`, in order.
     ///
-    /// The callback has the wheel, and may do anything with it: insert, remove, and advance it.
-    /// What it inserts with a deadline of at most `now` expires in the same call, so an entry
-    /// that is always inserted so again never lets it return. Compare a deadline with
-    /// [`now`](Self::now), which is the tick of the entry that has just expired, not with the
-    /// argument: another thread may have advanced the wheel further. A panic in the callback
-    /// leaves the wheel whole: what has not been given out expires at the next advance.
+    /// `now` is the present tick. A tick before [that of the wheel](Self::now) counts as that.
     ///
-    /// It skips ticks without entries, so a jump over any number of ticks costs as much as a short
-    /// one. An entry is moved at most 10 times in its life, and no more often than the ticks to its
-    /// deadline have digits of six bits.
+    /// The callback may insert, remove and advance. An entry that it inserts with a deadline of at
+    /// most `now` expires in the same call, so a callback that always does this never ends. Compare
+    /// a deadline with [`now`](Self::now), which is the tick of the entry that has just expired,
+    /// and not with the argument: another thread may have advanced the wheel further. If the
+    /// callback panics the wheel stays consistent: the remaining entries expire at the next
+    /// advance.
+    ///
+    /// Ticks without entries are skipped, so a jump over many ticks costs as much as a short one.
+    /// An entry is moved at most 10 times in its life, and no more often than the number of ticks
+    /// to its deadline has digits of six bits.
     pub fn advance(&mut self, now: u64, mut expired: impl FnMut(&mut Self, T::Handle)) {
         while let Some(handle) = self.pop_expired(now) {
             expired(self, handle);
         }
     }
 
-    /// Takes the next entry that expires at `now` or before: one turn of
+    /// Takes the next entry that expires at `now` or before: one iteration of
     /// [`advance`](Self::advance).
     ///
-    /// At the start of a slot above the lowest level it moves the entries of that slot: one call
+    /// At the start of a slot above the lowest level it moves all entries of that slot, so one call
     /// may move many.
     #[inline]
     pub fn pop_expired(&mut self, now: u64) -> Option<T::Handle> {
@@ -372,11 +388,11 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Takes the next entry that expires at `now` or before, or moves up to 32 entries, which may
-    /// be necessary before one expires. O(1).
+    /// Takes the next entry that expires at `now` or before, or moves up to 32 entries. O(1).
     ///
-    /// A loop of steps until [`Step::Done`] is [`pop_expired`](Self::pop_expired); a lock may be
-    /// released after any of them, and everything may be done to the wheel meanwhile.
+    /// Entries may have to move before one expires. [`pop_expired`](Self::pop_expired) is a loop of
+    /// steps that ends with an entry or with [`Step::Done`]. A lock may be released between steps,
+    /// and the wheel may be used meanwhile.
     ///
     /// ```
     /// use std::sync::Mutex;
@@ -423,24 +439,24 @@ impl<T: Entry> Wheel<T> {
             self.move_some();
             return Step::Moved;
         }
-        // SAFETY: the head is in the wheel, and expires now by rule 3.
+        // SAFETY: the head is in the wheel, and expires at `start` (rule 3).
         match unsafe { self.unlink(head, start) } {
-            // SAFETY: the wheel owned it, by the pointer of `into_ptr`.
+            // SAFETY: the wheel owned the entry, by the pointer of `into_ptr`.
             Some(entry) => Step::Expired(unsafe { T::from_ptr(entry) }),
             None => unreachable!("the head of a slot is in no ring"),
         }
     }
 
-    /// Gives the tick at which the first entry expires; [`now`](Self::now) if one is due. `None` if
-    /// the wheel is empty. It is exact, so a sleep until then ends once.
+    /// Returns the exact tick at which the first entry expires. `None` if the wheel is empty.
     ///
-    /// O(1) if that entry expires within the present 64 ticks, or if the entries of the first slot
-    /// that has some were inserted in the order of their deadlines, as timeouts of one length are.
-    /// Otherwise it looks at all entries of that slot, once, and keeps the result until the first
-    /// entry is removed or the wheel advances to that slot. [`next_bound`](Self::next_bound) looks
-    /// at one entry at most.
+    /// It is [`now`](Self::now) if an entry is due. A sleep until this tick never ends too early.
     ///
-    /// Between two [steps](Self::step) that move entries it is `now`: there are more to move.
+    /// O(1) if that entry expires within the present 64 ticks, or if the entries of the first
+    /// occupied slot were inserted in the order of their deadlines, as timeouts of one length are.
+    /// Otherwise it scans that slot once, and keeps the result until the first entry is removed or
+    /// the wheel advances to that slot. [`next_bound`](Self::next_bound) reads one entry at most.
+    ///
+    /// Between two [steps](Self::step) that move entries it is `now`, as there are more to move.
     pub fn next_expiration(&mut self) -> Option<u64> {
         let (level, slot) = match self.known() {
             Next::Known(next) => return next,
@@ -449,7 +465,7 @@ impl<T: Entry> Wheel<T> {
         let head = self.heads[level * SLOTS + slot]?;
         let (mut at, mut earliest) = (head, u64::MAX);
         loop {
-            // SAFETY: it is in the slot's ring.
+            // SAFETY: the entry is in the slot's ring.
             earliest = earliest.min(unsafe { list::when(at) });
             // SAFETY: as above.
             match unsafe { list::next(at) } {
@@ -461,11 +477,11 @@ impl<T: Entry> Wheel<T> {
         Some(earliest)
     }
 
-    /// Gives a tick before which no entry expires: [`next_expiration`](Self::next_expiration) where
-    /// that is O(1), else the start of the first slot that has entries. Never late. O(1).
+    /// Returns a tick before which no entry expires. Never late. O(1).
     ///
-    /// A sleep until this tick ends too early at most once a level: the wheel advances then, and
-    /// moves that slot's entries to lower levels.
+    /// It is [`next_expiration`](Self::next_expiration) where that is O(1), else the start of the
+    /// first slot with entries. A sleep until this tick may end too early, at most once for each
+    /// level: the wheel then advances, and moves that slot's entries to lower levels.
     pub fn next_bound(&self) -> Option<u64> {
         match self.known() {
             Next::Known(next) => next,
@@ -473,7 +489,7 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Takes any entry, due or not, in no order, for as long as there are some. O(1).
+    /// Takes any entry, due or not, in no order. `None` if the wheel is empty. O(1).
     pub fn pop_any(&mut self) -> Option<T::Handle> {
         let index = match self.moving {
             0 => {
@@ -483,19 +499,19 @@ impl<T: Entry> Wheel<T> {
             _ => MOVING,
         };
         let head = self.heads[index]?;
-        // SAFETY: it is in the wheel.
+        // SAFETY: the entry is in the wheel.
         unsafe { self.remove(head) }
     }
 
-    /// Gives the level of an entry that expires then: rule 2.
+    /// Returns the level of an entry that expires then (rule 2).
     #[inline(always)]
     fn level(&self, when: u64) -> usize {
-        // With a bit of the lowest digit, so that there is a highest bit.
+        // The lowest bit is set, so that there is a highest set bit.
         let differs = (when ^ self.now) | 1;
         (differs.ilog2() / DIGIT) as usize
     }
 
-    /// Gives the first slot with entries. Not while entries are moving.
+    /// Returns the level and slot with the first entries. Not while entries are moving.
     #[inline(always)]
     fn first(&self) -> Option<(usize, usize)> {
         if self.occupied == 0 {
@@ -506,7 +522,7 @@ impl<T: Entry> Wheel<T> {
         Some((level, slot))
     }
 
-    /// Gives the first tick of a slot with entries.
+    /// Returns the first tick of a slot with entries.
     #[inline(always)]
     fn start(&self, level: usize, slot: usize) -> u64 {
         let shift = level as u32 * DIGIT;
@@ -514,7 +530,7 @@ impl<T: Entry> Wheel<T> {
         (self.now & above) | ((slot as u64) << shift)
     }
 
-    /// Gives the first tick at which an entry expires, or the slot to look for it.
+    /// Returns the first tick at which an entry expires, or the slot to search for it.
     #[inline]
     fn known(&self) -> Next {
         if self.moving != 0 {
@@ -534,15 +550,14 @@ impl<T: Entry> Wheel<T> {
         }
         match self.heads[level * SLOTS + slot] {
             Some(head) if sorted & (1 << slot) != 0 => {
-                // SAFETY: it is in the wheel.
+                // SAFETY: the entry is in the wheel.
                 Next::Known(Some(unsafe { list::when(head) }))
             }
             _ => Next::Unknown { level, slot },
         }
     }
 
-    /// Panics if the entry is linked, but not in this wheel, as far as the wheel's own state
-    /// shows. Debug builds alone do it.
+    /// Panics in debug builds if the entry is in another wheel, as far as this wheel's state shows.
     ///
     /// # Safety
     /// As for [`remove`](Self::remove).
@@ -550,7 +565,7 @@ impl<T: Entry> Wheel<T> {
     #[cfg_attr(debug_assertions, track_caller)]
     unsafe fn debug_check(&self, entry: NonNull<T>) {
         if cfg!(debug_assertions) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let linked = unsafe { list::next(entry) }.is_some();
             // SAFETY: as above.
             let when = unsafe { list::when(entry) };
@@ -566,8 +581,8 @@ impl<T: Entry> Wheel<T> {
     /// Puts an entry into its slot.
     ///
     /// # Safety
-    /// The entry is the wheel's, came from `into_ptr`, is in no ring and expires at `when`, not
-    /// before `now`.
+    /// The entry must be owned by the wheel, come from `into_ptr`, be in no ring, and expire at
+    /// `when`, which is not before `now`.
     #[inline(always)]
     unsafe fn file(&mut self, entry: NonNull<T>, when: u64) {
         let level = self.level(when);
@@ -576,9 +591,9 @@ impl<T: Entry> Wheel<T> {
         let at = &mut self.levels[level];
         let last = match *head {
             Some(head) => {
-                // SAFETY: it is a head of this wheel.
+                // SAFETY: the entry is a head of this wheel.
                 let newest = unsafe { list::newest(head) };
-                // SAFETY: it is in the ring.
+                // SAFETY: the entry is in the ring.
                 unsafe { list::when(newest) }
             }
             None => {
@@ -589,31 +604,31 @@ impl<T: Entry> Wheel<T> {
         if when < last {
             at.sorted &= !bit;
         }
-        // Where it isn't known it is 0, so it stays so.
+        // An unknown `earliest` is 0, and stays unknown.
         if at.occupied == 0 || when < at.earliest {
             at.earliest = when;
         }
         at.occupied |= bit;
         self.occupied |= 1 << level;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { list::push(head, entry) };
     }
 
-    /// Takes an entry out of its ring, `None` if it is in none.
+    /// Takes an entry out of its ring. `None` if it is in none.
     ///
     /// # Safety
-    /// As for [`remove`](Self::remove). It expires at `when`.
+    /// As for [`remove`](Self::remove). The entry must expire at `when`.
     #[inline(always)]
     unsafe fn unlink(&mut self, entry: NonNull<T>, when: u64) -> Option<NonNull<T>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let unlinked = unsafe { list::unlink(entry) }?;
         self.len -= 1;
         if self.heads[MOVING] == Some(entry) {
             self.set_moving(unlinked.next);
             return Some(unlinked.entry);
         }
-        // One that moves and is not the first of them has no slot yet. What is done to a level for
-        // it is harmless: it is no head, and to forget `earliest` is always right.
+        // An entry of the moving ring has no slot yet. The changes below are harmless for it: it is
+        // no head of a slot, and to forget `earliest` is always correct.
         let level = self.level(when);
         let slot = (when >> (level as u32 * DIGIT)) as usize % SLOTS;
         let head = &mut self.heads[level * SLOTS + slot];
@@ -639,7 +654,7 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Sets the first of the moving entries.
+    /// Sets the head of the moving ring.
     #[inline(always)]
     fn set_moving(&mut self, head: Head<T>) {
         self.heads[MOVING] = head;
@@ -654,20 +669,20 @@ impl<T: Entry> Wheel<T> {
             let Some(entry) = self.heads[MOVING] else {
                 return;
             };
-            // SAFETY: it is in the wheel.
+            // SAFETY: the entry is in the wheel.
             let when = unsafe { list::when(entry) };
             // SAFETY: as above.
             let Some(unlinked) = (unsafe { list::unlink(entry) }) else {
                 unreachable!("the head of the moving entries is in no ring");
             };
             self.set_moving(unlinked.next);
-            // SAFETY: it is in no ring any more. Rule 1.
+            // SAFETY: the entry is in no ring any more. `when` is not before `now` (rule 1).
             unsafe { self.file(unlinked.entry, when) };
         }
     }
 }
 
-/// Panics: an entry was inserted that is in a wheel.
+/// Panics, as an entry was inserted that is already in a wheel.
 #[cold]
 #[inline(never)]
 #[cfg_attr(debug_assertions, track_caller)]
@@ -675,10 +690,10 @@ fn inserted_twice() -> ! {
     panic!("the entry is in a wheel already")
 }
 
-/// The next expiration, where it takes no search.
+/// The next expiration, if it is known without a search.
 enum Next {
     Known(Option<u64>),
-    /// It is in this slot.
+    /// The first entry is in this slot.
     Unknown {
         level: usize,
         slot: usize,
@@ -694,7 +709,7 @@ impl<T: Entry> Default for Wheel<T> {
 impl<T: Entry> Drop for Wheel<T> {
     /// Drops the handles of all entries, in no order.
     fn drop(&mut self) {
-        /// Drops the other handles when the drop of one panics.
+        /// Drops the remaining handles if the drop of one panics.
         struct DropGuard<'a, T: Entry>(&'a mut Wheel<T>);
         impl<T: Entry> Drop for DropGuard<'_, T> {
             fn drop(&mut self) {

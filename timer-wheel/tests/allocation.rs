@@ -1,4 +1,4 @@
-//! A wheel allocates nothing, and timers only where there are more than ever before.
+//! A wheel allocates nothing, and `Timers` only if there are more timers than ever before.
 mod common;
 
 use common::Numbered;
@@ -8,14 +8,14 @@ use std::{
 };
 use timer_wheel::{Timers, Wheel};
 
-/// The system's, which counts for each thread.
+/// The system's allocator, which counts the allocations of each thread.
 struct Counting;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's.
+// SAFETY: it forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
@@ -70,7 +70,7 @@ fn timers_allocate_for_more_than_ever_before() {
         fill(&mut timers);
     }
     assert_eq!(CALLS.get(), before);
-    // 256 of them have room.
+    // There is room for 256 timers.
     fill(&mut timers);
     assert!(CALLS.get() > before);
 }

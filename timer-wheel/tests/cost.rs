@@ -1,4 +1,4 @@
-//! How many entries the operations look at, counted by the wheel's calls of `Entry::node`.
+//! Counts how many entries the operations read, by the wheel's calls of `Entry::node`.
 use std::{cell::Cell, ptr::NonNull};
 use timer_wheel::{Entry, Node, Step, Wheel};
 
@@ -20,38 +20,38 @@ unsafe impl Entry for Counted {
         unsafe { NonNull::new_unchecked(Box::into_raw(handle)) }
     }
     unsafe fn from_ptr(entry: NonNull<Counted>) -> Box<Counted> {
-        // SAFETY: it came from `into_raw`.
+        // SAFETY: the pointer came from `into_raw`.
         unsafe { Box::from_raw(entry.as_ptr()) }
     }
     unsafe fn node(entry: NonNull<Counted>) -> NonNull<Node<Counted>> {
         LOOKS.set(LOOKS.get() + 1);
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }
     }
 }
 
-/// The looks of an operation, and its result.
+/// Returns the number of reads of an operation, and its result.
 fn looks<R>(operation: impl FnOnce() -> R) -> (u64, R) {
     let before = LOOKS.get();
     let result = operation();
     (LOOKS.get() - before, result)
 }
 
-/// Inserts entries, and gives the pointers to them.
+/// Inserts entries, and returns pointers to them.
 fn insert(wheel: &mut Wheel<Counted>, deadlines: &[u64]) -> Vec<NonNull<Counted>> {
     let insert = |&deadline| {
         let node = Node::new();
         let entry = Counted::into_ptr(Box::new(Counted { node }));
-        // SAFETY: it came from `into_ptr`.
+        // SAFETY: the pointer came from `into_ptr`.
         wheel.insert(unsafe { Counted::from_ptr(entry) }, deadline);
         entry
     };
     deadlines.iter().map(insert).collect()
 }
 
-/// Deadlines in one slot of 4,096 ticks, the second of them before the first.
+/// Returns deadlines in one slot of 4,096 ticks, the second of them before the first.
 fn unsorted(start: u64) -> Vec<u64> {
     let rest = (0..98).map(|n| start + 200 + n * 7 % 50);
     [start + 150, start + 100].into_iter().chain(rest).collect()
@@ -63,7 +63,7 @@ fn next_expiration_within_64_ticks_looks_at_none() {
     let entries = insert(&mut wheel, &[9, 5, 7, 60, 5]);
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(5)));
     for entry in [entries[1], entries[4]] {
-        // SAFETY: it is in the wheel.
+        // SAFETY: the entry is in the wheel.
         drop(unsafe { wheel.remove(entry) });
     }
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(7)));
@@ -75,7 +75,7 @@ fn next_expiration_of_sorted_slot_looks_at_one() {
     let deadlines: Vec<u64> = (0..100).map(|n| 5000 + n).collect();
     let entries = insert(&mut wheel, &deadlines);
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(5000)));
-    // SAFETY: it is in the wheel.
+    // SAFETY: the entry is in the wheel.
     drop(unsafe { wheel.remove(entries[0]) });
     assert_eq!(looks(|| wheel.next_bound()), (1, Some(5001)));
     assert_eq!(looks(|| wheel.next_expiration()), (1, Some(5001)));
@@ -85,16 +85,16 @@ fn next_expiration_of_sorted_slot_looks_at_one() {
 fn next_expiration_scans_unsorted_slot_once() {
     let mut wheel = Wheel::new();
     let entries = insert(&mut wheel, &unsorted(8192));
-    // It is kept from the insertions.
+    // The insertions have kept the result.
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(8292)));
-    // SAFETY: it is in the wheel.
+    // SAFETY: the entry is in the wheel.
     drop(unsafe { wheel.remove(entries[1]) });
     assert_eq!(looks(|| wheel.next_bound()), (0, Some(8192)));
-    // The deadline and the link of each.
+    // It reads the deadline and the link of each entry.
     assert_eq!(looks(|| wheel.next_expiration()), (2 * 99, Some(8342)));
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(8342)));
-    // The removal of another one, and an insertion, leave it known.
-    // SAFETY: it is in the wheel.
+    // The removal of another entry, and an insertion, keep the result.
+    // SAFETY: the entry is in the wheel.
     drop(unsafe { wheel.remove(entries[50]) });
     insert(&mut wheel, &[8400]);
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(8342)));
@@ -107,20 +107,20 @@ fn next_expiration_scans_the_next_unsorted_slot_once() {
     insert(&mut wheel, &unsorted(8192 + 4096));
     wheel.advance(8192 + 4095, |_, _| {});
     assert_eq!(wheel.len(), 100);
-    // Nobody removed an entry. The wheel has advanced to the first slot.
+    // No entry was removed. The wheel has advanced to the first slot.
     let first = Some(8192 + 4096 + 100);
     assert_eq!(looks(|| wheel.next_expiration()), (2 * 100, first));
     assert_eq!(looks(|| wheel.next_expiration()), (0, first));
 }
 
-/// The most looks of a step, an insert and a removal, in a wheel of so many entries.
+/// Returns the most reads of a step, an insert and a removal, in a wheel of so many entries.
 fn most(count: u64) -> [u64; 3] {
     let mut wheel = Wheel::new();
     let deadlines: Vec<u64> = (0..count).map(|n| 8192 + n * 7 % 100).collect();
     let inserted = |&deadline| looks(|| insert(&mut wheel, &[deadline]));
     let (inserts, mut entries): (Vec<u64>, Vec<_>) = deadlines.iter().map(inserted).unzip();
     let removals = entries.drain(..entries.len() / 4).map(|entry| {
-        // SAFETY: it is in the wheel.
+        // SAFETY: the entry is in the wheel.
         looks(|| unsafe { wheel.remove(entry[0]) }).0
     });
     let removals = removals.max();

@@ -6,7 +6,7 @@ use std::{
 };
 use timer_wheel::Timers;
 
-/// Counts its drops, and may panic at one.
+/// A value that counts its drops, and may panic in one.
 struct DropCounter(Rc<Cell<u32>>, bool);
 
 impl Drop for DropCounter {
@@ -29,7 +29,7 @@ fn key_names_its_timer_until_it_is_gone() {
     assert_eq!((timers.get(b), timers.deadline(b)), (None, None));
     assert!(!timers.reset(b, 11) && timers.remove(b).is_none());
 
-    // The same memory, another key.
+    // The same memory with another key.
     let d = timers.insert(20, 'd');
     assert_ne!(d, b);
     assert_eq!((timers.get(b), timers.get(d)), (None, Some(&'d')));

@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! `src/variance.rs` has the invariant types.
+//! Asserts that these public types are covariant, and the auto traits of all generic ones.
+//! `src/variance.rs` asserts the invariant types.
 mod common;
 
 use common::Numbered;
@@ -10,12 +10,12 @@ use timer_wheel::{Entry, Expired, Key, Node, Step, Timers, Wheel};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// A type that is `Send` and not `Sync`, and one that is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 type Neither = Rc<u8>;
 
-/// Asserts that a `$from` can be used as a `$to`.
+/// Asserts that each `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }
@@ -25,7 +25,7 @@ covariant! {
     Expired<Long> => Expired<Short>,
 }
 
-// A node gives nothing out; it stays where it is.
+// A shared node gives no access to its content. It is pinned.
 assert_impl_all!(Node<Neither>: Send, Sync);
 assert_not_impl_any!(Node<u8>: Unpin);
 
@@ -52,18 +52,18 @@ unsafe impl Entry for Local {
         unsafe { NonNull::new_unchecked(Box::into_raw(handle)) }
     }
     unsafe fn from_ptr(entry: NonNull<Local>) -> Box<Local> {
-        // SAFETY: it came from `into_raw`.
+        // SAFETY: the pointer came from `into_raw`.
         unsafe { Box::from_raw(entry.as_ptr()) }
     }
     unsafe fn node(entry: NonNull<Local>) -> NonNull<Node<Local>> {
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }
     }
 }
 
-// The wheel is wherever its handles may be, and may be moved while it is full.
+// A wheel may go wherever its handles may go, and may move while it has entries.
 assert_impl_all!(Wheel<Numbered>: Send, Sync, Unpin);
 assert_not_impl_any!(Wheel<Local>: Send, Sync);
 

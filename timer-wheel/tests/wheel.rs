@@ -1,4 +1,4 @@
-//! Entries of several kinds of owners; panics and drops.
+//! Entries of several kinds of owners; order, panics and drops.
 mod common;
 
 use common::Numbered;
@@ -36,7 +36,7 @@ fn entries_expire_at_their_tick_in_order_of_insertion() {
     assert_eq!(expired(&mut wheel, 0), [3]);
     assert_eq!(expired(&mut wheel, 5), []);
     assert_eq!(expired(&mut wheel, 7), [5, 0, 2]);
-    // Filed lower by then.
+    // By then it is at a lower level.
     assert_eq!(expired(&mut wheel, 4990), []);
     wheel.insert(Numbered::new(6), 5000);
     wheel.insert(Numbered::new(7), 4999);
@@ -69,7 +69,7 @@ fn last_tick_expires_at_the_last_tick_alone() {
     assert_eq!(expired(&mut wheel, u64::MAX - 1), [2, 1]);
     assert_eq!(wheel.next_expiration(), Some(u64::MAX));
     assert_eq!(expired(&mut wheel, u64::MAX), [0, 3]);
-    // Time is at its end, and the wheel still works.
+    // At the last tick the wheel still works.
     wheel.insert(Numbered::new(4), 5);
     assert_eq!(expired(&mut wheel, 0), [4]);
     assert_eq!(wheel.next_expiration(), None);
@@ -78,7 +78,7 @@ fn last_tick_expires_at_the_last_tick_alone() {
 #[test]
 fn entry_is_moved_once_a_level_at_most() {
     let mut wheel = Wheel::<Numbered>::new();
-    // Differs from 0 in each digit, and from each slot's start in each lower one.
+    // It differs from 0 in each digit, and from each slot's start in each lower digit.
     wheel.insert(Numbered::new(0), u64::MAX);
     let mut moves = 0;
     loop {
@@ -108,16 +108,16 @@ fn step_moves_32_entries_and_any_may_be_removed_between() {
         .map(|id| Numbered::into_ptr(Numbered::new(id)))
         .collect();
     for &entry in &entries {
-        // SAFETY: it came from `into_ptr`.
+        // SAFETY: the pointer came from `into_ptr`.
         wheel.insert(unsafe { Numbered::from_ptr(entry) }, 70);
     }
     assert!(matches!(wheel.step(64), Step::Moved));
     assert_eq!(wheel.next_expiration(), Some(64));
     wheel.insert(Numbered::new(100), 70);
     wheel.insert(Numbered::new(101), 3);
-    // Filed already, the first to be moved, one in their midst, the last that was there.
+    // One that is filed already, the first to move, one in the middle, and the last.
     for n in [5, 32, 60, 99] {
-        // SAFETY: it is in the wheel.
+        // SAFETY: the entry is in the wheel.
         let removed = unsafe { wheel.remove(entries[n]) };
         assert_eq!(removed.map(|entry| entry.id), u32::try_from(n).ok());
     }
@@ -128,7 +128,7 @@ fn step_moves_32_entries_and_any_may_be_removed_between() {
             panic!("it moves on and on");
         }
     }
-    // That step gave out 101, which expired at 64, behind three more that moved: 67 were left.
+    // The last step returned 101, which expired at 64. Three steps before it moved the 67 others.
     assert_eq!(steps, 4);
     assert_eq!(wheel.next_expiration(), Some(70));
     let rest: Vec<u32> = (0..101)
@@ -141,16 +141,16 @@ fn step_moves_32_entries_and_any_may_be_removed_between() {
 fn next_expiration_is_exact_however_far() {
     let mut wheel = Wheel::<Numbered>::new();
     let far = Numbered::into_ptr(Numbered::new(0));
-    // SAFETY: it came from `into_ptr`.
+    // SAFETY: the pointer came from `into_ptr`.
     wheel.insert(unsafe { Numbered::from_ptr(far) }, 1_000_100);
     wheel.insert(Numbered::new(1), 1_000_300);
     wheel.insert(Numbered::new(2), 1_000_200);
-    // Known from the first insertion on, in whatever order the others come.
+    // It is known from the first insertion on, whatever the order of the others.
     assert_eq!(wheel.next_bound(), Some(1_000_100));
     assert_eq!(wheel.next_expiration(), Some(1_000_100));
-    // SAFETY: it is in the wheel.
+    // SAFETY: the entry is in the wheel.
     drop(unsafe { wheel.remove(far) });
-    // All that is known at once is where the slot starts: 3 * 64^3.
+    // Without a search only the start of the slot is known: 3 * 64^3.
     assert_eq!(wheel.next_bound(), Some(786_432));
     assert_eq!(wheel.next_expiration(), Some(1_000_200));
     assert_eq!(wheel.next_bound(), Some(1_000_200));
@@ -162,7 +162,7 @@ fn next_expiration_is_exact_however_far() {
 fn callback_inserts_removes_and_advances() {
     let mut wheel = Wheel::<Numbered>::new();
     let victim = Numbered::into_ptr(Numbered::new(9));
-    // SAFETY: it came from `into_ptr`.
+    // SAFETY: the pointer came from `into_ptr`.
     wheel.insert(unsafe { Numbered::from_ptr(victim) }, 12);
     for id in 0..3 {
         wheel.insert(Numbered::new(id), 10);
@@ -172,7 +172,7 @@ fn callback_inserts_removes_and_advances() {
         ids.push((wheel.now(), entry.id));
         match entry.id {
             0 => {
-                // SAFETY: it is in the wheel.
+                // SAFETY: the entry is in the wheel.
                 let removed = unsafe { wheel.remove(victim) };
                 assert_eq!(removed.map(|entry| entry.id), Some(9));
                 wheel.insert(Numbered::new(3), 0);
@@ -216,7 +216,7 @@ fn wheel_may_be_moved_and_replaced_while_it_is_full() {
     assert_eq!(expired(&mut other.unwrap(), 11), [1]);
 }
 
-/// An entry that counts its drops, and may panic at one.
+/// An entry that counts its drops, and may panic in one.
 struct DropCounter {
     node: Node<DropCounter>,
     drops: Rc<Cell<u32>>,
@@ -232,11 +232,11 @@ unsafe impl Entry for DropCounter {
         unsafe { NonNull::new_unchecked(Box::into_raw(handle)) }
     }
     unsafe fn from_ptr(entry: NonNull<DropCounter>) -> Box<DropCounter> {
-        // SAFETY: it came from `into_raw`.
+        // SAFETY: the pointer came from `into_raw`.
         unsafe { Box::from_raw(entry.as_ptr()) }
     }
     unsafe fn node(entry: NonNull<DropCounter>) -> NonNull<Node<DropCounter>> {
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }
@@ -265,7 +265,7 @@ fn wheel_that_is_dropped_drops_all_even_if_one_panics() {
     for n in 0..200u32 {
         wheel.insert(counter(n == 0), 1000 + u64::from(n) * u64::from(n) * 1000);
     }
-    // In the midst of a move, too.
+    // While entries move, too.
     for _ in 0..100 {
         wheel.insert(counter(false), 64);
     }
@@ -276,7 +276,7 @@ fn wheel_that_is_dropped_drops_all_even_if_one_panics() {
     assert_eq!(drops.get(), 301);
 }
 
-/// An entry in place, in a frame of its owner, who takes it out before the frame ends.
+/// An entry in a stack frame of its owner, who removes it before the frame ends.
 struct Pinned<'a> {
     node: Node<Pinned<'a>>,
     log: &'a RefCell<Vec<u32>>,
@@ -286,7 +286,7 @@ struct Pinned<'a> {
 
 struct Token<'a>(NonNull<Pinned<'a>>);
 
-// SAFETY: a token is made of a pinned entry, which the tests below leave alone while it is in.
+// SAFETY: a token is made of a pinned entry, which the tests below do not use while it is linked.
 unsafe impl<'a> Entry for Pinned<'a> {
     type Handle = Token<'a>;
 
@@ -297,7 +297,7 @@ unsafe impl<'a> Entry for Pinned<'a> {
         Token(entry)
     }
     unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>> {
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }
@@ -315,7 +315,7 @@ impl<'a> Pinned<'a> {
     }
 
     fn token(self: Pin<&mut Self>) -> Token<'a> {
-        // SAFETY: it is not moved.
+        // SAFETY: the value is not moved.
         Token(NonNull::from(unsafe { self.get_unchecked_mut() }))
     }
 }
@@ -331,11 +331,11 @@ fn entries_in_frames_expire_and_leave() {
     wheel.insert(one.as_mut().token(), 5);
     wheel.insert(Token(left), 5);
     wheel.insert(three.as_mut().token(), 500);
-    // SAFETY: it is in the wheel.
+    // SAFETY: the entry is in the wheel.
     assert_eq!(unsafe { wheel.deadline(left) }, Some(5));
     // SAFETY: as above.
     assert!(unsafe { wheel.remove(left) }.is_some());
-    // SAFETY: it is in none.
+    // SAFETY: the entry is in no wheel.
     assert!(unsafe { wheel.remove(left) }.is_none());
     // SAFETY: as above.
     assert_eq!(unsafe { wheel.deadline(left) }, None);
@@ -345,21 +345,21 @@ fn entries_in_frames_expire_and_leave() {
         entry.log.borrow_mut().push(entry.id);
     });
     assert_eq!(*log.borrow(), [1]);
-    // What is left goes out of the wheel with it.
+    // The drop of the wheel unlinks the remaining entries.
     drop(wheel);
     let mut next: Wheel<Pinned<'_>> = Wheel::new();
     next.insert(three.as_mut().token(), 0);
     assert!(next.pop_any().is_some());
 }
 
-/// Two handles of one entry, which `Entry` forbids, in one thread: each case ends before anything
-/// is used that is gone.
+/// Two handles of one entry, which `Entry` forbids, in one thread. Each case ends before it uses
+/// freed memory.
 #[test]
 fn insert_of_linked_entry_panics_and_changes_nothing() {
     let log = RefCell::new(Vec::new());
     let mut one = pin!(Pinned::new(1, &log));
     let mut two = pin!(Pinned::new(2, &log));
-    // Dropped before the entries, which are in it then.
+    // Dropped before the entries, which are still in it.
     let mut other: Wheel<Pinned<'_>> = Wheel::new();
     let mut wheel: Wheel<Pinned<'_>> = Wheel::new();
     let token = one.as_mut().token();
@@ -390,7 +390,7 @@ fn remove_from_another_wheel_panics_in_debug() {
     wheel.insert(Token(entry), 5);
     other.insert(two.as_mut().token(), 500);
     for wrong in [&mut late, &mut other] {
-        // SAFETY: it breaks the contract, and panics before the entry is changed.
+        // SAFETY: the call breaks the contract, and panics before the entry is changed.
         let removed = catch_unwind(AssertUnwindSafe(|| unsafe { wrong.remove(entry) }));
         assert_eq!(message(removed), "the entry is in another wheel");
         // SAFETY: as above.
@@ -398,13 +398,13 @@ fn remove_from_another_wheel_panics_in_debug() {
         assert_eq!(message(asked), "the entry is in another wheel");
     }
     assert_eq!((late.len(), other.len()), (0, 1));
-    // SAFETY: it is in this wheel.
+    // SAFETY: the entry is in this wheel.
     assert!(unsafe { wheel.remove(entry) }.is_some());
-    // SAFETY: it is in none.
+    // SAFETY: the entry is in no wheel.
     assert!(unsafe { late.remove(entry) }.is_none());
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 fn message<R>(result: thread::Result<R>) -> &'static str {
     match result {
         Ok(_) => "no panic",
@@ -412,8 +412,8 @@ fn message<R>(result: thread::Result<R>) -> &'static str {
     }
 }
 
-/// A future that holds its node. It has no handle while it is polled: it makes one when it inserts
-/// itself, and takes it back when it is dropped.
+/// A future that holds its node. Its first poll makes a handle and inserts it, and its drop removes
+/// the entry.
 struct Nap {
     node: Node<Nap>,
     wheel: Rc<RefCell<Wheel<Nap>>>,
@@ -425,8 +425,8 @@ struct Nap {
 /// The wheel's pointer to a nap.
 struct NapToken(NonNull<Nap>);
 
-// SAFETY: a token is made of a pinned nap, in its first poll. Its drop takes it out. All `&mut` to
-// it are of a pinned one, and don't use the node.
+// SAFETY: a token is made of a pinned nap, in its first poll. The nap's drop removes it. All `&mut`
+// to a nap are to a pinned one, and do not use the node.
 unsafe impl Entry for Nap {
     type Handle = NapToken;
 
@@ -437,7 +437,7 @@ unsafe impl Entry for Nap {
         NapToken(entry)
     }
     unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>> {
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }
@@ -460,7 +460,7 @@ impl Future for Nap {
     type Output = u32;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<u32> {
-        // SAFETY: it is not moved.
+        // SAFETY: the value is not moved.
         let nap = unsafe { self.get_unchecked_mut() };
         nap.polls += 1;
         if nap.polls == 1 {
@@ -480,7 +480,7 @@ impl Future for Nap {
 impl Drop for Nap {
     fn drop(&mut self) {
         let wheel = self.wheel.clone();
-        // SAFETY: it is in this wheel or in none.
+        // SAFETY: the entry is in this wheel or in none.
         let _token = unsafe { wheel.borrow_mut().remove(NonNull::from(self)) };
     }
 }
@@ -490,7 +490,7 @@ fn future_with_linked_node_is_polled_and_dropped() {
     let wheel = Rc::new(RefCell::new(Wheel::new()));
     let fire = |now| {
         wheel.borrow_mut().advance(now, |_, nap: NapToken| {
-            // SAFETY: a nap that is in the wheel is live.
+            // SAFETY: a nap in the wheel is live.
             let nap = unsafe { nap.0.as_ref() };
             nap.fired.set(true);
         });
@@ -505,7 +505,7 @@ fn future_with_linked_node_is_polled_and_dropped() {
         }
         fire(9);
     }
-    // Between two polls of the others, whose links it is.
+    // Between two polls of its neighbours in the ring.
     drop(long);
     assert_eq!(wheel.borrow().len(), 2);
     assert!(longest.as_mut().poll(&mut cx).is_pending());
@@ -522,7 +522,7 @@ const FIRED: u64 = u64::MAX;
 /// A sleep of a driver, as in the example of `Wheel`.
 struct Sleep {
     node: Node<Sleep>,
-    /// Its deadline, which may be later than the wheel's, or `FIRED`.
+    /// The deadline, which may be later than the wheel's, or `FIRED`.
     state: AtomicU64,
     /// The ticks at which it fired.
     fires: Mutex<Vec<u64>>,
@@ -531,9 +531,9 @@ struct Sleep {
 /// The right to insert a sleep. There is one at a time.
 struct Armed(Arc<Sleep>);
 
-// SAFETY: an `Arc` keeps its content in place, and nobody makes a `&mut Sleep`. An `Armed` is
-// unique: a sleep is made with one, and only the reset that takes `FIRED` away, which the last one
-// left behind, makes another.
+// SAFETY: an `Arc` keeps its content in place, and no code makes a `&mut Sleep`. An `Armed` is
+// unique: a sleep is made with one. A reset makes another only if it replaces `FIRED`, which is
+// there once the last one is gone.
 unsafe impl Entry for Sleep {
     type Handle = Armed;
 
@@ -542,11 +542,11 @@ unsafe impl Entry for Sleep {
         unsafe { NonNull::new_unchecked(Arc::into_raw(handle.0).cast_mut()) }
     }
     unsafe fn from_ptr(entry: NonNull<Sleep>) -> Armed {
-        // SAFETY: it came from `into_raw`, or it is the pointer of another count of it.
+        // SAFETY: the pointer came from `into_raw`, or from another count of the same `Arc`.
         Armed(unsafe { Arc::from_raw(entry.as_ptr()) })
     }
     unsafe fn node(entry: NonNull<Sleep>) -> NonNull<Node<Sleep>> {
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }
@@ -563,22 +563,22 @@ impl Sleep {
         (sleep.clone(), Armed(sleep))
     }
 
-    /// Sets a later deadline. A sleep that has fired already is to be inserted again.
+    /// Sets a later deadline. If the sleep has already fired, the caller must insert it again.
     fn reset(self: &Arc<Self>, deadline: u64) -> Option<Armed> {
-        // Ordering: Acquire pairs with `fire`, so that one wheel's use of the node comes before
-        // that of the next.
+        // Ordering: Acquire pairs with `fire`, so that one wheel's use of the node comes before the
+        // next wheel's.
         let fired = self.state.swap(deadline, Acquire) == FIRED;
         fired.then(|| Armed(self.clone()))
     }
 }
 
 impl Armed {
-    /// Fires the sleep, or gives the later deadline that it has by now.
+    /// Fires the sleep, or returns its later deadline.
     fn fire(self, now: u64) -> Result<(), (Armed, u64)> {
         let Armed(sleep) = self;
-        // Another thread fires it after this one at the earliest when this one has logged it.
+        // The lock is held from before the exchange, so fires are logged in their order.
         let mut fires = sleep.fires.lock().unwrap();
-        // Ordering: Release pairs with `reset`. Relaxed: a failure reads a number.
+        // Ordering: Release pairs with `reset`. A failure only reads a number: Relaxed.
         let fired = sleep.state.fetch_update(Release, Relaxed, |deadline| {
             (deadline <= now).then_some(FIRED)
         });
@@ -619,15 +619,15 @@ fn reset_of_expired_sleep_postpones_or_arms_it() {
     }
 }
 
-/// A thread arms, resets and cancels its own sleeps, in one of two wheels, and fires all. A reset
-/// that is too late arms the sleep again, so no reset is lost; one in time moves the deadline, so
-/// that the sleep doesn't fire before that.
+/// Each thread arms, resets and cancels its own sleeps, in one of two wheels, and fires all sleeps.
+/// A late reset arms the sleep again, so no reset is lost. A reset in time moves the deadline, so
+/// the sleep does not fire earlier.
 #[test]
 fn sleeps_of_threads_fire_once_at_their_last_deadline() {
     const EACH: u64 = 500;
     const LAST: u64 = 20_000;
 
-    /// A sleep, its wheel, and the deadline of each time that it was armed.
+    /// A sleep, its wheel, and its deadline each time that it was armed.
     struct Owned<'a> {
         sleep: Arc<Sleep>,
         wheel: &'a Mutex<Wheel<Sleep>>,
@@ -656,17 +656,17 @@ fn sleeps_of_threads_fire_once_at_their_last_deadline() {
                 wheel,
                 armed,
             });
-            // Of the last ones about half have fired, in this thread or in the other one.
+            // About half of the last sleeps have fired, in this thread or in the other one.
             for back in 0..n.min(12) {
                 let owned = &mut sleeps[(n - back) as usize];
                 match (n + back) % 8 {
                     0..4 => reset(owned, now + 120 + back),
                     7 => {
                         let entry = NonNull::from(&*owned.sleep);
-                        // SAFETY: it is in this wheel, or in none.
+                        // SAFETY: the entry is in this wheel or in none.
                         let gone = unsafe { owned.wheel.lock().unwrap().remove(entry) };
                         if let Some(armed) = gone {
-                            // Armed again, in the other wheel.
+                            // Arm it again, in the other wheel.
                             owned.wheel = &wheels[(n as usize + 1) % 2];
                             let last = *owned.armed.last().unwrap();
                             owned.wheel.lock().unwrap().insert(armed, last);
@@ -712,7 +712,7 @@ fn fire(wheel: &Mutex<Wheel<Sleep>>, now: u64) {
         match locked.step(now) {
             Step::Done => return,
             Step::Moved => {}
-            // Not `now`: the other thread may have advanced further.
+            // Not `now`: the other thread may have advanced the wheel further.
             Step::Expired(armed) => {
                 if let Err((armed, later)) = armed.fire(locked.now()) {
                     locked.insert(armed, later);

@@ -2,7 +2,7 @@
 use std::ptr::NonNull;
 use timer_wheel::{Entry, Node};
 
-/// An entry with a number, in a box.
+/// A boxed entry with a number.
 pub struct Numbered {
     node: Node<Numbered>,
     pub id: u32,
@@ -17,11 +17,11 @@ unsafe impl Entry for Numbered {
         unsafe { NonNull::new_unchecked(Box::into_raw(handle)) }
     }
     unsafe fn from_ptr(entry: NonNull<Numbered>) -> Box<Numbered> {
-        // SAFETY: it came from `into_raw`.
+        // SAFETY: the pointer came from `into_raw`.
         unsafe { Box::from_raw(entry.as_ptr()) }
     }
     unsafe fn node(entry: NonNull<Numbered>) -> NonNull<Node<Numbered>> {
-        // SAFETY: it is live.
+        // SAFETY: the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
         // SAFETY: a field is not null.
         unsafe { NonNull::new_unchecked(node) }

@@ -1,4 +1,4 @@
-//! A wheel or timers under test, and what they must do: a sorted map.
+//! Compares a wheel or timers with a reference: a sorted map.
 use crate::common::Numbered;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -6,7 +6,7 @@ use std::{
 };
 use timer_wheel::{Entry, Step, Wheel};
 
-/// What is compared with a sorted map.
+/// A wheel or timers to be compared with a sorted map.
 pub trait Subject: Default {
     fn insert(&mut self, id: u32, deadline: u64);
     fn remove(&mut self, id: u32) -> bool;
@@ -20,7 +20,7 @@ pub trait Subject: Default {
     fn now(&self) -> u64;
 }
 
-/// A wheel of boxes, and their addresses.
+/// A wheel of boxed entries, and their addresses.
 #[derive(Default)]
 pub struct Boxes {
     wheel: Wheel<Numbered>,
@@ -38,7 +38,7 @@ impl Subject for Boxes {
     fn insert(&mut self, id: u32, deadline: u64) {
         let entry = Numbered::into_ptr(Numbered::new(id));
         self.entries.insert(id, entry);
-        // SAFETY: it came from `into_ptr`.
+        // SAFETY: the pointer came from `into_ptr`.
         self.wheel
             .insert(unsafe { Numbered::from_ptr(entry) }, deadline);
     }
@@ -46,7 +46,7 @@ impl Subject for Boxes {
         let Some(&entry) = self.entries.get(&id) else {
             return false;
         };
-        // SAFETY: it is in the wheel, which owns it.
+        // SAFETY: the entry is in the wheel, which owns it.
         let entry = unsafe { self.wheel.remove(entry) };
         entry.map(|entry| self.out(entry.id)) == Some(id)
     }
@@ -58,7 +58,7 @@ impl Subject for Boxes {
         removed
     }
     fn deadline(&self, id: u32) -> Option<u64> {
-        // SAFETY: it is in the wheel, which owns it.
+        // SAFETY: the entry is in the wheel, which owns it.
         unsafe { self.wheel.deadline(*self.entries.get(&id)?) }
     }
     fn step(&mut self, now: u64) -> Step<u32> {
@@ -150,31 +150,31 @@ impl Subject for Values {
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Insert(u64),
-    /// Of one that is in, the n-th modulo their number.
+    /// Removes an entry: the n-th, modulo their number.
     Remove(usize),
-    /// The first to expire, which is what `next_expiration` may have kept.
+    /// Removes the first entry to expire, which `next_expiration` may have kept.
     RemoveFirst,
     Reset(usize, u64),
-    /// Of one that is gone.
+    /// Removes an entry that is gone.
     RemoveGone(usize),
     Step(u64),
     Pop(u64),
-    /// All that is due then.
+    /// Advances and takes all entries that are due.
     Advance(u64),
-    /// To the next expiration, and the tick before.
+    /// Advances to the tick before the next expiration, and then to it.
     Before,
     Next,
 }
 
-/// Does to a subject and to a sorted map the same.
+/// Applies the same operations to a subject and to a sorted map.
 pub struct Compared<S> {
     subject: S,
-    /// By when they expire, and when they were inserted.
+    /// Sorted by expiration, and then by insertion.
     order: BTreeMap<(u64, u64), u32>,
     keys: BTreeMap<u32, (u64, u64)>,
     now: u64,
     inserted: u64,
-    /// The last step moved some, so there may be more to move.
+    /// The last step moved entries, so there may be more to move.
     moving: bool,
 }
 
@@ -317,7 +317,7 @@ impl<S: Subject> Compared<S> {
         }
     }
 
-    /// Expires all that is left.
+    /// Expires all remaining entries.
     pub fn finish(mut self) {
         self.apply(Op::Advance(u64::MAX));
         assert_eq!((self.subject.len(), self.keys.len()), (0, 0));

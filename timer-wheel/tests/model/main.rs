@@ -1,5 +1,5 @@
-//! Any sequence of operations does to a wheel what it does to a sorted map of deadlines and the
-//! order of insertion.
+//! Any sequence of operations has the same result on a wheel as on a map that is sorted by deadline
+//! and order of insertion.
 #[path = "../common/mod.rs"]
 mod common;
 mod compared;
@@ -7,14 +7,14 @@ mod compared;
 use compared::{Boxes, Compared, Op, Subject};
 use proptest::prelude::*;
 
-/// Where a deadline or an advance is, by the present tick.
+/// A tick of a deadline or an advance, relative to the present tick.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Past(u64),
     In(u64),
-    /// So far from the next tick whose lowest digits, that many, are 0.
+    /// An offset from the next tick with so many lowest digits that are 0.
     Turn(u32, i8),
-    /// So far from now, in units of a level.
+    /// An offset from now, in units of a level.
     Level(u32, i8),
     BeforeEnd(u64),
     Any(u64),
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// xorshift.
+/// A xorshift generator.
 struct Random(u64);
 
 impl Random {
@@ -133,8 +133,8 @@ impl Random {
     }
 }
 
-/// Up to so many entries at a time, so that slots have more of them than a step moves. Deadlines
-/// are within some ticks, few enough that many share one.
+/// Runs random operations with up to `most` entries at a time, so that a slot has more entries than
+/// a step moves. The deadlines are within so few ticks that many entries share one.
 fn long<S: Subject>(seed: u64, operations: usize, most: usize, distance: u64) {
     let mut random = Random(seed);
     let mut compared = Compared::<S>::default();
