@@ -1,12 +1,13 @@
-//! What a switch costs in processor time of the thread, with a clock that costs nothing and with
-//! the system's. `cargo bench -p sched-group --bench switch`.
+//! Measures the thread's CPU time of a switch, with a free clock and with the system's.
+//!
+//! `cargo bench -p sched-group --bench switch` runs these:
 //!
 //! - *pick/n*: a turn of one of n active groups of different shares ends, and the next one begins.
-//! - *instant/n*: the same, with the time from `Instant`, which each switch reads once.
-//! - *idle/n*: the group that ran has no more work, the next one gets the turn, and the first gets
-//!   work again.
-//! - *check/n*: `switch` in the midst of a turn, of a group that has the only work and of one of
-//!   two, with the time from `Instant`.
+//! - *instant/n*: the same with `Instant` as the clock, which each switch reads once.
+//! - *idle/n*: the current group has no more work, the next one gets the turn, and the first one
+//!   gets work again.
+//! - *check/n*: `switch` within a turn with `Instant` as the clock, of the only group with work,
+//!   and of one of two.
 use criterion::{
     Criterion, criterion_group, criterion_main,
     measurement::{Measurement, ValueFormatter, WallTime},
@@ -18,8 +19,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Processor time of the thread, so that other programs on the machine aren't measured. Wall time
-/// on targets other than 64-bit Linux.
+/// The thread's CPU time, which does not include other programs on the machine. Wall time on
+/// targets other than 64-bit Linux.
 struct ThreadTime;
 
 impl Measurement for ThreadTime {
@@ -70,7 +71,8 @@ fn thread_time() -> Duration {
         seconds: 0,
         nanos: 0,
     };
-    // SAFETY: the declaration is that of the C library on 64-bit Linux, and `time` may be written.
+    // SAFETY: the declaration is that of the C library on 64-bit Linux, and `time` is valid for
+    // writes.
     let error = unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(error, 0);
     Duration::new(time.seconds as u64, time.nanos as u32)
@@ -82,7 +84,7 @@ fn thread_time() -> Duration {
     BEGUN.elapsed()
 }
 
-/// Half a millisecond passes with each reading.
+/// A clock that advances by half a millisecond with each reading.
 struct Virtual(Cell<u64>);
 
 impl Clock for Virtual {

@@ -1,26 +1,26 @@
-//! Absolute limits: at most so much runtime in each period.
+//! Caps: absolute limits on a group's runtime in each period.
 use crate::tournament::{MAX_RANK, Tournament};
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
 
-/// A limit on a group's runtime, however idle its siblings are: `budget` in each `period`.
+/// A limit on a group's runtime, even if its siblings are idle: `budget` in each `period`.
 ///
 /// A period begins when the cap is set, and the next one when it ends. A group whose runtime in a
-/// period has reached the budget is *throttled*: it is not picked until a period begins in which
-/// it has budget left. What a period leaves is lost; what a turn takes beyond the budget (by at
-/// most its longest poll) is taken from the periods that follow. So in an interval in which n
-/// periods begin, a group runs for at most `(n + 1) × budget`, and one poll. A group that always
-/// has work, and has no competitor, runs for at least `(n − 1) × budget` without one poll, if the
-/// worker picks again at the time that [`Pick::Throttled`](crate::Pick::Throttled) says.
+/// period has reached the budget is *throttled*: it is not picked until a period begins in which it
+/// has budget left. Budget that a period does not use is lost. Runtime beyond the budget (at most
+/// the longest poll) is taken from the following periods. So in an interval in which n periods
+/// begin, a group runs for at most `(n + 1) × budget`, plus one poll. A group that always has work,
+/// and has no competitor, runs for at least `(n − 1) × budget`, less one poll, if the worker picks
+/// again at the time of [`Pick::Throttled`](crate::Pick::Throttled).
 ///
-/// The descendants of a group run on its cap, and each on its own. A cap concerns one
-/// [`FairQueue`](crate::FairQueue): an executor with a queue a worker divides the budget.
+/// The runtime of a group's descendants counts for its cap, and for their own. A cap applies to one
+/// [`FairQueue`](crate::FairQueue): an executor with a queue for each worker divides the budget.
 ///
 /// ```
 /// use sched_group::Cap;
 /// use std::time::Duration;
 ///
-/// // A fifth of the processor, by 20 ms.
+/// // A fifth of the CPU, in parts of 20 ms.
 /// let cap = Cap::new(Duration::from_millis(20), Duration::from_millis(100))?;
 /// assert_eq!(cap.period(), 5 * cap.budget());
 /// assert!(Cap::new(Duration::ZERO, Duration::from_millis(100)).is_err());
@@ -34,13 +34,13 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// Makes a cap of a budget of runtime in each period.
+    /// Creates a cap of a budget of runtime in each period.
     ///
-    /// A budget that is no less than the period limits nothing.
+    /// A budget of at least the period limits nothing.
     ///
     /// # Errors
     ///
-    /// One of them is zero.
+    /// If the budget or the period is zero.
     pub fn new(budget: Duration, period: Duration) -> Result<Self, BadCap> {
         let [budget, period] = [budget, period].map(nanos);
         match (budget, period) {
@@ -51,17 +51,17 @@ impl Cap {
 
     /// Returns the runtime that a group has in each period.
     ///
-    /// It is 584 years if the cap was made with more.
+    /// At most 584 years: a larger budget is reduced to that.
     pub const fn budget(&self) -> Duration {
         Duration::from_nanos(self.budget)
     }
 
-    /// Returns how long a period lasts, as [`budget`](Self::budget) does.
+    /// Returns how long a period lasts, at most 584 years.
     pub const fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }
 
-    /// Whether a group may run for less than all the time.
+    /// Whether the cap limits anything.
     const fn limits(&self) -> bool {
         self.budget < self.period
     }
@@ -79,25 +79,25 @@ impl fmt::Display for BadCap {
 
 impl core::error::Error for BadCap {}
 
-/// Returns a duration in nanoseconds, of 584 years at most.
+/// Returns a duration in nanoseconds, at most 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     duration.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
-/// The caps of a queue, and when the throttled groups are released.
+/// The caps of a queue, and the times at which throttled groups are released.
 pub(crate) struct Caps {
-    /// By the time of the release; a group is present while it is throttled.
+    /// Ranked by the time of the release. A group is present while it is throttled.
     releases: Tournament,
-    /// By leaf in `releases`.
+    /// Indexed by leaf in `releases`.
     usages: Vec<Usage>,
 }
 
-/// What a group has used of its cap.
+/// How much of its cap a group has used.
 ///
 /// 1. The runtime of a period is added to `used`. At the end of the period its budget is
 ///    subtracted, down to zero.
-/// 2. `began` is the start of the period that the last charge, or the turn's start if it was
-///    later, is in: so no period ends between `began` and the runtime that is charged next.
+/// 2. `began` is the start of the period of the last charge, or of the turn's start if that was
+///    later. So no period ends between `began` and the runtime that is charged next.
 #[derive(Clone, Copy)]
 struct Usage {
     cap: Cap,
@@ -108,8 +108,8 @@ struct Usage {
 }
 
 impl Usage {
-    /// Subtracts the budgets of the periods that ended before `now`, in which nothing ran since the
-    /// last charge.
+    /// Subtracts the budgets of the periods that ended before `now`. The group did not run since
+    /// the last charge.
     fn begin(&mut self, now: u64) {
         let periods = now.saturating_sub(self.began) / self.cap.period;
         self.began += periods * self.cap.period;
@@ -127,8 +127,8 @@ impl Usage {
         }
     }
 
-    /// Adds a runtime that is in more than one period: a part that ends with the first, whole
-    /// periods, and the rest.
+    /// Adds a runtime that spans several periods: the end of the first, whole periods, and the
+    /// rest.
     fn charge_periods(&mut self, runtime: u64, now: u64) {
         let mut time = now - runtime;
         let period = self.cap.period;
@@ -137,13 +137,13 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // A whole period adds more than its budget, so `used` doesn't reach zero in between.
+            // A whole period adds more than its budget, so `used` does not reach zero in between.
             self.begin(time);
         }
     }
 
-    /// Changes the cap. The period under way goes on. What is used is rescaled, so that periods
-    /// pay for it in the same time: no sequence of changes is a way to run for longer.
+    /// Changes the cap, and keeps the present period. The used runtime is rescaled, so that periods
+    /// pay for it in the same time. So no sequence of changes lets a group run for longer.
     fn change(&mut self, cap: Cap, now: u64) {
         self.begin(now);
         let old = self.cap;
@@ -212,7 +212,7 @@ impl Caps {
         self.usages[leaf as usize].cap
     }
 
-    /// Returns what is left of the budget.
+    /// Returns the rest of the budget.
     pub(crate) fn left(&mut self, leaf: u32, now: u64) -> u64 {
         let usage = &mut self.usages[leaf as usize];
         usage.begin(now);
@@ -232,8 +232,8 @@ impl Caps {
         self.throttle(leaf, now)
     }
 
-    /// Throttles a group that has used its budget until a period begins in which it has some left.
-    /// Returns whether that is so.
+    /// Throttles a group that has used its budget, until a period begins in which it has some left.
+    /// Returns whether the group is throttled.
     fn throttle(&mut self, leaf: u32, now: u64) -> bool {
         let usage = &mut self.usages[leaf as usize];
         if usage.used < usage.cap.budget || !usage.cap.limits() {
@@ -258,7 +258,7 @@ impl Caps {
         Some(time as u64)
     }
 
-    /// Releases a throttled group whose time has come: its number, and when it was throttled.
+    /// Releases a throttled group that is due. Returns its number, and when it was throttled.
     #[inline]
     pub(crate) fn release(&mut self, now: u64) -> Option<(u32, u64)> {
         let (time, leaf, member) = self.releases.least()?;

@@ -2,9 +2,9 @@
 
 /// A monotonic clock, in nanoseconds.
 ///
-/// A closure is a clock, and so is a type that implements this trait. The start of the count is
-/// arbitrary. A [`FairQueue`](crate::FairQueue) takes a reading that is less than an earlier one as
-/// equal to it.
+/// A closure that returns the time is a clock. The start of the count is arbitrary. A
+/// [`FairQueue`](crate::FairQueue) treats a reading that is less than an earlier one as equal to
+/// it.
 ///
 /// ```
 /// use sched_group::{Clock, FairQueue};

@@ -1,7 +1,7 @@
-//! Why a key is refused.
+//! The errors of keys.
 use core::fmt;
 
-/// The error of a key whose group was destroyed, with the value that is handed back.
+/// The error of a key whose group was destroyed. Holds the value that the caller passed.
 pub struct Stale<T = ()>(pub T);
 
 impl<T> fmt::Debug for Stale<T> {
@@ -24,7 +24,7 @@ impl<T: PartialEq> PartialEq for Stale<T> {
     }
 }
 
-/// Why a group was not destroyed. Nothing has changed.
+/// The reason why a group was not destroyed. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DestroyError {
     /// The group has work of its own, or children.

@@ -3,16 +3,16 @@ use crate::tournament::{MAX_RANK, Tournament};
 
 /// Siblings, ranked by virtual runtime.
 ///
-/// 1. The *floor* is the least virtual runtime of those that have work. It never goes down: a
-///    sibling that gets work starts at the floor at least, so it has no credit from its sleep.
-/// 2. While no sibling has work, the floor is the most that any has had: all of them start as
-///    equals, in whatever order they get work. A sibling that ran while nobody waited owes nobody,
-///    and a debt lasts until those that it is owed to have no more work.
-/// 3. A sibling is at most one turn ahead of the floor, since it was the least when its last turn
-///    began. Together with 1 this is the bound on fairness that the README states.
+/// 1. The *floor* is the least virtual runtime of the siblings with work. It never decreases: a
+///    sibling that gets work starts at the floor or above, so it has no credit for its idle time.
+/// 2. While no sibling has work, the floor is the largest virtual runtime that any sibling has had.
+///    So all siblings start as equals, in whatever order they get work. A sibling that ran while
+///    the others were idle has no debt, and a debt ends once the others have no more work.
+/// 3. A sibling is at most one turn ahead of the floor, as it was the least when its last turn
+///    began. Together with rule 1 this is the bound on fairness in the README.
 pub(crate) struct Level {
     siblings: Tournament,
-    /// The floor while no sibling has work: the most that a sibling had when its work ended.
+    /// The floor while no sibling has work: the largest virtual runtime at the end of any work.
     idle_floor: u128,
     /// The parent, or `NONE`.
     pub(crate) owner: u32,
@@ -64,15 +64,15 @@ impl Level {
         least.map_or(self.idle_floor, |(rank, ..)| rank)
     }
 
-    /// Adds to the virtual runtime of a sibling that has run, which has more work or has not.
+    /// Adds to the virtual runtime of a sibling that has run, and sets whether it has more work.
     #[inline]
     pub(crate) fn charge(&mut self, leaf: u32, charge: u128, present: bool) {
-        // Less than 2^126 each: the sum doesn't overflow.
+        // Each is less than 2^126, so the sum does not overflow.
         let rank = (self.siblings.rank(leaf) + charge).min(MAX_RANK);
         self.set(leaf, rank, present);
     }
 
-    /// Says that a sibling has work, or has no more. Returns whether the level was empty, or is.
+    /// Sets whether a sibling has work. Returns whether the level was empty before, or is now.
     pub(crate) fn set_present(&mut self, leaf: u32, present: bool) -> bool {
         if self.is_present(leaf) == present {
             return false;
@@ -88,8 +88,8 @@ impl Level {
         was_empty || self.is_empty()
     }
 
-    /// Rescales how far a sibling is ahead of the floor, from its old shares to its new ones:
-    /// nobody waits at the old rate for what ran before.
+    /// Rescales a sibling's lead over the floor from its old shares to its new ones, so that it
+    /// does not wait at the old rate for earlier runtime.
     pub(crate) fn reshare(&mut self, leaf: u32, old: u32, new: u32) {
         let (rank, floor) = (self.siblings.rank(leaf), self.floor());
         let Some(ahead) = rank.checked_sub(floor).filter(|&ahead| ahead > 0) else {

@@ -1,27 +1,27 @@
-//! What a queue counts of a group.
+//! The counters of a group.
 use core::time::Duration;
 
-/// What a group has done since it was inserted.
+/// The counters of a group since it was inserted.
 ///
-/// Counting costs no reading of the clock. So where a group gets work while another one runs,
-/// `waiting` and `starving` may be wrong by as much as the poll under way.
+/// Counting needs no reading of the clock. So if a group gets work while another one runs,
+/// `waiting` and `starving` may be wrong by up to the poll in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// How long the group ran, its descendants with it.
+    /// How long the group and its descendants ran.
     pub runtime: Duration,
     /// How long the group had no work of its own: it waited for events. (Seastar: `waittime`.)
     pub waiting: Duration,
-    /// How long the group had work of its own and didn't run. (Seastar: `starvetime`.)
+    /// How long the group had work of its own and did not run. (Seastar: `starvetime`.)
     pub starving: Duration,
     /// How long the group was throttled by its cap.
     pub throttled: Duration,
-    /// How many turns the group had for work of its own.
+    /// How many turns the group had for its own work.
     pub picked: u64,
-    /// How many of these took more than twice the quota while another group had work: a poll took
-    /// longer than a whole turn.
+    /// How many turns took more than twice the quota, while another group had work or a cap
+    /// applied: a poll took longer than a whole turn.
     pub violations: u64,
-    /// How long these turns ran beyond the quota, with those that ran over by less.
+    /// How long turns ran beyond the quota in all, while another group had work or a cap applied.
     pub overrun: Duration,
 }
 

@@ -1,23 +1,31 @@
 //! The fair queue: which group runs next, and for how long.
 //!
-//! A group is *active* while it has work of its own. The group that runs is *current*, and has the
-//! *turn*.
+//! # States of a group
+//!
+//! | state | meaning |
+//! |---|---|
+//! | *active* | the group has work of its own |
+//! | *throttled* | its cap keeps it from running |
+//! | *present* | its level may pick it (rule 1) |
+//! | *current* | it has the *turn*: it runs, and is charged for its time |
 //!
 //! Every group is a sibling in the level of its parent (`levels[ROOT]` if it has none). A group
-//! with children has an *inner* level for them, where its own work is one more sibling, at the
+//! with children has an *inner* level for them, in which its own work is one more sibling, at the
 //! leaf `OWN`.
 //!
-//! 1. A group is present in its level if it isn't throttled and has something to run: it is active
-//!    itself or, with an inner level, somebody is present there. `wants` is this rule, and
-//!    `refresh` restores it from a group up to the first ancestor that doesn't change.
-//! 2. The current group is active. It stays present while it runs, since it is charged afterwards;
-//!    but a charge in the midst of its turn may find that its cap throttles it, and ends the turn.
-//! 3. A turn is *watched* if another group is active, or if a cap applies to the current one. The
-//!    clock is read between polls in watched turns only. A turn that was not watched is charged
-//!    before a second group becomes active, so that the newcomer starts beside what the current
-//!    group has now, not what it had when its turn began.
-//! 4. `now` is the last reading of the clock. It is older than the last poll only in a turn that
-//!    isn't watched, or while no group is current. An operation reads the clock, which is the
+//! # Rules
+//!
+//! 1. A group is present if it is not throttled and has work: it is active itself, or a sibling is
+//!    present in its inner level. `wants` is this rule. `refresh` restores it from a group up to
+//!    the first ancestor that does not change.
+//! 2. The current group is active. It stays present while it runs, as it is charged afterwards. A
+//!    charge during its turn may find that its cap throttles it, which ends the turn.
+//! 3. A turn is *watched* if another group is active, or if a cap applies to the current group. The
+//!    clock is read between polls only in watched turns. A turn that was not watched is charged
+//!    before a second group becomes active. So the second group starts at the virtual runtime that
+//!    the current group has now, not at that of the start of its turn.
+//! 4. `now` is the last reading of the clock. It is older than the last poll only in a turn that is
+//!    not watched, or while no group is current. An operation reads the clock, which runs the
 //!    caller's code, before it changes anything.
 use crate::{
     Cap, Clock, DestroyError, Metrics, Shares, Stale,
@@ -44,8 +52,8 @@ const OWN: u32 = 0;
 /// Names a group of the queue that returned it.
 ///
 /// After the group was destroyed the key is stale: the queue refuses it, and never takes it for
-/// another group. A key means nothing to another queue, which takes it for a group of its own or
-/// refuses it.
+/// another group. Do not use a key with another queue, which refuses it or takes it for a group of
+/// its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
     index: u32,
@@ -66,8 +74,9 @@ pub enum Pick {
     Run(GroupKey),
     /// All groups with work are throttled by caps.
     Throttled {
-        /// None of them may run before the queue's clock shows this; then pick again. It is when
-        /// the first cap releases its group, which may be one without work, or below another cap.
+        /// None of them may run before the queue's clock shows this time. Then pick again. The
+        /// first cap releases its group at this time. That group may have no work, or be below
+        /// another cap.
         until: u64,
     },
     /// No group has work.
@@ -97,19 +106,17 @@ struct Group<T> {
     value: Option<T>,
 }
 
-/// Groups that share one processor, and which of them runs next.
+/// A weighted fair queue of groups that share one CPU.
 ///
-/// The queue knows which groups have work, not the work: `T` is what the caller keeps with a group,
-/// a run queue for one. It belongs to one thread, a worker of an executor, and takes no lock.
+/// The queue knows which groups have work, but not the work. `T` is the caller's data of a group,
+/// such as a run queue. The queue belongs to one thread, a worker of an executor, and has no lock.
 ///
 /// A worker's loop is: [`pick`](Self::pick) a group, run its tasks until
 /// [`switch`](Self::switch) picks the next one, or [`pick_another`](Self::pick_another) if the
-/// group has no more work. Work that comes to a group makes it active
-/// ([`activate`](Self::activate)).
+/// group has no more work. When a group gets work, [`activate`](Self::activate) it.
 ///
 /// [`pick`](Self::pick), [`activate`](Self::activate) and [`deactivate`](Self::deactivate) take
-/// time in O(log n) of the siblings of the group, for it and each of its ancestors, and don't
-/// allocate.
+/// O(log n) time for n siblings, for the group and for each of its ancestors. They do not allocate.
 ///
 /// ```
 /// use sched_group::{FairQueue, Pick, Shares};
@@ -144,7 +151,7 @@ pub struct FairQueue<T, C> {
     levels: Vec<Level>,
     groups: Vec<Group<T>>,
     caps: Caps,
-    /// Levels and groups that may be used again.
+    /// Levels and groups to reuse.
     spare_levels: Vec<u32>,
     spare_groups: Vec<u32>,
     /// Groups that are not destroyed.
@@ -154,11 +161,11 @@ pub struct FairQueue<T, C> {
     /// The current group, or `NONE`.
     current: u32,
     watched: bool,
-    /// When the turn began, or began to be watched.
+    /// When the turn began, or became watched.
     began: u64,
-    /// Until when the current group is charged.
+    /// The time up to which the current group is charged.
     charged: u64,
-    /// When the quota is used up, of a watched turn.
+    /// When the quota of a watched turn is used up.
     ends: u64,
     now: u64,
 }
@@ -186,10 +193,11 @@ impl<T, C: Clock> FairQueue<T, C> {
         }
     }
 
-    /// Creates a queue whose turns last that long.
+    /// Creates a queue without groups, whose turns last for `quota`.
     ///
-    /// A turn ends at the first check after the quota. A short quota makes the groups' shares exact
-    /// in short intervals, and switches often. With a quota of zero each check ends the turn.
+    /// A turn ends at the first check after the quota. With a short quota the groups' shares are
+    /// exact over short intervals, and switches are frequent. With a quota of zero each check ends
+    /// the turn.
     pub fn with_quota(clock: C, quota: Duration) -> Self {
         let mut queue = Self::new(clock);
         queue.set_quota(quota);
@@ -215,7 +223,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Panics
     ///
-    /// There are 2³² − 1 groups.
+    /// If there are 2³² − 1 groups already.
     pub fn insert(&mut self, shares: Shares, value: T) -> GroupKey {
         self.now = self.read();
         self.insert_at(ROOT, shares, value)
@@ -223,17 +231,17 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Adds a group below another one, without work.
     ///
-    /// Its shares divide what the parent gets. The parent's own work, if it has any, counts as one
-    /// more child, with the shares that [`set_own_shares`](Self::set_own_shares) sets: at first
-    /// those that the parent has among its own siblings.
+    /// The children of a group divide its time by their shares. The parent's own work counts as one
+    /// more child, with the shares that [`set_own_shares`](Self::set_own_shares) sets. At first
+    /// these are the shares that the parent has among its siblings.
     ///
     /// # Errors
     ///
-    /// The parent was destroyed; the value is handed back.
+    /// If the parent was destroyed. Returns the value.
     ///
     /// # Panics
     ///
-    /// There are 2³² − 1 groups.
+    /// If there are 2³² − 1 groups already.
     pub fn insert_under(
         &mut self,
         parent: GroupKey,
@@ -282,7 +290,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         GroupKey { index, generation }
     }
 
-    /// Gives a group an inner level. Its own work is there at once, so `wants` is as before.
+    /// Adds an inner level to a group. Its own work is in it at once, so `wants` does not change.
     fn add_level(&mut self, index: u32) -> u32 {
         let number = match self.spare_levels.pop() {
             Some(number) => number,
@@ -305,8 +313,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group has work or children ([`DestroyError::Busy`]), or was destroyed before. Nothing
-    /// has changed.
+    /// If the group has work or children ([`DestroyError::Busy`]), or was destroyed before. Nothing
+    /// has changed then.
     pub fn destroy(&mut self, key: GroupKey) -> Result<T, DestroyError> {
         let index = self.find(key)?;
         let group = &mut self.groups[index as usize];
@@ -318,7 +326,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         if cap != NONE {
             self.caps.remove(cap);
         }
-        // One that has had all generations isn't used again, so no key comes to life again.
+        // A group that has used all generations is not reused, so no stale key becomes valid.
         group.generation += 1;
         if group.generation < u32::MAX {
             self.spare_groups.push(index);
@@ -331,7 +339,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             let parent = &mut self.groups[parent as usize];
             parent.children -= 1;
             if parent.children == 0 {
-                // Without children nobody but its own work is in the inner level.
+                // Without children only its own work is in the inner level.
                 self.spare_levels.push(parent.inner);
                 parent.inner = NONE;
             }
@@ -339,17 +347,17 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(value)
     }
 
-    /// Says that a group has work of its own. Does nothing if that is known.
+    /// Marks a group as having work of its own. Does nothing if it is active already.
     ///
-    /// A group that had none starts with the least virtual runtime of its active siblings, unless
-    /// its own is larger: it has no credit from its sleep. The same goes for each ancestor that had
-    /// no work below it.
+    /// The group starts with the least virtual runtime of its active siblings, unless its own is
+    /// larger. So it has no credit for the time in which it was idle. The same holds for each
+    /// ancestor that had no work below it.
     ///
-    /// Reads the clock if no group is current, or only one had work until now.
+    /// Reads the clock if no group is current, or if only one had work until now.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn activate(&mut self, key: GroupKey) -> Result<(), Stale> {
         let index = self.find(key)?;
         if self.groups[index as usize].active {
@@ -372,14 +380,14 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(())
     }
 
-    /// Says that a group has no more work of its own. Does nothing if that is known.
+    /// Marks a group as having no more work of its own. Does nothing if it is not active.
     ///
-    /// The turn of the current group ends so. [`pick_another`](Self::pick_another) does this and
+    /// For the current group this ends the turn. [`pick_another`](Self::pick_another) does this and
     /// picks, with one reading of the clock for both.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn deactivate(&mut self, key: GroupKey) -> Result<(), Stale> {
         let index = self.find(key)?;
         if index == self.current {
@@ -407,9 +415,10 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Gives the turn to the active group with the least virtual runtime, and returns it.
     ///
-    /// The turn of the current group, which still has work, ends and is charged; the same group may
-    /// get the next one. Descends from a group to its children, and to its own work beside them.
-    /// Among equals the one that has waited longest is picked. Reads the clock once.
+    /// Before that it ends and charges the turn of the current group, which still has work. The
+    /// same group may get the next turn. A pick descends from a group to its children, or to its
+    /// own work beside them. Among equals it takes the one that has waited longest. Reads the clock
+    /// once.
     pub fn pick(&mut self) -> Pick {
         let now = self.read();
         self.pick_at(now)
@@ -423,12 +432,12 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.start(now)
     }
 
-    /// Ends the turn if it is over, and picks: as [`pick`](Self::pick) if
-    /// [`should_switch`](Self::should_switch), but with one reading of the clock for both. Returns
-    /// `None` if the turn goes on.
+    /// Picks the next group if the turn is over. Returns `None` if the turn goes on.
     ///
-    /// To be called between the polls of two tasks. While the current group is the only one with
-    /// work and no cap applies to it, this is one predictable branch, and reads no clock.
+    /// Like [`should_switch`](Self::should_switch) and then [`pick`](Self::pick), but with one
+    /// reading of the clock for both. Call it between the polls of two tasks. While only the
+    /// current group has work, and no cap applies to it, this is one predictable branch and reads
+    /// no clock.
     ///
     /// ```
     /// use sched_group::{FairQueue, Pick, Shares};
@@ -454,12 +463,11 @@ impl<T, C: Clock> FairQueue<T, C> {
         (self.now >= self.ends).then(|| self.pick_at(self.now))
     }
 
-    /// Returns the group with the least virtual runtime of those that have work and aren't
-    /// throttled: the one that needs a thief's help the most, if this queue is a victim's.
+    /// Returns the group with the least virtual runtime, of those with work that are not throttled.
     ///
-    /// Descends as [`pick`](Self::pick) does, but changes nothing and reads no clock. So the turn
-    /// under way isn't charged, and a throttled group is not returned although a pick would
-    /// release it. The group may be the current one.
+    /// A thief should help this group first. The search descends as in [`pick`](Self::pick), but
+    /// changes nothing and reads no clock. So the turn in progress is not charged, and a throttled
+    /// group is not returned, even if a pick would release it. The result may be the current group.
     ///
     /// ```
     /// use sched_group::{FairQueue, Shares};
@@ -475,9 +483,10 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.least().map(|index| self.key(index))
     }
 
-    /// Says that the current group has no more work of its own, and picks another one.
+    /// Marks the current group as having no more work of its own, and picks another one.
     ///
-    /// As [`deactivate`](Self::deactivate) and [`pick`](Self::pick), but reads the clock once.
+    /// Like [`deactivate`](Self::deactivate) and then [`pick`](Self::pick), but reads the clock
+    /// once.
     pub fn pick_another(&mut self) -> Pick {
         let now = self.read();
         if self.current != NONE {
@@ -487,9 +496,9 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.start(now)
     }
 
-    /// Ends the turn of the current group, so that nobody is charged until the next pick.
+    /// Ends the turn of the current group. No group is charged until the next pick.
     ///
-    /// For what the worker does between turns: it polls a driver, or steals from another worker.
+    /// Call it before the worker polls a driver, or steals from another worker.
     pub fn end_turn(&mut self) {
         let now = self.read();
         if self.current != NONE {
@@ -509,9 +518,9 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Whether the turn is over: the quota is used up, or no group is current.
     ///
-    /// For a caller that has something to do before it picks; [`switch`](Self::switch) does both
-    /// with one reading of the clock. While the current group is the only one with work and no cap
-    /// applies to it, this is one predictable branch: false. Otherwise it reads the clock.
+    /// For a caller with something to do before it picks. [`switch`](Self::switch) does both with
+    /// one reading of the clock. While only the current group has work, and no cap applies to it,
+    /// this is one predictable branch and returns false. Otherwise it reads the clock.
     #[inline]
     pub fn should_switch(&mut self) -> bool {
         if !self.watched {
@@ -521,10 +530,10 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.now >= self.ends
     }
 
-    /// Returns when the quota of the turn is used up, on the queue's clock, for a timer; `None` if
-    /// the turn has no end, because the current group alone has work, or if no group is current.
+    /// Returns when the quota of the turn is used up, on the queue's clock.
     ///
-    /// It may change when a group is activated or deactivated.
+    /// `None` if the turn has no end, as only the current group has work, or if no group is
+    /// current. The result is for a timer. It may change when a group is activated or deactivated.
     pub fn turn_end(&self) -> Option<u64> {
         (self.current != NONE && self.watched).then_some(self.ends)
     }
@@ -547,7 +556,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     #[inline]
     pub fn get(&self, key: GroupKey) -> Result<&T, Stale> {
         let index = self.find(key)?;
@@ -558,7 +567,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     #[inline]
     pub fn get_mut(&mut self, key: GroupKey) -> Result<&mut T, Stale> {
         let index = self.find(key)?;
@@ -583,7 +592,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.len == 0
     }
 
-    /// Returns how many groups have work of their own, throttled ones among them.
+    /// Returns how many groups have work of their own, including throttled ones.
     pub fn active(&self) -> usize {
         self.active
     }
@@ -592,16 +601,16 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn is_active(&self, key: GroupKey) -> Result<bool, Stale> {
         Ok(self.groups[self.find(key)? as usize].active)
     }
 
-    /// Whether a group's own cap keeps it from running. It is released by a pick.
+    /// Whether a group's own cap keeps it from running. A pick releases it.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn is_throttled(&self, key: GroupKey) -> Result<bool, Stale> {
         Ok(self.groups[self.find(key)? as usize].throttled)
     }
@@ -610,7 +619,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn parent(&self, key: GroupKey) -> Result<Option<GroupKey>, Stale> {
         let parent = self.owner(self.find(key)?);
         Ok((parent != NONE).then(|| self.key(parent)))
@@ -620,19 +629,19 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn shares(&self, key: GroupKey) -> Result<Shares, Stale> {
         Ok(self.groups[self.find(key)? as usize].shares)
     }
 
     /// Changes a group's shares, at once.
     ///
-    /// What the current group ran until now is charged at the old shares. How far the group is
-    /// ahead of its siblings is rescaled, so that it waits no longer than at the new shares.
+    /// The runtime of the current group until now is charged at the old shares. The group's lead
+    /// over its siblings is rescaled, so that it waits no longer than at the new shares.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn set_shares(&mut self, key: GroupKey, shares: Shares) -> Result<(), Stale> {
         let index = self.find(key)?;
         self.charge();
@@ -648,17 +657,18 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn own_shares(&self, key: GroupKey) -> Result<Shares, Stale> {
         Ok(self.groups[self.find(key)? as usize].own_shares)
     }
 
-    /// Changes the shares that a group's own work has beside its children, as
-    /// [`set_shares`](Self::set_shares) does those that it has beside its siblings.
+    /// Changes the shares that a group's own work has beside its children, at once.
+    ///
+    /// Like [`set_shares`](Self::set_shares), which changes those beside its siblings.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn set_own_shares(&mut self, key: GroupKey, shares: Shares) -> Result<(), Stale> {
         let index = self.find(key)?;
         self.charge();
@@ -675,24 +685,23 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn cap(&self, key: GroupKey) -> Result<Option<Cap>, Stale> {
         let leaf = self.groups[self.find(key)? as usize].cap;
         Ok((leaf != NONE).then(|| self.caps.cap(leaf)))
     }
 
-    /// Caps a group's runtime and that of its descendants, or with `None` takes its cap away.
+    /// Caps a group's runtime and that of its descendants, or with `None` removes its cap.
     ///
-    /// The first period of a group's first cap begins now. A change of the cap keeps the period
-    /// under way, and rescales what the group has used: what would have been paid for in a time
-    /// at the old cap is paid for in the same time at the new one. So a cap may be adjusted often,
-    /// and a throttled group stays throttled for about as long, also if its budget is raised. A
-    /// group without a cap isn't throttled, and a cap that is set later knows nothing of an earlier
-    /// one. Allocates.
+    /// The first period of a group's first cap begins now. A change of the cap keeps the present
+    /// period, and rescales the runtime that the group has used: a debt that takes some time to pay
+    /// at the old cap takes the same time at the new one. So a cap may be adjusted often, and a
+    /// throttled group stays throttled for about as long, even if its budget is raised. A group
+    /// without a cap is not throttled, and a later cap does not count earlier runtime. Allocates.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn set_cap(&mut self, key: GroupKey, cap: Option<Cap>) -> Result<(), Stale> {
         let index = self.find(key)?;
         let now = self.read();
@@ -728,16 +737,16 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(())
     }
 
-    /// Returns what a group has done, until now.
+    /// Returns the counters of a group, until now.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn metrics(&self, key: GroupKey) -> Result<Metrics, Stale> {
         let index = self.find(key)?;
         let (now, group) = (self.read(), &self.groups[index as usize]);
         let mut metrics = group.counts.metrics();
-        // What is not counted yet.
+        // The time that is not counted yet.
         let since = |time: u64| Duration::from_nanos(now.saturating_sub(time));
         match (group.active, index == self.current) {
             (true, false) => metrics.starving += since(group.since),
@@ -757,16 +766,17 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(metrics)
     }
 
-    /// Returns a group's virtual runtime among its siblings, in nanoseconds a share. The turn under
-    /// way is not in it.
+    /// Returns a group's virtual runtime among its siblings, in nanoseconds a share.
+    ///
+    /// Without the turn in progress.
     ///
     /// # Errors
     ///
-    /// The group was destroyed.
+    /// If the group was destroyed.
     pub fn vruntime(&self, key: GroupKey) -> Result<u64, Stale> {
         let group = &self.groups[self.find(key)? as usize];
         let rank = self.levels[group.level as usize].rank(group.leaf);
-        // A little less than it is, since weights are rounded down.
+        // Slightly too small, as weights are rounded down.
         let rounded = (rank + u128::from(ONE / 2)) / u128::from(ONE);
         Ok(rounded.try_into().unwrap_or(u64::MAX))
     }
@@ -774,7 +784,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     #[inline]
     fn find(&self, key: GroupKey) -> Result<u32, Stale> {
         match self.groups.get(key.index as usize) {
-            // Nobody has a key of the generation that a spare group has.
+            // No key has the generation of a spare group.
             Some(group) if group.generation == key.generation => Ok(key.index),
             _ => Err(Stale(())),
         }
@@ -829,8 +839,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         }
     }
 
-    /// Charges the current group and its ancestors for the time until now, but for `least`
-    /// nanoseconds at least, and restores rule 1.
+    /// Charges the current group and its ancestors for the time until now, at least for `least`
+    /// nanoseconds, and restores rule 1.
     #[inline]
     fn charge_current(&mut self, now: u64, least: u64) {
         let ran = now - self.charged;
@@ -857,8 +867,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         }
     }
 
-    /// Charges the current group, and takes the turn from it. The end of a turn costs a nanosecond
-    /// at least, so that a clock that stands still doesn't give one group all turns.
+    /// Charges the current group and ends its turn. A turn costs at least a nanosecond, so that one
+    /// group does not get all turns if the clock stands still.
     #[inline]
     fn end(&mut self, now: u64) {
         self.charge_current(now, 1);
@@ -924,8 +934,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         false
     }
 
-    /// Sets whether the turn is watched, and its end. A turn that was watched gets no longer. The
-    /// current group is charged until now.
+    /// Sets whether the turn is watched, and when it ends. A watched turn does not become longer.
+    /// The current group must be charged until now.
     #[inline]
     fn arm(&mut self, now: u64) {
         let (mut left, mut capped) = (self.quota, false);
@@ -975,7 +985,7 @@ fn number(len: usize) -> u32 {
 
 #[cfg(test)]
 impl<T, C> FairQueue<T, C> {
-    /// Makes a group's key the last but one of its slot.
+    /// Sets a group's generation to the last but one.
     pub(crate) fn age(&mut self, key: GroupKey) -> GroupKey {
         self.groups[key.index as usize].generation = u32::MAX - 1;
         GroupKey {

@@ -1,4 +1,4 @@
-//! Shares, and what a nanosecond costs the group that has them.
+//! Shares, and the cost of a nanosecond for the group that has them.
 //!
 //! A group's virtual runtime is its runtime divided by its shares. To avoid a division for each
 //! charge, the runtime is multiplied by the reciprocal of the shares, in fixed point:
@@ -8,12 +8,12 @@
 //!    than 2¹²⁶: no product overflows. (With 64 bits and a reciprocal of 2³²/shares, a product
 //!    overflows after 4.3 seconds at one share.)
 //! 3. A group that runs on one processor for 500 years runs for 1.58 × 10¹⁹ nanoseconds, less than
-//!    2⁶⁴ of them, so its virtual runtime stays below 2¹²⁶ even at one share. A clock that leaps
-//!    could charge more than that: the sum then stays at its maximum, where groups take turns.
-//! 4. Rounding makes a group's virtual runtime too small by at most the part `shares / 2⁶²`, so by
+//!    2⁶⁴. So its virtual runtime stays below 2¹²⁶ even at one share. A clock that leaps could
+//!    charge more than that. Then the sum stays at its maximum, where groups take turns.
+//! 4. Rounding makes a group's virtual runtime too small by at most the fraction `shares / 2⁶²`: by
 //!    four nanoseconds a share in 2⁶⁴ nanoseconds of runtime. It never adds up to a turn, so the
-//!    bound on fairness holds in intervals of any length. (With 2³² it adds up to 0.8 µs a share
-//!    in an hour, more than a turn of 0.5 ms at 1,000 shares.)
+//!    bound on fairness holds in intervals of any length. (With 2³² it would add up to 0.8 µs a
+//!    share in an hour, more than a turn of 0.5 ms at 1,000 shares.)
 use core::{fmt, num::NonZeroU32};
 
 /// One nanosecond at one share.
@@ -21,8 +21,8 @@ pub(crate) const ONE: u64 = 1 << 62;
 
 /// The weight of a group beside its siblings, at least 1.
 ///
-/// While two groups with the same parent both have work, they run for times that are in the
-/// proportion of their shares. Only the proportion counts: 200 beside 100 is 2 beside 1.
+/// While two groups with the same parent both have work, they run for times in the proportion of
+/// their shares. Only the proportion counts: 200 to 100 is the same as 2 to 1.
 ///
 /// ```
 /// use sched_group::{Shares, ZeroShares};
@@ -35,9 +35,9 @@ pub(crate) const ONE: u64 = 1 << 62;
 pub struct Shares(NonZeroU32);
 
 impl Shares {
-    /// Makes shares of a number, or `None` of 0.
+    /// Creates shares of a number. `None` for 0.
     ///
-    /// `Shares::try_from` has an error with words in place of `None`.
+    /// `Shares::try_from` returns an error with a message instead.
     pub const fn new(shares: u32) -> Option<Self> {
         // Not `map`, which is not const.
         match NonZeroU32::new(shares) {

@@ -1,4 +1,4 @@
-//! What only the crate itself can see: the tournament, and the last keys of a slot.
+//! Tests that need private items: the tournament, levels, and the last key of a slot.
 extern crate std;
 
 use crate::{
@@ -26,11 +26,11 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// Against a list that is searched from end to end. Few ranks, so that many are equal.
+    /// Compares the tournament with a linear search. There are few ranks, so that many are equal.
     #[test]
     fn winner_of_any_sequence_is_the_first_least(ops in prop::collection::vec(op(), 0..200)) {
         let mut tournament = Tournament::new();
-        // Place, member, rank, order and whether it is present.
+        // Leaf, member, rank, order, and whether it is present.
         let mut model: Vec<(u32, u32, u128, usize, bool)> = Vec::new();
         for (order, op) in ops.into_iter().enumerate() {
             match op {
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// What rounding takes from a charge is less than four nanoseconds a share, after 584 years.
+    /// Rounding takes less than four nanoseconds a share from a charge, after 584 years.
     #[test]
     fn weight_of_any_shares_is_exact(shares in 1..=u32::MAX, runtime in 1..=u64::MAX) {
         let exact = (u128::from(runtime) << 62) / u128::from(shares);
@@ -78,7 +78,7 @@ proptest! {
 fn charge_of_500_years_at_one_share_fits() {
     let years = 500 * 366 * 86_400 * 1_000_000_000;
     assert!(charge(years, Shares::new(1).unwrap().weight()) < MAX_RANK);
-    // The most that one charge can be; two of them can be added in 128 bits.
+    // The largest charge. Two of them can be added in 128 bits.
     let most = charge(u64::MAX, Shares::new(1).unwrap().weight());
     assert!(most <= MAX_RANK && most.checked_add(MAX_RANK).is_some());
 }
@@ -111,17 +111,17 @@ fn reshare_beyond_the_largest_rank_saturates() {
     level.charge(a, MAX_RANK, true);
     level.reshare(a, u32::MAX, 1);
     assert_eq!((level.rank(a), level.pick()), (MAX_RANK, Some(2)));
-    // It has fewer, and the sum with the floor is too large.
+    // The product fits, and its sum with the floor is too large.
     level.charge(b, MAX_RANK / 2, true);
     level.reshare(a, 3, 1);
     assert_eq!((level.rank(a), level.pick()), (MAX_RANK, Some(2)));
-    // At the largest rank they take turns.
+    // At the largest rank the siblings take turns.
     level.charge(b, MAX_RANK, true);
     for member in [1, 2, 1, 2] {
         assert_eq!(level.pick(), Some(member));
         level.charge([a, b][member as usize - 1], 1 << 70, true);
     }
-    // An absent one is rescaled too, and the floor of no work is its new rank.
+    // An absent sibling is rescaled too, and the floor without work is its new rank.
     let mut level = Level::new(0);
     let [a, b] = [1, 2].map(|member| level.add(member));
     level.set_present(b, true);

@@ -1,15 +1,15 @@
-//! The least of many ranks, kept while ranks change.
+//! A tournament tree: the least of many ranks, while ranks change.
 //!
-//! A tournament is a binary tree. Each *leaf* has a rank and a member; each node above names the
-//! leaf with the least rank below it. A leaf is known by its number.
+//! Each *leaf* of the binary tree has a number, a rank and a member. Each node above names the leaf
+//! with the least rank below it.
 //!
-//! 1. A leaf is *present* or *absent*. An absent leaf keeps its rank, with bit 126 set: it loses
-//!    to every leaf that is present. Bit 127 is free for the sign of a difference.
+//! 1. A leaf is *present* or *absent*. An absent leaf keeps its rank, with bit 126 set, so it loses
+//!    to every present leaf. Bit 127 is free for the sign of a difference.
 //! 2. Of equal ranks, the one that was set first wins.
 //! 3. A change of a rank replays the matches between its leaf and the root: log₂(leaves) of them.
-//!    Which nodes these are depends on the leaf's number alone, so the processor loads them ahead,
-//!    and the loop has no branch that depends on a rank. A binary heap has a chain of loads and a
-//!    branch to guess at each step.
+//!    The nodes on this path depend only on the leaf's number. So the CPU loads them ahead, and the
+//!    loop has no branch that depends on a rank. A binary heap has a chain of dependent loads, and
+//!    an unpredictable branch at each step.
 //! 4. Adding a leaf may allocate. Nothing else does.
 use alloc::vec::Vec;
 
@@ -31,8 +31,8 @@ struct Leaf {
 impl Leaf {
     /// Returns all ones if this leaf beats another, else zero.
     ///
-    /// This is the sign of a difference, not a comparison, of which the compiler would make a
-    /// branch: the winner is as good as random, so half of the guesses would be wrong.
+    /// It uses the sign of a difference, as the compiler would make a branch of a comparison. The
+    /// winner is nearly random, so half of the branches would be mispredicted.
     #[inline]
     fn beats(&self, other: &Self) -> u64 {
         let is_first = self.order.wrapping_sub(other.order) >> 63;
@@ -52,8 +52,8 @@ fn select(mask: u64, one: u64, other: u64) -> u64 {
 pub(crate) struct Tournament {
     /// A power of two of them, or none.
     leaves: Vec<Leaf>,
-    /// Numbers of leaves, by node: the root is 1, the children of n are 2n and 2n + 1, the leaves
-    /// are the last half.
+    /// The number of the winning leaf, by node. The root is 1, the children of n are 2n and 2n + 1,
+    /// and the leaves are the last half.
     winners: Vec<u32>,
     /// Places that were removed.
     spare: Vec<u32>,
@@ -93,7 +93,7 @@ impl Tournament {
         leaf
     }
 
-    /// Gives up a leaf, which must be absent.
+    /// Removes a leaf, which must be absent.
     pub(crate) fn remove(&mut self, leaf: u32) {
         debug_assert!(!self.is_present(leaf));
         self.spare.push(leaf);
@@ -122,8 +122,8 @@ impl Tournament {
         }
     }
 
-    /// Sets a rank, of [`MAX_RANK`] at most, and whether the leaf is present. The leaf queues
-    /// behind those of equal rank.
+    /// Sets a rank, at most [`MAX_RANK`], and whether the leaf is present. The leaf comes after
+    /// those of equal rank.
     #[inline]
     pub(crate) fn set(&mut self, leaf: u32, rank: u128, present: bool) {
         let entry = &mut self.leaves[leaf as usize];
@@ -160,7 +160,7 @@ impl Tournament {
         }
     }
 
-    /// Returns the least rank of those present, with its leaf and its member.
+    /// Returns the least rank of the present leaves, with its leaf and its member.
     #[inline]
     pub(crate) fn least(&self) -> Option<(u128, u32, u32)> {
         if self.present == 0 {

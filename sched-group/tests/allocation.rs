@@ -6,23 +6,23 @@ use std::{
     time::Duration,
 };
 
-/// The system's, which counts for each thread.
+/// The system's allocator, which counts the allocations of each thread.
 struct Counting;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's.
+// SAFETY: it forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -4,16 +4,16 @@ use std::{cell::Cell, collections::VecDeque};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A group's tasks: each takes so long at each poll, and is always ready.
+/// A group's tasks, which are always ready. Each takes the same time in each poll.
 struct Load {
     task: u64,
     tasks: VecDeque<u64>,
-    /// Of each period of a second, when it has work.
+    /// The part of each period of a second in which it has work.
     duty: f64,
     executed: u64,
 }
 
-/// Runs groups of (shares, tasks, nanoseconds of a task, duty) for ten seconds; returns the runtime
+/// Runs groups of (shares, tasks, nanoseconds of a task, duty) for ten seconds. Returns the runtime
 /// of each in milliseconds, and its virtual runtime in microseconds a share.
 fn run(groups: &[(u32, u64, u64, f64)]) -> Vec<(u64, u64)> {
     let time = Cell::new(0);
@@ -45,7 +45,7 @@ fn run(groups: &[(u32, u64, u64, f64)]) -> Vec<(u64, u64)> {
             pick = queue.pick();
         }
         let Pick::Run(group) = pick else {
-            // Nobody has work until the next period.
+            // No group has work until the next period.
             time.set((time.get() / SECOND + 1) * SECOND);
             continue;
         };

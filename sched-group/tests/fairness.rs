@@ -1,4 +1,4 @@
-//! The bound on fairness, for groups that come and go, and for those of a tree, in virtual time.
+//! The bound on fairness in virtual time, for groups that start and end, in one level and in trees.
 use proptest::prelude::*;
 use sched_group::{Cap, FairQueue, GroupKey, Pick, Shares};
 use std::{cell::Cell, time::Duration};
@@ -6,12 +6,12 @@ use std::{cell::Cell, time::Duration};
 /// A group and its work: bursts of polls, with sleeps between them.
 #[derive(Clone, Debug)]
 struct Spec {
-    /// Below one of the groups before it, or below none.
+    /// The index of the parent, an earlier group, if it has one.
     parent: Option<usize>,
-    /// Beside its siblings, and of its own work beside its children.
+    /// The shares beside its siblings, and those of its own work beside its children.
     shares: [u32; 2],
     longest_poll: u64,
-    /// How long it sleeps, and for how many polls it has work then; again and again.
+    /// Repeated: how long it sleeps, and for how many polls it then has work.
     bursts: Vec<(u64, u32)>,
     /// The budget and the period of its cap.
     cap: Option<(u64, u64)>,
@@ -59,12 +59,11 @@ fn specs(nested: bool, capped: bool) -> impl Strategy<Value = Vec<Spec>> {
     })
 }
 
-/// What competes in a level: a group with all that is below it, or the own work of one that has
-/// children.
+/// A competitor in a level: a group with its descendants, or the own work of a group with children.
 struct Sibling {
     level: Option<usize>,
-    /// The groups whose work counts, the first of which has the shares: its second ones if this is
-    /// its own work.
+    /// The groups whose work counts. The first one has the shares: its second ones if this is its
+    /// own work.
     members: Vec<usize>,
     is_own: bool,
     longest_poll: i128,
@@ -99,8 +98,8 @@ fn siblings(specs: &[Spec]) -> Vec<Sibling> {
     all
 }
 
-/// Of two siblings, the difference of their runtimes a share, while both have work and the same
-/// shares: its least and its most, times both shares.
+/// The difference of two siblings' runtimes a share, while both have work and the same shares: its
+/// minimum and maximum, times both shares.
 struct Pair {
     one: usize,
     two: usize,
@@ -108,7 +107,7 @@ struct Pair {
     range: Option<(i128, i128)>,
 }
 
-/// What a check sees after each step.
+/// The state that a check sees after each step.
 struct View<'a> {
     time: u64,
     /// By group: the work done, the polls left, and the shares as in [`Spec`].
@@ -121,7 +120,7 @@ struct View<'a> {
 struct Sim<'a> {
     specs: &'a [Spec],
     time: &'a Cell<u64>,
-    /// Work done, polls left, and when the next burst begins.
+    /// Work done, polls left, and the time of the next burst.
     work: Vec<u64>,
     polls: Vec<u32>,
     wakes: Vec<u64>,
@@ -166,7 +165,7 @@ impl Sim<'_> {
         }
     }
 
-    /// Wakes the groups whose time has come.
+    /// Wakes the groups whose next burst is due.
     fn wake<C: sched_group::Clock>(&mut self, queue: &mut FairQueue<usize, C>) {
         for index in 0..self.specs.len() {
             if self.polls[index] == 0 && self.wakes[index] <= self.time.get() {
@@ -187,8 +186,8 @@ impl Sim<'_> {
     }
 }
 
-/// Runs the groups for so many polls. If it `reshares`, some shares change now and then, in the
-/// midst of polls too.
+/// Runs the groups for so many polls. With `reshares` some shares change now and then, also during
+/// polls.
 fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(&View<'_>)) {
     let time = Cell::new(0);
     let mut queue = FairQueue::with_quota(|| time.get(), Duration::from_nanos(QUOTA));
@@ -243,7 +242,7 @@ fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(
                 continue;
             }
         };
-        // A poll, in which others may wake.
+        // A poll, during which other groups may wake.
         let ends = time.get() + sim.random(specs[group].longest_poll);
         while time.get() < ends {
             let next = ends.min(sim.next_wake().max(time.get()));
@@ -288,8 +287,8 @@ fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(
     }
 }
 
-/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` in each interval in which siblings i
-/// and j both have work and the same shares.
+/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` in each interval in which siblings i and
+/// j both have work and the same shares.
 fn assert_fair(specs: &[Spec], reshares: bool, steps: usize) {
     let all = siblings(specs);
     let mut pairs: Vec<Pair> = Vec::new();
@@ -331,7 +330,7 @@ fn assert_fair(specs: &[Spec], reshares: bool, steps: usize) {
             let quota = i128::from(QUOTA);
             let bound =
                 (quota + one.longest_poll) * shares[1] + (quota + two.longest_poll) * shares[0];
-            // One for the rounding of reciprocals.
+            // Plus one for the rounding of reciprocals.
             assert!(
                 most - least <= bound + 1,
                 "{} > {bound} at {}",
@@ -360,7 +359,8 @@ proptest! {
         assert_fair(&specs, true, 3000);
     }
 
-    /// In an interval that n periods begin in, at most n + 1 budgets and one poll.
+    /// In an interval in which n periods begin, a group runs for at most n + 1 budgets and one
+    /// poll.
     #[test]
     fn capped_groups_stay_within_their_budgets(specs in specs(true, true)) {
         let all = siblings(&specs);
@@ -381,7 +381,7 @@ proptest! {
     }
 }
 
-/// Runs a lone group that always has work, in polls of random length, below a cap. `check` sees the
+/// Runs a lone group with a cap that always has work, in polls of random length. `check` sees the
 /// time and the group's runtime at each nanosecond in which it runs.
 fn run_capped(
     cap: Cap,
@@ -418,7 +418,7 @@ fn run_capped(
     }
 }
 
-/// Nanoseconds: a budget, its period, a quota and the longest poll.
+/// In nanoseconds: a budget, its period, a quota and the longest poll.
 fn capped() -> impl Strategy<Value = (u64, u64, u64, u64)> {
     let poll = prop_oneof![1..50u64, 1..1500u64];
     (1..1000u64, 1..1000u64, 0..1000u64, poll)
@@ -427,14 +427,14 @@ fn capped() -> impl Strategy<Value = (u64, u64, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// In an interval in which n periods begin: at most n + 1 budgets and one poll, and at least
-    /// n − 1 budgets without one poll.
+    /// In an interval in which n periods begin, a group runs for at most n + 1 budgets plus one
+    /// poll, and for at least n − 1 budgets less one poll.
     #[test]
     fn lone_capped_group_gets_its_budgets((less, more, quota, longest_poll) in capped()) {
         let (budget, period) = (less.min(more), less.max(more) + 1);
         let [cap_budget, cap_period] = [budget, period].map(Duration::from_nanos);
         let cap = Cap::new(cap_budget, cap_period).unwrap();
-        // Runtime beyond the budgets of the periods that have begun: its range.
+        // The range of the runtime beyond the budgets of the periods that have begun.
         let (mut least, mut most) = (0, 0);
         run_capped(cap, quota, longest_poll, 200, |time, ran| {
             let beyond = i128::from(ran) - i128::from(time / period) * i128::from(budget);

@@ -1,4 +1,4 @@
-//! Groups' work, shares, children, caps and ends, in virtual time.
+//! Groups: work, shares, children, caps and ends, in virtual time.
 use sched_group::{
     BadCap, Cap, Clock, DestroyError, FairQueue, GroupKey, Pick, Shares, Stale, ZeroShares,
 };
@@ -16,8 +16,8 @@ fn micros(number: u64) -> Duration {
     Duration::from_micros(number)
 }
 
-/// Runs whom the queue picks, in polls of so many microseconds, for a number of turns. Returns
-/// their names.
+/// Runs the picked groups for a number of turns, in polls of so many microseconds. Returns their
+/// names.
 fn turns<C: Clock>(
     queue: &mut FairQueue<char, C>,
     time: &Cell<u64>,
@@ -93,14 +93,14 @@ fn lone_group_reads_no_clock_between_polls() {
     assert!((0..1000).all(|_| !queue.should_switch()));
     queue.activate(a).unwrap();
     assert_eq!((readings.get(), queue.turn_end()), (before, None));
-    // The turn begins to be watched, and no longer is.
+    // The turn becomes watched, and then is not watched any more.
     queue.activate(b).unwrap();
     assert!(!queue.should_switch());
     assert_eq!(readings.get(), before + 2);
     queue.deactivate(b).unwrap();
     assert!(!queue.should_switch());
     assert_eq!(readings.get(), before + 2);
-    // A switch reads it once.
+    // A switch reads the clock once.
     queue.activate(b).unwrap();
     let before = readings.get();
     assert_eq!(queue.pick_another(), Pick::Run(b));
@@ -114,17 +114,17 @@ fn group_that_slept_has_no_credit() {
     let [a, b] = ['a', 'b'].map(|name| queue.insert(shares(1), name));
     queue.activate(a).unwrap();
     assert_eq!(queue.pick(), Pick::Run(a));
-    // An hour in one turn that nobody watches: the other starts beside what it comes to.
+    // An hour in one turn that is not watched: the other group starts at the same virtual runtime.
     time.set(3_600_000_000_000);
     queue.activate(b).unwrap();
     assert_eq!(queue.vruntime(a), queue.vruntime(b));
-    // The turn goes on for a quota from now.
+    // The turn continues for a quota from now.
     assert!(!queue.should_switch());
     time.set(time.get() + 500_000);
     assert!(queue.should_switch());
     assert_eq!(turns(&mut queue, &time, 500, 6), "bababa");
     assert_eq!(queue.metrics(a).unwrap().violations, 0);
-    // And one that sleeps while another has turns.
+    // The same for a group that sleeps while another one has turns.
     queue.deactivate(b).unwrap();
     for _ in 0..50 {
         assert_eq!(queue.pick(), Pick::Run(a));
@@ -156,7 +156,7 @@ fn debt_outlives_a_sleep() {
     let [a, b] = ['a', 'b'].map(|name| queue.insert(shares(1), name));
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
-    // One long poll, and a nap, while the other has work.
+    // One long poll and a sleep, while the other group has work.
     assert_eq!(queue.pick(), Pick::Run(a));
     time.set(5_000_000);
     assert_eq!(queue.pick_another(), Pick::Run(b));
@@ -191,7 +191,7 @@ fn clock_that_goes_back_or_leaps_does_no_harm() {
         queue.deactivate(a).unwrap();
         queue.activate(a).unwrap();
     }
-    // What is counted of each is all of the clock's range, and once.
+    // The counters of each group add up to the clock's whole range.
     for key in [a, b] {
         let metrics = queue.metrics(key).unwrap();
         let counted = metrics.runtime + metrics.waiting + metrics.starving;
@@ -279,13 +279,13 @@ fn changed_shares_hold_at_once() {
     let [a, b] = [('a', 1), ('b', 1000)].map(|(name, n)| queue.insert(shares(n), name));
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
-    // After its turn at one share, `a` would wait for a thousand of `b`.
+    // After its turn at one share, `a` would wait for a thousand turns of `b`.
     assert_eq!(turns(&mut queue, &time, 500, 3), "abb");
     queue.set_shares(a, shares(1000)).unwrap();
     assert_eq!(queue.shares(a), Ok(shares(1000)));
     let even = turns(&mut queue, &time, 500, 20);
     assert!((9..=11).contains(&count(&even, 'a')), "{even}");
-    // And down again.
+    // The same with fewer shares.
     queue.set_shares(a, shares(100)).unwrap();
     let turns = turns(&mut queue, &time, 500, 110);
     assert!((9..=11).contains(&count(&turns, 'a')), "{turns}");
@@ -304,7 +304,7 @@ fn current_group_is_charged_at_its_old_shares() {
     queue.charge();
     assert_eq!((queue.vruntime(a), queue.current()), (Ok(10_000), Some(a)));
     time.set(200_000);
-    // 20,000 a share ahead; at twice the shares it is half of that.
+    // It is 20,000 a share ahead. At twice the shares it is half of that.
     queue.set_shares(a, shares(20)).unwrap();
     assert_eq!(queue.vruntime(a), Ok(10_000));
     time.set(400_000);
@@ -340,7 +340,7 @@ fn own_work_of_a_parent_counts_as_a_child() {
         queue.activate(key).unwrap();
     }
     assert_eq!(queue.pick(), Pick::Run(parent));
-    // The child comes in the parent's turn.
+    // The child is inserted during the parent's turn.
     let child = queue.insert_under(parent, shares(300), 'c').unwrap();
     assert_eq!(queue.parent(child), Ok(Some(parent)));
     queue.activate(child).unwrap();
@@ -364,7 +364,7 @@ fn own_work_of_a_parent_counts_as_a_child() {
         ],
         [400, 100, 300]
     );
-    // Without children it is as it was.
+    // Without active children the parent runs as before.
     queue.deactivate(child).unwrap();
     assert_eq!(queue.destroy(child), Ok('c'));
     let turns = turns(&mut queue, &time, 500, 20);
@@ -424,7 +424,7 @@ fn stale_key_is_refused_by_each_operation() {
     let mut queue = FairQueue::new(|| 0);
     let stale = queue.insert(shares(1), 'a');
     assert_eq!(queue.destroy(stale), Ok('a'));
-    // Another group in its place.
+    // Another group reuses its slot.
     let other = queue.insert(shares(2), 'b');
     queue.activate(other).unwrap();
     let refused = Err(Stale(()));
@@ -469,7 +469,7 @@ fn capped_group_waits_for_its_next_period() {
     // The turn is no longer than the budget.
     assert_eq!(queue.pick(), Pick::Run(key));
     assert_eq!(queue.turn_end(), Some(100_000));
-    // A long poll takes two periods more.
+    // A long poll uses the budgets of two more periods.
     time.set(250_000);
     assert!(queue.should_switch());
     assert_eq!(queue.pick(), Pick::Throttled { until: 2_000_000 });
@@ -480,7 +480,7 @@ fn capped_group_waits_for_its_next_period() {
     assert_eq!(queue.pick(), Pick::Run(key));
     assert_eq!(queue.turn_end(), Some(2_050_000));
     assert_eq!(queue.metrics(key).unwrap().throttled, micros(1750));
-    // What a period leaves is lost.
+    // Budget that a period does not use is lost.
     assert_eq!(queue.pick_another(), Pick::Idle);
     time.set(9_500_000);
     queue.activate(key).unwrap();
@@ -488,7 +488,7 @@ fn capped_group_waits_for_its_next_period() {
     assert_eq!(queue.turn_end(), Some(9_600_000));
     time.set(9_600_000);
     assert_eq!(queue.pick(), Pick::Throttled { until: 10_000_000 });
-    // Without the cap it runs at once, and without an end.
+    // Without the cap it runs at once, and its turn has no end.
     queue.set_cap(key, None).unwrap();
     assert_eq!(queue.pick(), Pick::Run(key));
     assert_eq!(queue.turn_end(), None);
@@ -514,7 +514,7 @@ fn cap_of_a_parent_holds_for_its_children() {
     }
     let turns = turns(&mut queue, &time, 500, 2000);
     assert_eq!([count(&turns, 'a'), count(&turns, 'b')], [100, 100]);
-    // Throttled, the children alone can't run; what comes to one of them changes nothing.
+    // The parent is throttled, so the children cannot run. Work for one of them changes nothing.
     queue.deactivate(other).unwrap();
     while let Pick::Run(_) = queue.pick() {
         time.set(time.get() + 500_000);
@@ -542,7 +542,7 @@ fn throttled_group_earns_no_credit() {
     queue.activate(b).unwrap();
     let first = turns(&mut queue, &time, 500, 180);
     assert_eq!(count(&first, 'a'), 10, "{first}");
-    // It is released at 100 ms, and takes turns again.
+    // A pick releases it at 100 ms, and it takes turns again.
     time.set(100_000_000);
     let turns = turns(&mut queue, &time, 500, 10);
     assert_eq!(count(&turns, 'a'), 5, "{turns}");
@@ -602,7 +602,7 @@ fn metrics_say_where_the_time_went() {
     );
 }
 
-/// Random operations against what a list knows of the groups.
+/// Compares random operations with a list of the groups.
 #[test]
 fn random_operations_keep_every_promise() {
     let time = Cell::new(0);
@@ -683,7 +683,7 @@ fn random_operations_keep_every_promise() {
                     let peeked = queue.peek();
                     let throttles =
                         |group: &(GroupKey, _, _, _)| queue.is_throttled(group.0).unwrap();
-                    // A pick that releases nobody picks the same.
+                    // A pick that releases no group picks the same one.
                     if !groups.iter().any(throttles) {
                         match queue.pick() {
                             Pick::Run(key) => assert_eq!(peeked, Some(key)),
@@ -752,7 +752,7 @@ fn random_operations_keep_every_promise() {
     assert!(gone.len() > 1000);
 }
 
-/// The part of the time, in per cent, that a lone group with work runs in 10 s below a cap.
+/// Returns the percentage of 10 s that a lone group with work runs, with a cap.
 fn capped_part(budget: u64, period: u64, poll: u64) -> u64 {
     let time = Cell::new(0);
     let mut queue = FairQueue::new(|| time.get());
@@ -791,8 +791,8 @@ fn cap_set_again_does_not_refill_the_budget() {
     let mut queue = FairQueue::new(|| time.get());
     let key = queue.insert(shares(1), 'a');
     queue.activate(key).unwrap();
-    // One per cent of ten seconds, set again each millisecond, in the midst of turns too; every
-    // third time it is the same part in other numbers.
+    // One per cent of ten seconds. The cap is set again each millisecond, also during turns, and
+    // every third time with other numbers of the same proportion.
     for step in 0..10_000 {
         let times = if step % 3 == 0 { 5 } else { 1 };
         let cap = Cap::new(micros(1000 * times), micros(100_000 * times)).unwrap();
@@ -806,7 +806,7 @@ fn cap_set_again_does_not_refill_the_budget() {
             }
         }
     }
-    // One of the larger budgets more, and a poll.
+    // At most one more of the larger budgets, and a poll.
     let runtime = queue.metrics(key).unwrap().runtime;
     assert!(
         (micros(99_000)..=micros(105_250)).contains(&runtime),
@@ -824,7 +824,7 @@ fn sibling_that_leaves_in_a_capped_turn_changes_no_budget() {
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
     assert_eq!(queue.pick(), Pick::Run(a));
-    // Half of it is paid for by the first period. The clock is read, and nothing charged.
+    // The first period pays for half of it. The clock is read, and no group is charged.
     time.set(1_200_000);
     assert!(queue.should_switch());
     queue.deactivate(b).unwrap();
@@ -857,12 +857,12 @@ fn switch_reads_the_clock_once() {
         }
     }
     assert_eq!((switches, readings.get()), (50, 100));
-    // A lone group has no turn that could be over.
+    // The turn of a lone group is never over.
     assert_eq!(queue.current(), Some(a));
     queue.deactivate(b).unwrap();
     assert_eq!(queue.switch(), None);
     assert_eq!(readings.get(), 100);
-    // Without a current group it picks one.
+    // Without a current group `switch` picks one.
     queue.end_turn();
     assert_eq!(queue.switch(), Some(Pick::Run(a)));
     assert_eq!(queue.pick_another(), Pick::Idle);
@@ -883,14 +883,14 @@ fn peek_returns_the_neediest_group() {
     assert_eq!((queue.peek(), queue.current()), (Some(other), None));
     assert_eq!(queue.pick(), Pick::Run(other));
     time.set(500_000);
-    // It isn't charged yet.
+    // The turn is not charged yet.
     assert_eq!(queue.peek(), Some(other));
     queue.charge();
     assert_eq!((queue.peek(), queue.current()), (Some(child), Some(other)));
     assert_eq!(queue.pick(), Pick::Run(child));
     queue.deactivate(child).unwrap();
     queue.deactivate(other).unwrap();
-    // The parent's own work.
+    // The parent's own work is picked.
     assert_eq!(queue.peek(), Some(parent));
     let cap = Cap::new(micros(1), micros(10)).unwrap();
     queue.set_cap(parent, Some(cap)).unwrap();
@@ -898,7 +898,7 @@ fn peek_returns_the_neediest_group() {
     time.set(501_000);
     assert_eq!(queue.pick(), Pick::Throttled { until: 510_000 });
     time.set(510_000);
-    // It is released by a pick.
+    // Only a pick releases it.
     assert_eq!(queue.peek(), None);
     assert_eq!(queue.pick(), Pick::Run(parent));
 }
@@ -927,7 +927,7 @@ fn debt_ends_with_the_last_work_of_all() {
         let [a, b] = [('a', 1), ('b', 1000)].map(|(name, n)| queue.insert(shares(n), name));
         queue.activate(a).unwrap();
         queue.activate(b).unwrap();
-        // One long poll, which costs `a` ten seconds of `b`. Then neither has work for a day.
+        // One long poll, which puts `a` ten seconds of `b` ahead. Then neither has work for a day.
         assert_eq!(queue.pick(), Pick::Run(a));
         time.set(10_000_000);
         assert_eq!(queue.pick_another(), Pick::Run(b));

@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! No public type here is invariant.
+//! Asserts that these public types are covariant, and the auto traits of all generic ones. No
+//! public type here is invariant.
 use sched_group::{Cap, FairQueue, GroupKey, Metrics, Pick, Shares, Stale};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -7,11 +7,11 @@ type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 type Now = fn() -> u64;
 
-/// `Send` alone, and `Sync` alone.
+/// A type that is `Send` and not `Sync`, and one that is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
-/// Asserts that a `$from` can be used as a `$to`.
+/// Asserts that each `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }
@@ -38,7 +38,7 @@ assert_impl_all!(Shares: Send, Sync, Copy);
 assert_impl_all!(Cap: Send, Sync, Copy);
 assert_impl_all!(Metrics: Send, Sync, Copy);
 
-/// A key fits in a word, and so does an optional one in two.
+/// A key fits in a word, and an optional key in two.
 #[test]
 fn key_is_small() {
     assert_eq!(size_of::<GroupKey>(), 8);
