@@ -6,7 +6,7 @@ use crate::{
     Handle,
     core::Core,
     shared::Shared,
-    trace::{self, Kind},
+    trace::{self, TaskKind},
     unhandled::Overheard,
     worker,
 };
@@ -40,13 +40,13 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let (unnamed, future) = trace::trace(Kind::Blocking, name.as_deref(), at, Once::new(f));
+    let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
     let heard = Overheard::by(handle);
     let (task, join) = match name {
         None => Closure::with_hook(heard, future),
         Some(name) => Closure::named(name, at, heard, future),
     };
-    unnamed.name(&join.id());
+    span.record_id(&join.id());
     drop(Pool::submit(&handle.shared().blocking, Job::Closure(task)));
     join
 }

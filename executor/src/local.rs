@@ -6,7 +6,7 @@ use crate::{
     JoinHandle, Runtime,
     park::ThreadPark,
     scope::{self, In},
-    trace::{self, Kind},
+    trace::{self, TaskKind},
 };
 use std::{
     borrow::Cow,
@@ -225,7 +225,7 @@ where
     F: Future<Output: 'static> + 'static,
 {
     let future = Budgeted(future);
-    let (unnamed, future) = trace::trace(Kind::Local, name.as_deref(), at, future);
+    let (span, future) = trace::trace(TaskKind::Local, name.as_deref(), at, future);
     let join = match name {
         None => tasks.spawn(future),
         Some(name) => {
@@ -233,6 +233,6 @@ where
             tasks.spawn_as(builder, future)
         }
     };
-    unnamed.name(&join.id());
+    span.record_id(&join.id());
     join
 }

@@ -6,7 +6,7 @@ use crate::{
     context::{self, with_core},
     core::Core,
     shared::{Scheduler, Shared, Task},
-    trace::{self, Kind},
+    trace::{self, TaskKind},
     unhandled::Overheard,
 };
 use std::{borrow::Cow, future::Future, panic::Location, ptr};
@@ -65,14 +65,14 @@ impl Handle {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let (unnamed, future) = trace::trace(Kind::Task, name.as_deref(), at, future);
+        let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
         let builder = task_header::Builder::new().metadata(Overheard::by(self));
         let (shared, to) = (self.shared(), Scheduler::of(self.shared()));
         let (task, join) = match name {
             None => builder.spawn(future, to),
             Some(name) => builder.name(name).location(at).spawn(future, to),
         };
-        unnamed.name(&task.id());
+        span.record_id(&task.id());
         shared.hooks.tell(&shared.hooks.on_spawn, task.id());
         shared.submit(task);
         join

@@ -6,17 +6,17 @@ mod silent;
 mod traced;
 
 #[cfg(not(feature = "tracing"))]
-pub use silent::{Traced, Unnamed, enabled, trace};
+pub use silent::{TaskSpan, Traced, enabled, trace};
 #[cfg(feature = "tracing")]
-pub use traced::{Traced, Unnamed, enabled, trace};
+pub use traced::{TaskSpan, Traced, enabled, trace};
 
-/// What a task is to the console.
+/// The kind of a task, as the console shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
-    /// One that any worker may run.
+pub enum TaskKind {
+    /// A task that any worker may run.
     Task,
-    /// One that stays on its thread.
+    /// A task that stays on its thread.
     Local,
     /// A closure on a thread where it may block.
     Blocking,

@@ -1,5 +1,5 @@
-//! Without the feature `tracing`: nobody hears of tasks, and it costs nothing.
-use crate::Kind;
+//! Without the feature `tracing`: the same names, which do nothing and cost nothing.
+use crate::TaskKind;
 use std::{fmt::Display, panic::Location};
 
 /// Whether any subscriber wants the level `TRACE`: without the feature `tracing` none does.
@@ -8,26 +8,26 @@ pub const fn enabled() -> bool {
     false
 }
 
-/// A task without a span.
+/// Stands for the span of a task.
 #[derive(Debug)]
-pub struct Unnamed(());
+pub struct TaskSpan(());
 
-impl Unnamed {
-    /// Tells nobody.
+impl TaskSpan {
+    /// Does nothing.
     #[inline(always)]
-    pub fn name(self, _: &impl Display) {}
+    pub fn record_id(self, _: &impl Display) {}
 }
 
-/// Gives the future as it is.
+/// Returns the future unchanged.
 #[inline(always)]
 pub fn trace<F: Future>(
-    _: Kind,
+    _: TaskKind,
     _: Option<&str>,
     _: &Location<'_>,
     future: F,
-) -> (Unnamed, Traced<F>) {
-    (Unnamed(()), future)
+) -> (TaskSpan, Traced<F>) {
+    (TaskSpan(()), future)
 }
 
-/// A future; see [`trace`].
+/// The future itself; see [`trace`].
 pub type Traced<F> = F;

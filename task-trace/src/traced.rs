@@ -1,11 +1,13 @@
-//! A future in a span, and a waker whose use is told.
+//! Polls a future in a span, with a waker that records events.
 //!
-//! A task is a span at the level `TRACE`, without a parent: entered for each poll, closed when the future is gone. Each
-//! use of its wakers is an event that names the span by its number. For those the future is polled with a waker that wraps the task's own: one
+//! A task is a span at the level `TRACE`, without a parent. It is entered for each poll, and closed
+//! when the future is dropped. Each use of the task's wakers is an event with the number of the
+//! span. For these events the future is polled with a waker that wraps the task's own, which is one
 //! allocation a task.
 //!
-//! A subscriber is code of users: a panic of it at a waker goes no further, as who uses a waker may be in the midst of anything.
-use crate::Kind;
+//! A subscriber is user code. If it panics at the use of a waker the panic is caught, as the code
+//! that uses the waker may not expect it.
+use crate::TaskKind;
 use std::{
     fmt::Display,
     future::Future,
@@ -30,25 +32,27 @@ pub fn enabled() -> bool {
     LevelFilter::current() >= LevelFilter::TRACE
 }
 
-/// A task's span, before the task has an id.
+/// The span of a task that has no id yet.
 #[derive(Debug)]
-#[must_use = "a span without `task.id` is one that handles don't lead to"]
-pub struct Unnamed(Span);
+#[must_use = "without `task.id`, nobody can relate the span to a task handle"]
+pub struct TaskSpan(Span);
 
-impl Unnamed {
-    /// Tells the id, by which the executor's handles know the task.
-    pub fn name(self, id: &impl Display) {
+impl TaskSpan {
+    /// Records `task.id`, by which the executor's handles know the task.
+    pub fn record_id(self, id: &impl Display) {
         self.0.record("task.id", display(id));
     }
 }
 
-/// Puts a task's future into a span, which is that of a task spawned at `at`.
+/// Wraps a task's future in a span. The task was spawned at `at`.
+///
+/// Record the task's id in the returned span once the task has one.
 pub fn trace<F: Future>(
-    kind: Kind,
+    kind: TaskKind,
     name: Option<&str>,
     at: &Location<'_>,
     future: F,
-) -> (Unnamed, Traced<F>) {
+) -> (TaskSpan, Traced<F>) {
     macro_rules! span {
         ($target:literal, $kind:literal) => {
             tracing::trace_span!(
@@ -66,22 +70,22 @@ pub fn trace<F: Future>(
         };
     }
     let span = match kind {
-        Kind::Task => span!("tokio::task", "task"),
-        Kind::Local => span!("tokio::task", "local"),
-        Kind::Blocking => span!("tokio::task::blocking", "blocking"),
+        TaskKind::Task => span!("tokio::task", "task"),
+        TaskKind::Local => span!("tokio::task", "local"),
+        TaskKind::Blocking => span!("tokio::task::blocking", "blocking"),
     };
     let traced = Traced {
         future: future.instrument(span.clone()),
         target: None,
     };
-    (Unnamed(span), traced)
+    (TaskSpan(span), traced)
 }
 
 /// A future in its task's span; see [`trace`].
 #[derive(Debug)]
 pub struct Traced<F> {
     future: Instrumented<F>,
-    /// What its wakers point to, from the first poll on.
+    /// The target of its wakers, from the first poll on.
     target: Option<Arc<Target>>,
 }
 
@@ -92,7 +96,7 @@ impl<F: Future> Future for Traced<F> {
         // SAFETY: the future is not moved out of here.
         let this = unsafe { self.get_unchecked_mut() };
         let id = this.future.span().id();
-        // SAFETY: it is pinned as this is.
+        // SAFETY: structural pinning: the field is pinned with the whole.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         let Some(id) = id else {
             return future.poll(cx);
@@ -108,13 +112,13 @@ impl<F: Future> Future for Traced<F> {
         let target = Arc::as_ptr(target).cast_mut();
         // SAFETY: an `Arc`'s pointer is not null.
         let target = unsafe { NonNull::new_unchecked(target) };
-        // SAFETY: `this` keeps the target until the poll is over.
+        // SAFETY: `this` keeps the target alive until the poll is over.
         let waker = unsafe { WakerRef::new(target) };
         future.poll(&mut Context::from_waker(&waker))
     }
 }
 
-/// A task's own waker, and the span that hears of its use.
+/// The target of a traced waker: the task's own waker, and the number of its span.
 #[repr(C)]
 #[derive(Debug)]
 struct Target {
@@ -124,40 +128,41 @@ struct Target {
 }
 
 impl Target {
-    fn tell(&self, op: &'static str) {
+    fn record(&self, op: &'static str) {
         let event = || tracing::trace!(target: "tokio::task::waker", op, task.id = self.span);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(event)) {
-            mem::forget(payload); // Its drop may panic, too.
+            mem::forget(payload); // Its drop may panic too.
         }
     }
 }
 
-// SAFETY: the header is first and names this type's table. The references are the `Arc`'s, and a `Target` is `Send + Sync`.
+// SAFETY: the header is the first field, and has this type's vtable. The references are those of
+// the `Arc`, and a `Target` is `Send + Sync`.
 unsafe impl WakeTarget for Target {
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the caller's reference keeps it alive.
-        unsafe { this.as_ref() }.tell("waker.clone");
-        // SAFETY: as above, and it is an `Arc`'s.
+        unsafe { this.as_ref() }.record("waker.clone");
+        // SAFETY: as above, and the reference is an `Arc`'s.
         unsafe { Arc::increment_strong_count(this.as_ptr()) };
     }
 
     unsafe fn ref_dec(this: NonNull<Self>) {
-        // SAFETY: the caller gives up a reference, which is an `Arc`'s.
+        // SAFETY: the caller gives up its reference, which is an `Arc`'s.
         let this = unsafe { Arc::from_raw(this.as_ptr()) };
-        this.tell("waker.drop");
+        this.record("waker.drop");
     }
 
     unsafe fn wake_by_ref(this: NonNull<Self>) {
         // SAFETY: the caller's reference keeps it alive.
         let this = unsafe { this.as_ref() };
-        this.tell("waker.wake_by_ref");
+        this.record("waker.wake_by_ref");
         this.waker.wake_by_ref();
     }
 
     unsafe fn wake_by_val(this: NonNull<Self>) {
-        // SAFETY: the caller gives up a reference, which is an `Arc`'s.
+        // SAFETY: the caller gives up its reference, which is an `Arc`'s.
         let this = unsafe { Arc::from_raw(this.as_ptr()) };
-        this.tell("waker.wake");
+        this.record("waker.wake");
         this.waker.wake_by_ref();
     }
 }

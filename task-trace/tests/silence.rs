@@ -1,4 +1,4 @@
-//! A process without a subscriber.
+//! Traced futures in a process without a subscriber.
 use std::{
     future::{Future, pending},
     panic::Location,
@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
     task::{Context, Wake, Waker},
 };
-use task_trace::{Kind, enabled, trace};
+use task_trace::{TaskKind, enabled, trace};
 
 struct Idle;
 
@@ -17,8 +17,13 @@ impl Wake for Idle {
 #[test]
 fn traced_future_without_subscriber_sees_its_tasks_waker() {
     assert!(!enabled());
-    let (unnamed, future) = trace(Kind::Blocking, None, Location::caller(), pending::<()>());
-    unnamed.name(&1);
+    let (span, future) = trace(
+        TaskKind::Blocking,
+        None,
+        Location::caller(),
+        pending::<()>(),
+    );
+    span.record_id(&1);
     let count = Arc::new(Idle);
     let waker = Waker::from(count.clone());
     let mut future = pin!(future);
@@ -28,5 +33,5 @@ fn traced_future_without_subscriber_sees_its_tasks_waker() {
             .poll(&mut Context::from_waker(&waker))
             .is_pending()
     );
-    assert_eq!(Arc::strong_count(&count), 2, "none was cloned");
+    assert_eq!(Arc::strong_count(&count), 2, "no waker was cloned");
 }

@@ -1,16 +1,16 @@
-//! The covariant public types, and the auto traits of all generic ones.
+//! Asserts that these public types are covariant, and the auto traits of all generic ones.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
-use task_trace::{Traced, Unnamed};
+use task_trace::{TaskSpan, Traced};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// A type that is `Send` and not `Sync`, and one that is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
-/// Asserts that a `$from` can be used as a `$to`.
+/// Asserts that each `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }
@@ -23,4 +23,4 @@ assert_impl_all!(Traced<u8>: Send, Sync, Unpin);
 assert_not_impl_any!(Traced<NotSync>: Sync);
 assert_not_impl_any!(Traced<NotSend>: Send);
 assert_not_impl_any!(Traced<PhantomPinned>: Unpin);
-assert_impl_all!(Unnamed: Send, Sync);
+assert_impl_all!(TaskSpan: Send, Sync);

@@ -1,4 +1,4 @@
-//! A traced future by hand, under a subscriber that writes down what it hears.
+//! Traced futures, polled by hand, under a subscriber that records all calls.
 use std::{
     fmt,
     future::Future,
@@ -10,7 +10,7 @@ use std::{
     },
     task::{Context, Poll, Wake, Waker},
 };
-use task_trace::{Kind, enabled, trace};
+use task_trace::{TaskKind, enabled, trace};
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
@@ -19,14 +19,14 @@ use tracing::{
 };
 
 #[derive(Clone, Default)]
-struct Heard {
+struct Recorder {
     lines: Arc<Mutex<Vec<String>>>,
     spans: Arc<AtomicU64>,
-    /// Panics at each event.
-    hostile: Arc<AtomicBool>,
+    /// Whether it panics at each event.
+    panics: Arc<AtomicBool>,
 }
 
-impl Heard {
+impl Recorder {
     fn line(&self, line: String) {
         self.lines.lock().unwrap().push(line);
     }
@@ -37,9 +37,9 @@ impl Heard {
 }
 
 #[derive(Default)]
-struct Words(String);
+struct Fields(String);
 
-impl Visit for Words {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if !field.name().starts_with("loc.") && field.name() != "size.bytes" {
             self.0 += &format!(" {}={value:?}", field.name());
@@ -47,27 +47,27 @@ impl Visit for Words {
     }
 }
 
-impl Subscriber for Heard {
+impl Subscriber for Recorder {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut words = Words::default();
-        span.record(&mut words);
-        self.line(format!("span{}", words.0));
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        self.line(format!("span{}", fields.0));
         Id::from_u64(7 + self.spans.fetch_add(1, SeqCst))
     }
     fn record(&self, _: &Id, values: &Record<'_>) {
-        let mut words = Words::default();
-        values.record(&mut words);
-        self.line(format!("record{}", words.0));
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        self.line(format!("record{}", fields.0));
     }
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, event: &Event<'_>) {
-        assert!(!self.hostile.load(SeqCst), "a hostile subscriber");
-        let mut words = Words::default();
-        event.record(&mut words);
-        self.line(format!("event{}", words.0));
+        assert!(!self.panics.load(SeqCst), "the subscriber panics");
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.line(format!("event{}", fields.0));
     }
     fn enter(&self, _: &Id) {
         self.line("enter".into());
@@ -88,9 +88,9 @@ impl Wake for Count {
 
 #[test]
 fn span_and_waker_events_are_recorded_in_order() {
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let count = Arc::new(Count::default());
-    with_default(heard.clone(), || {
+    with_default(recorder.clone(), || {
         assert!(enabled());
         let mut kept = None;
         let future = std::future::poll_fn(|cx| {
@@ -98,8 +98,8 @@ fn span_and_waker_events_are_recorded_in_order() {
             cx.waker().wake_by_ref();
             Poll::<()>::Pending
         });
-        let (unnamed, future) = trace(Kind::Task, Some("one"), Location::caller(), future);
-        unnamed.name(&"0x1");
+        let (span, future) = trace(TaskKind::Task, Some("one"), Location::caller(), future);
+        span.record_id(&"0x1");
         let waker = Waker::from(count.clone());
         {
             let mut future = pin!(future);
@@ -113,7 +113,7 @@ fn span_and_waker_events_are_recorded_in_order() {
         kept.unwrap().wake();
     });
     assert_eq!(
-        heard.take(),
+        recorder.take(),
         [
             "span kind=task task.name=one",
             "record task.id=0x1",
@@ -132,14 +132,14 @@ fn span_and_waker_events_are_recorded_in_order() {
 
 #[test]
 fn traced_wakers_are_equal_exactly_if_the_tasks_wakers_are() {
-    with_default(Heard::default(), || {
+    with_default(Recorder::default(), || {
         let mut wakers = Vec::new();
         let future = std::future::poll_fn(|cx| {
             wakers.push(cx.waker().clone());
             Poll::<()>::Pending
         });
-        let (unnamed, future) = trace(Kind::Local, None, Location::caller(), future);
-        unnamed.name(&1);
+        let (span, future) = trace(TaskKind::Local, None, Location::caller(), future);
+        span.record_id(&1);
         let own = [Arc::new(Count::default()), Arc::new(Count::default())];
         {
             let mut future = pin!(future);
@@ -162,16 +162,16 @@ fn traced_wakers_are_equal_exactly_if_the_tasks_wakers_are() {
 
 #[test]
 fn panicking_subscriber_does_not_stop_the_wake() {
-    let heard = Heard::default();
+    let recorder = Recorder::default();
     let count = Arc::new(Count::default());
-    with_default(heard.clone(), || {
+    with_default(recorder.clone(), || {
         let mut kept = None;
         let future = std::future::poll_fn(|cx| {
             kept = Some(cx.waker().clone());
             Poll::<()>::Pending
         });
-        let (unnamed, future) = trace(Kind::Task, None, Location::caller(), future);
-        unnamed.name(&1);
+        let (span, future) = trace(TaskKind::Task, None, Location::caller(), future);
+        span.record_id(&1);
         {
             let mut future = pin!(future);
             let waker = Waker::from(count.clone());
@@ -182,7 +182,7 @@ fn panicking_subscriber_does_not_stop_the_wake() {
                     .is_pending()
             );
         }
-        heard.hostile.store(true, SeqCst);
+        recorder.panics.store(true, SeqCst);
         let waker = kept.unwrap();
         let used = catch_unwind(AssertUnwindSafe(|| {
             drop(waker.clone());
