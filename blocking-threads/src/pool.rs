@@ -57,7 +57,7 @@
 //! # Why no job is left behind
 //!
 //! 1. A wanted job has a ready thread or the watcher, as the pool is not short or has a watcher
-//!    (rules 2 and 3). If neither can be started, `submit` returns the job, unless a busy thread
+//!    (rules 2 and 3). If neither can be started, `submit` returns the job, unless another thread
 //!    will take it.
 //! 2. A ready thread cannot miss it. It either holds no lock yet and checks the queues later, or
 //!    waits and is notified. If it slept through the notification because its wait timed out, it
@@ -190,7 +190,7 @@ impl<J> State<J> {
     }
 }
 
-/// What a thread is started for.
+/// The purpose of a new thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// To run a job: its own, or the next of the queues.
@@ -270,7 +270,7 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         match Self::provide(this, &mut state) {
-            // A busy thread will come to it. Those that are ready for urgent jobs do not count.
+            // Another thread will take it. Those that are needed for urgent jobs do not count.
             Err(_) if state.threads() > state.urgent.len() => Ok(()),
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }

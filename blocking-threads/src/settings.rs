@@ -6,7 +6,7 @@ use sync_shim::thread;
 pub type Spawn =
     dyn Fn(thread::Builder, ThreadMain) -> io::Result<thread::JoinHandle<()>> + Send + Sync;
 
-/// What a thread of the pool runs.
+/// The main function of a thread of the pool.
 type ThreadMain = Box<dyn FnOnce() + Send>;
 
 /// Waits a little for the next job before a thread parks.

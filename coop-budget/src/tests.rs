@@ -1,4 +1,4 @@
-//! Which operations are granted, and which charges are refunded.
+//! Grants of operations, and refunds of charges.
 use crate::*;
 use proptest::prelude::*;
 use std::{

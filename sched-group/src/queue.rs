@@ -66,7 +66,7 @@ impl fmt::Debug for GroupKey {
     }
 }
 
-/// What to run next.
+/// The result of a pick: the group to run next.
 #[must_use = "the group that was picked is charged until the next pick"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
@@ -84,7 +84,7 @@ pub enum Pick {
 }
 
 struct Group<T> {
-    /// What a nanosecond costs in `level`, and in `inner` for own work.
+    /// The cost of a nanosecond in `level`, and in `inner` for own work.
     weight: u64,
     own_weight: u64,
     level: u32,

@@ -130,7 +130,7 @@ struct Record {
     announced: AtomicU64,
 }
 
-/// What a thread caches between its announcements.
+/// The state that a thread caches between its announcements.
 struct Mine {
     registry: Arc<Registry>,
     record: Arc<Record>,

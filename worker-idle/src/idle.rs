@@ -39,7 +39,9 @@ fn wakes_nobody(counts: u64) -> bool {
     counts.rotate_left(32).wrapping_sub(1) >> 31 != 0
 }
 
-/// Which workers of a scheduler search and which sleep. See the [front page](crate).
+/// The state of a scheduler's workers: how many search, and which sleep.
+///
+/// See the [front page](crate).
 pub struct Idle {
     line: CachePadded<Line>,
     watch: CachePadded<Watchers>,
@@ -63,7 +65,7 @@ struct Watchers {
     wanted: AtomicBool,
 }
 
-/// Who woke a sleeper: the result of [`Idle::wake_self`].
+/// The thread that woke a sleeper: the result of [`Idle::wake_self`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// The sleeper itself. No notifier unparks it.

@@ -9,7 +9,7 @@ use crate::Backoff;
 use alloc::vec::Vec;
 use sync_shim::{Model, atomic::Ordering::Relaxed, model, thread};
 
-/// What a worker does before it sleeps.
+/// The way in which a worker goes to sleep.
 #[derive(Clone, Copy)]
 enum Sleeps {
     AtOnce,
