@@ -305,7 +305,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
         .iter()
-        .filter(|package| package.is_modelled())
+        .filter(|package| package.is_published())
         .collect();
     for name in &options.crates {
         ensure!(
