@@ -20,8 +20,8 @@ struct Table<F, K, J, M>(PhantomData<(F, K, J, M)>);
 impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
     const VTABLE: &'static TaskVtable = &TaskVtable {
         target: TargetVtable::of::<Header>(),
-        poll: complete::poll::<F, K::Scheduler>,
-        cancel: complete::cancel::<F, K::Scheduler>,
+        poll: complete::poll::<F, K>,
+        cancel: complete::cancel::<F, K>,
         schedule: K::schedule,
         panicked: K::panicked,
         output: output::<F, K::Scheduler>,

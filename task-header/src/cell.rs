@@ -132,6 +132,17 @@ pub enum WakeKind {
     Orphan,
 }
 
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Its future gave an output.
+    Completed,
+    /// Its future was dropped before it gave one.
+    Cancelled,
+    /// Its future panicked, in a poll or in its drop.
+    Panicked,
+}
+
 /// How a task comes to its queue: to any thread's, to its own thread's, through a closure.
 pub(crate) trait Kind {
     /// What the cell holds for it.
@@ -144,6 +155,10 @@ pub(crate) trait Kind {
     /// # Safety
     /// The caller has a reference to a task of this kind, whose code has panicked.
     unsafe fn panicked(_task: TaskPtr, _payload: &(dyn Any + Send)) {}
+
+    /// # Safety
+    /// The caller runs a task of this kind, whose future is gone.
+    unsafe fn ended(_task: TaskPtr, _outcome: Outcome) {}
 }
 
 /// How far a poll got.

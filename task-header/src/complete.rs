@@ -3,7 +3,7 @@
 //! | step | function | where nothing is to be done |
 //! |---|---|---|
 //! | 1 the future is polled or cancelled, and dropped | [`poll`], [`cancel`] | |
-//! | 2 the output is written | `Ended::with` | nobody joins: it is dropped |
+//! | 2 the scheduler hears of the end, and the output is written | `Ended::with` | nobody joins: it is dropped |
 //! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another's |
 //! | 4 the state word says that it is complete | `publish` | |
 //! | 5 the join waker is woken | `wake_join` | no join handle has left one |
@@ -27,7 +27,10 @@
 //! any panic of the future's drop does.
 use crate::{
     blocks::dealloc as free_block,
-    cell::{Cell, Join, Output, Polled, Stage, TaskPtr, header, id, join_waker, stage, vtable},
+    cell::{
+        Cell, Join, Kind, Outcome, Output, Polled, Stage, TaskPtr, header, id, join_waker, stage,
+        vtable,
+    },
     error::{JoinError, Payload},
     list::{self, Keep},
     panics,
@@ -49,15 +52,15 @@ use waker_vtable::WakerRef;
 ///
 /// # Safety
 /// The caller runs the task, which is of these types.
-pub(crate) unsafe fn poll<F: Future, S>(task: TaskPtr) -> Polled {
+pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     // SAFETY: the run holds a reference for longer than this waker lives.
     let waker = unsafe { WakerRef::new(task) };
     let mut cx = Context::from_waker(&waker);
-    let ended = Ended::<F, S>::new(task);
+    let ended = Ended::<F, K>::new(task);
     // Outside of what is caught, so that unwinding from the future's drop does not drop it.
     let mut output = None;
     // SAFETY: a running task of this type is live.
-    let caught = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
+    let caught = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
             let unwinds = Unwinds(task, stage);
             // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
@@ -106,10 +109,10 @@ impl<F: Future> Drop for Unwinds<F> {
 ///
 /// # Safety
 /// As for [`poll`].
-pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
-    let ended = Ended::<F, S>::new(task);
+pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
+    let ended = Ended::<F, K>::new(task);
     // SAFETY: a running task of this type is live.
-    let dropped = unsafe { stage::<F, S>(task) }.with_mut(|stage| {
+    let dropped = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
             // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
             // this is its only drop, in place.
@@ -128,12 +131,12 @@ pub(crate) unsafe fn cancel<F: Future, S>(task: TaskPtr) -> Polled {
 
 /// Step 2, of a task whose future is gone once one of the methods says so. In builds that can't
 /// catch a panic, its drop completes the task while a panic goes on, which has dropped the future.
-struct Ended<F: Future, S> {
+struct Ended<F: Future, K: Kind> {
     task: TaskPtr,
-    types: PhantomData<(F, S)>,
+    types: PhantomData<(F, K)>,
 }
 
-impl<F: Future, S> Ended<F, S> {
+impl<F: Future, K: Kind> Ended<F, K> {
     /// The caller runs a task of these types.
     fn new(task: TaskPtr) -> Self {
         Self {
@@ -155,7 +158,7 @@ impl<F: Future, S> Ended<F, S> {
         unsafe { panics::tell(self.task, &payload) };
         if output.is_none() {
             // SAFETY: this thread runs a task of this type.
-            let stage = unsafe { stage::<F, S>(self.task) };
+            let stage = unsafe { stage::<F, K::Scheduler>(self.task) };
             // SAFETY: the poll has panicked, so `Unwinds` has written the slot, which is free
             // again.
             let dropped =
@@ -171,8 +174,15 @@ impl<F: Future, S> Ended<F, S> {
         self.with(Err(JoinError::panicked(id, payload)))
     }
 
-    /// Writes the output, or drops it here if nobody will ask for it.
+    /// Tells the scheduler, and writes the output, or drops it here if nobody will ask for it.
     fn with(self, output: Output<F::Output>) -> Polled {
+        let outcome = match &output {
+            Ok(_) => Outcome::Completed,
+            Err(error) if error.is_panic() => Outcome::Panicked,
+            Err(_) => Outcome::Cancelled,
+        };
+        // SAFETY: this thread runs a task of this kind, whose future is gone.
+        panics::contain(|| unsafe { K::ended(self.task, outcome) });
         // SAFETY: the run holds a reference.
         let polled = if unsafe { header(self.task) }.state.is_joined() {
             self.write(output);
@@ -190,7 +200,7 @@ impl<F: Future, S> Ended<F, S> {
 
     fn write(&self, output: Output<F::Output>) {
         // SAFETY: this thread runs a task of this type.
-        unsafe { stage::<F, S>(self.task) }.with_mut(|stage| {
+        unsafe { stage::<F, K::Scheduler>(self.task) }.with_mut(|stage| {
             let slot = stage.cast::<Output<F::Output>>();
             // SAFETY: the running thread's (rule 6), the future is gone and the slot free.
             unsafe { slot.write(output) }
@@ -198,7 +208,7 @@ impl<F: Future, S> Ended<F, S> {
     }
 }
 
-impl<F: Future, S> Drop for Ended<F, S> {
+impl<F: Future, K: Kind> Drop for Ended<F, K> {
     fn drop(&mut self) {
         self.write(Err(JoinError::cancelled(id(self.task))));
         // SAFETY: the future is gone, the slot is written, and nobody else ends this run.

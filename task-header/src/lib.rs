@@ -42,7 +42,7 @@ mod task_ref;
 mod wake;
 
 pub use builder::Builder;
-pub use cell::{Header, WakeKind};
+pub use cell::{Header, Outcome, WakeKind};
 pub use closure::{Closure, Runnable};
 pub use details::{Details, Located, Named, With};
 pub use error::JoinError;

@@ -9,7 +9,7 @@
 //! 4. The list is borrowed for a step at a time, in which no code of users runs but the allocator's; so a task may spawn, run others and cancel, from within its poll.
 use crate::{
     allocate::allocate,
-    cell::{self, Detached, Join, JoinWaker, Kind, TaskPtr, WakeKind, header},
+    cell::{self, Detached, Join, JoinWaker, Kind, Outcome, TaskPtr, WakeKind, header},
     complete::dealloc,
     details::Details,
     join::JoinHandle,
@@ -43,6 +43,12 @@ pub trait ScheduleLocal: Send + Sync + Sized + 'static {
     /// Hears of each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked): as a rule on the task's thread, but a join handle may be anywhere.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let _ = (task, payload);
+    }
+
+    /// Called once for each task when its future is gone, as
+    /// [`Schedule::ended`](crate::Schedule::ended).
+    fn ended(task: TaskRef<'_, Self>, outcome: Outcome) {
+        let _ = (task, outcome);
     }
 }
 
@@ -554,6 +560,11 @@ impl<S: ScheduleLocal> Kind for Here<S> {
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
         // SAFETY: passed on; tasks of this kind have this scheduler.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
+    }
+
+    unsafe fn ended(task: TaskPtr, outcome: Outcome) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! This file and [`owned`](crate::owned) name each other: a run may take a list, and a list runs tasks.
 use crate::{
-    cell::{self, Kind, TaskPtr, WakeKind},
+    cell::{self, Kind, Outcome, TaskPtr, WakeKind},
     list::Keep,
     owned::Owned,
     run::{self, RunEnd},
@@ -35,6 +35,15 @@ pub trait Schedule: Send + Sync + Sized + 'static {
     /// The drops of a scheduler and of metadata are contained, but not heard of. Without `std` nothing is caught, and nothing heard.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let _ = (task, payload);
+    }
+
+    /// Called once for each task, by the thread that ends it, when its future is gone: before its
+    /// output is where the join handle finds it. A panic of this is dropped.
+    ///
+    /// By default it does nothing, at no cost. Without `std`, where no panic is caught, it is not
+    /// called for a task that panicked.
+    fn ended(task: TaskRef<'_, Self>, outcome: Outcome) {
+        let _ = (task, outcome);
     }
 }
 
@@ -280,5 +289,10 @@ impl<S: Schedule> Kind for Anywhere<S> {
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
         // SAFETY: passed on; tasks of this kind have this scheduler.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
+    }
+
+    unsafe fn ended(task: TaskPtr, outcome: Outcome) {
+        // SAFETY: passed on; tasks of this kind have this scheduler.
+        S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }
