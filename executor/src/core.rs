@@ -218,6 +218,7 @@ impl Core {
     }
 
     /// Begins a new time slice if the last one was asked to end. A load while it was not.
+    #[cold]
     pub(crate) fn begin_slice(&self) {
         let slice = self.slice();
         if slice.need_preempt() {

@@ -182,7 +182,11 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task:
             if put != Some(true) {
                 return;
             }
-            if left == 0 || !coop_budget::has_remaining() {
+            if left == 0 {
+                break;
+            }
+            if !coop_budget::has_remaining() {
+                with_core(Core::begin_slice);
                 break;
             }
             left -= 1;
@@ -191,10 +195,7 @@ fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task:
                 None => return,
             }
         }
-        with_core(|core| {
-            core.queue.put_slot_behind(core);
-            core.begin_slice();
-        });
+        with_core(|core| core.queue.put_slot_behind(core));
     });
 }
 
