@@ -6,9 +6,9 @@ use crate::{
     Handle,
     core::Core,
     shared::Shared,
+    threads,
     trace::{self, TaskKind},
     unhandled::Overheard,
-    worker,
 };
 use blocking_threads::{Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
@@ -89,12 +89,12 @@ impl blocking_threads::Job for Job {
     fn run(self) {
         match self {
             Self::Closure(closure) => closure.run(),
-            Self::Worker(core) => worker::drive(core),
+            Self::Worker(core) => threads::drive(core),
             Self::Core(shared, index) => {
                 let core = shared.remotes[index].lent.accept();
                 drop(shared);
                 if let Some(core) = core {
-                    worker::drive(core);
+                    threads::drive(core);
                 }
             }
         }

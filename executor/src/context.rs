@@ -5,7 +5,8 @@
 use crate::{
     core::Core,
     scope::{self, In},
-    shared::{Scheduler, Shared, Task},
+    shared::{Shared, Task},
+    wake::Scheduler,
 };
 use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};

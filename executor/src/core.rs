@@ -11,9 +11,11 @@
 //! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
 //! that worker blocked (see [`Lent`](blocking_threads::Lent)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
 use crate::{
+    context,
     driver::Parker,
     metrics::Counters,
-    shared::{Remote, Scheduler, Shared, Task},
+    shared::{Remote, Shared, Task},
+    wake::Scheduler,
     watch::Seen,
 };
 use coop_budget::{Budget, Exhausted, Preempt};
@@ -299,6 +301,30 @@ impl Core {
     /// Whether an end that failed has something to do if it is tried again at once.
     pub(crate) fn has_leftovers(&self) -> bool {
         !self.shared.injector.is_empty() || !self.queue.is_empty() || self.has_releases()
+    }
+}
+
+impl Core {
+    /// Runs what may be user code outside of a poll: the core stays here.
+    #[cold]
+    pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+        let lendable = self.lendable.replace(false);
+        let result = f(self);
+        self.lendable.set(lendable);
+        result
+    }
+
+    /// Runs `f` as the worker that it is. The core stays here.
+    pub(crate) fn seated<R>(&self, f: impl FnOnce() -> R) -> R {
+        debug_assert!(!self.lendable.get(), "it could be given away");
+        // SAFETY: it is borrowed for as long, and not given away.
+        unsafe { context::seated(&self.shared, self, f) }
+    }
+
+    /// The future of a queued task was dropped.
+    pub(crate) fn ended(&self, task: Id) {
+        self.counters().ended.add(1);
+        self.shared.hooks.tell(&self.shared.hooks.on_end, task);
     }
 }
 

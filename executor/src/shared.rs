@@ -15,19 +15,18 @@
 //!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
 use crate::{
     blocking::{self, Pool},
-    context,
     core::Core,
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
     scope::{self, In},
-    unhandled::{Overheard, Unhandled},
+    unhandled::Unhandled,
+    wake::Scheduler,
 };
-use ::core::ptr::NonNull;
-use blocking_threads::{Lent, OnPanic};
+use blocking_threads::Lent;
 use coop_budget::{Budget, Slices};
 use queue_global::Injector;
-use std::{any::Any, task::Waker};
+use std::task::Waker;
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -38,7 +37,7 @@ use sync_shim::{
     count,
     sync::Arc,
 };
-use task_header::{Node, Notified, Schedule, TaskRef, WakeKind};
+use task_header::{Node, Notified};
 use worker_idle::{Backoff, Idle, announce::Registry};
 use worker_queue::Stealer;
 
@@ -158,7 +157,7 @@ impl Shared {
 
     /// After a push into the injector by who is no worker. If all are busy, and what is there was not taken at once, one is nudged: the next operation of the task that it polls is refused, which
     /// as a rule ends the poll. One that has just been nudged may not hear it: then what was pushed waits for its next look. And what was taken in that moment costs a turn for nothing.
-    fn notify_from_outside(&self) {
+    pub(crate) fn notify_from_outside(&self) {
         self.notify();
         // Nothing rests on it, so that a model leaves it out: the budget's part has models of it.
         let nudges = cfg!(not(selvedge_loom));
@@ -215,7 +214,7 @@ impl Shared {
     /// Cancels what is queued, on this thread, unless it does so further out: the drop of a future has queued something then, which
     /// the loop around that drop finds. Panics of the drops and of the hook are contained, so that the loop goes on.
     #[cold]
-    fn end_queued(&self) {
+    pub(crate) fn end_queued(&self) {
         if scope::is_ending(self) {
             return;
         }
@@ -236,6 +235,12 @@ impl Shared {
         // the end's last look sees this.
         self.abandoned.store(true, Relaxed);
         self.close();
+    }
+
+    /// Whether a driven worker was dropped before its end.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        // Ordering: Relaxed, pairs with `abandon` by the fence of the notification before it.
+        self.abandoned.load(Relaxed)
     }
 
     /// Refuses spawns from now on and calls the workers to end.
@@ -284,55 +289,6 @@ impl Drop for Shared {
         }
         self.spawned_outside.retire();
         self.ended_outside.retire();
-    }
-}
-
-/// A task's way to its runtime.
-#[derive(Clone, Copy)]
-pub(crate) struct Scheduler(NonNull<Shared>);
-
-// SAFETY: it is a shared borrow of a `Shared`, which is `Sync`; rules 1 and 2 are its lifetime.
-unsafe impl Send for Scheduler {}
-
-// SAFETY: as above.
-unsafe impl Sync for Scheduler {}
-
-impl Scheduler {
-    pub(crate) fn of(shared: &Shared) -> Self {
-        Self(NonNull::from(shared))
-    }
-
-    pub(crate) fn is(self, shared: &Shared) -> bool {
-        self.0 == NonNull::from(shared)
-    }
-}
-
-impl Schedule for Scheduler {
-    /// By what the task holds: where its handle is dropped, its runtime may be gone.
-    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
-        if let Some(by) = task.metadata::<Option<Overheard>>() {
-            by.panicked(payload);
-        }
-    }
-
-    fn schedule(task: Task, why: WakeKind) {
-        let scheduler = *task.scheduler();
-        if let Some(task) = context::schedule(scheduler, task, why) {
-            // SAFETY: the task in hand keeps its runtime up (rule 1).
-            let foreign = NonNull::from(unsafe { &(*scheduler.0.as_ptr()).foreign });
-            let push = move || {
-                // SAFETY: the task keeps the runtime up, and from its push on the announcement (rule 2).
-                let shared = unsafe { scheduler.0.as_ref() };
-                shared.injector.requeue(task);
-                shared.notify_from_outside();
-                // Ordering: Relaxed, pairs with `abandon` by the notification's fence.
-                if shared.abandoned.load(Relaxed) {
-                    shared.end_queued();
-                }
-            };
-            // SAFETY: as above.
-            unsafe { Registry::announce(foreign, push) };
-        }
     }
 }
 

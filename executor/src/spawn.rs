@@ -5,9 +5,10 @@ use crate::{
     Handle,
     context::{self, with_core},
     core::Core,
-    shared::{Scheduler, Shared, Task},
+    shared::{Shared, Task},
     trace::{self, TaskKind},
     unhandled::Overheard,
+    wake::Scheduler,
 };
 use std::{borrow::Cow, future::Future, panic::Location, ptr};
 use task_header::JoinHandle;

@@ -1,11 +1,8 @@
 //! Who is told of what a worker queues, by hand: its core does one thing, beside a sleeper that has no thread.
 use super::Worker;
 use crate::{
-    Builder, Runtime, Tick,
-    core::Core,
-    park::ThreadPark,
-    shared::{Scheduler, Task},
-    spawn_detached, yield_now,
+    Builder, Runtime, Tick, core::Core, park::ThreadPark, shared::Task, spawn_detached,
+    wake::Scheduler, yield_now,
 };
 use std::{
     future::{pending, poll_fn},

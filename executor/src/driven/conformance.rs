@@ -1,11 +1,8 @@
 //! The executor's `Schedule` by the kit of its part.
 use super::{Worker, run};
 use crate::{
-    Builder, Runtime, Tick,
-    context::OnWorker,
-    core::Core,
-    park::ThreadPark,
-    shared::{Scheduler, Task},
+    Builder, Runtime, Tick, context::OnWorker, core::Core, park::ThreadPark, shared::Task,
+    wake::Scheduler,
 };
 use coop_budget::{Budget, Scope};
 use std::{cell::Cell, ptr::NonNull};

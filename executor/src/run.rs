@@ -1,0 +1,139 @@
+//! A run: the poll of a task, and of what it puts into the LIFO slot.
+//!
+//! 1. The slot's task runs next after the one that filled it, in the same budget, at most three
+//!    times in a row; then it goes behind the others. A task that a hook, or a drop between two
+//!    runs, has put there begins a run of its own.
+//! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
+//!    nothing here holds on to the core across a poll: the thread's own
+//!    [`context`](crate::context) says after each poll whether the thread is still a worker.
+//! 3. A time slice that was asked to end ends the run, and the next slice is open.
+use crate::{
+    context::{self, with_core},
+    core::Core,
+    shared::{Shared, Task},
+};
+use coop_budget::{Budget, Turns};
+use std::time::Instant;
+use sync_shim::atomic::Ordering::Relaxed;
+use task_header::Ran;
+use thread_counts::Times;
+
+/// Polls of the slot in a row.
+const LIFO_CAP: u32 = 3;
+
+impl Core {
+    #[inline]
+    pub(crate) fn begin_run(&self) -> How {
+        self.leave_search();
+        How {
+            budget: self.budget,
+            observed: self.observed,
+        }
+    }
+
+    #[inline]
+    fn take_slot(&self) -> Option<Task> {
+        let task = self.queue.take_slot()?;
+        self.counters().lifo_hits.add(1);
+        Some(task)
+    }
+}
+
+/// How tasks are run.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    budget: Budget,
+    observed: bool,
+}
+
+/// Runs a task, and what it puts into the slot. A copy for each kind of worker, so that it is part of the loop.
+///
+/// The thread is a worker when it is called.
+#[inline]
+pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task: Task) {
+    turns.run(how.budget, || {
+        let (mut task, mut left) = (task, LIFO_CAP);
+        loop {
+            if how.observed {
+                observed_poll(shared, task);
+            } else {
+                poll(shared, task);
+            }
+            let put = with_core(|core| !core.queue.slot_is_empty());
+            if put != Some(true) {
+                return;
+            }
+            if left == 0 {
+                break;
+            }
+            if !coop_budget::has_remaining() {
+                with_core(Core::begin_slice);
+                break;
+            }
+            left -= 1;
+            match with_core(Core::take_slot).flatten() {
+                Some(next) => task = next,
+                None => return,
+            }
+        }
+        with_core(|core| core.queue.put_slot_behind(core));
+    });
+}
+
+#[inline(always)]
+fn poll(shared: &Shared, task: Task) {
+    let id = task.id();
+    with_core(|core| core.begin_poll(id));
+    match task.run_with(context::after_poll) {
+        Ran::Pending => {}
+        Ran::Complete => count_end(shared),
+        Ran::Notified(task) => requeue(shared, task),
+    }
+}
+
+/// A poll that hooks or a clock look at.
+#[cold]
+fn observed_poll(shared: &Shared, task: Task) {
+    let (id, hooks) = (task.id(), &shared.hooks);
+    let held = |hook| {
+        let lendable = with_core(|core| core.lendable.replace(false));
+        hooks.tell(hook, id);
+        with_core(|core| core.lendable.set(lendable == Some(true)));
+    };
+    held(&hooks.before_poll);
+    with_core(|core| core.begin_poll(id));
+    let begun = shared.settings.poll_times.then(Instant::now);
+    let ran = task.run_with(|| {
+        if let Some(begun) = begun {
+            let record = |times: &Times| times.record(begun.elapsed());
+            with_core(|core| core.counters().poll_times.as_ref().map(record));
+        }
+        context::after_poll()
+    });
+    held(&hooks.after_poll);
+    match ran {
+        Ran::Pending => {}
+        Ran::Complete => {
+            count_end(shared);
+            held(&hooks.on_end);
+        }
+        Ran::Notified(task) => requeue(shared, task),
+    }
+}
+
+#[inline]
+fn count_end(shared: &Shared) {
+    if with_core(|core| core.counters().ended.add(1)).is_none() {
+        // Ordering: Relaxed, a count.
+        shared.ended_outside.fetch_add(1, Relaxed);
+    }
+}
+
+#[inline(always)]
+fn requeue(shared: &Shared, task: Task) {
+    // SAFETY: for this call, which runs no user code.
+    match unsafe { context::core() } {
+        Some(core) => core.queue.requeue(task, core),
+        None => shared.take_in(task),
+    }
+}

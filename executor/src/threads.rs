@@ -1,0 +1,102 @@
+//! A worker with a thread of the runtime: its loop finds a task, runs it, or else parks.
+use crate::{
+    context::{self, OnWorker},
+    core::Core,
+    driver::{Borrowed, Parker},
+    run::run,
+    shared::{Shared, Task},
+    sleep::Patience,
+};
+use coop_budget::{Budget, Scope, Turns};
+use worker_idle::{Backoff, announce::Registry};
+
+/// A thread of the runtime is a worker until the runtime ends, or until a task gives the core away.
+pub(crate) fn drive(core: Box<Core>) {
+    let shared = core.shared.clone();
+    core.lendable.set(true);
+    core.stand_aside();
+    core.clock_in();
+    let slice = shared.slices.of(core.index);
+    let core = Box::into_raw(core);
+    let turn = || {
+        Scope::own(Budget::UNLIMITED)
+            .slice(slice)
+            .hook(&OnWorker)
+            .turns(|turns| work(&shared, turns))
+    };
+    // SAFETY: it is freed below.
+    let ended = unsafe { context::seated(&shared, core, turn) };
+    if !ended {
+        return;
+    }
+    Registry::wait_keeping(&shared.foreign, || shared.clone());
+    // SAFETY: made from a box above, and it is still this thread's.
+    drop(unsafe { Box::from_raw(core) });
+}
+
+/// Whether it has come to the end, or lost the core.
+fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
+    loop {
+        // SAFETY: used up to the run of a task, which may give the core away.
+        let Some(core) = (unsafe { context::core() }) else {
+            return false;
+        };
+        if shared.is_closing() {
+            if core.hold(Core::end) {
+                return true;
+            }
+            core.hold(Core::wait_in_thread);
+        } else if let Some(task) = core.next().or_else(|| core.hold(Core::sleep_in_thread)) {
+            let how = core.begin_run();
+            run::<true>(shared, turns, how, task);
+        }
+    }
+}
+
+impl Core {
+    /// A new runtime usually gets work, or is dropped, at once. So a new worker waits briefly before
+    /// it parks. A model has no use for looks that nothing rests on.
+    fn stand_aside(&self) {
+        let shared = &self.shared;
+        let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+        if waits && self.counters().polls.get() == 0 && !shared.has_work() {
+            Backoff::eager().wait(|| shared.has_work() || shared.is_closing());
+        }
+    }
+
+    fn sleep_in_thread(&self) -> Option<Task> {
+        if self.linger() {
+            return None;
+        }
+        let mut parker = self.park.take()?;
+        let task = match &mut parker {
+            Parker::Thread(park) => self.sleep(park, Patience::Endless),
+            Parker::Driver(driver) => self.sleep_in_driver(driver.borrow()),
+        };
+        self.park.set(Some(parker));
+        task
+    }
+
+    #[cold]
+    fn sleep_in_driver(&self, mut park: Borrowed<'_>) -> Option<Task> {
+        let (hooks, mut task) = (&self.shared.hooks, None);
+        hooks.contain(|| task = self.sleep(&mut park, Patience::Endless));
+        hooks.contain(|| self.deliver(&mut park));
+        task
+    }
+
+    fn wait_in_thread(&self) {
+        if let Some(mut parker) = self.park.take() {
+            match &mut parker {
+                Parker::Thread(park) => self.sleep_until_release(park, None),
+                Parker::Driver(driver) => {
+                    let mut park = driver.borrow();
+                    let hooks = &self.shared.hooks;
+                    hooks.contain(|| self.sleep_until_release(&mut park, None));
+                    hooks.contain(|| self.deliver(&mut park));
+                }
+            }
+            self.park.set(Some(parker));
+        }
+    }
+}
