@@ -1,4 +1,7 @@
-//! One granted operation, `poll_proceed` and `made_progress`, beside tokio's: nanoseconds, of 100 in a poll. `cargo bench -p bench --bench coop`.
+//! The budget's cost beside tokio's: one granted operation, `poll_proceed` and `made_progress`.
+//! `cargo bench -p bench --bench coop`.
+//!
+//! Figures are nanoseconds, with 100 operations in a poll.
 use coop_budget::{Budget, Scope};
 use criterion::Criterion;
 use std::{
@@ -34,7 +37,7 @@ fn tokios(cx: &mut Context<'_>) -> Duration {
     begun.elapsed()
 }
 
-/// Sums `poll` until `n` operations are done.
+/// Adds up the times of `poll` until `n` operations are done.
 fn times(n: u64, mut poll: impl FnMut() -> Duration) -> Duration {
     let polls = n.div_ceil(OPERATIONS);
     let sum: Duration = (0..polls).map(|_| poll()).sum();
@@ -62,7 +65,7 @@ fn main() {
                 let mut sum = Duration::ZERO;
                 for _ in 0..polls {
                     sum += poll_fn(|cx| Poll::Ready(tokios(cx))).await;
-                    // A new poll, and with it a new budget.
+                    // The next poll has a new budget.
                     tokio::task::yield_now().await;
                 }
                 sum.mul_f64(n as f64 / (polls * OPERATIONS) as f64)

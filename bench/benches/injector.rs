@@ -1,17 +1,21 @@
-//! The shared queue beside its peers. `cargo bench -p bench --bench injector`.
+//! The injector beside other shared queues. `cargo bench -p bench --bench injector`.
 //!
-//! - *alone*: a push and a pop by one thread, nanoseconds a pair. By criterion.
-//! - *batch*: a list of so many, linked before, pushed; then taken out again, which is not timed. Into an empty queue, and behind so many that were pushed one by one.
-//!   Nanoseconds a batch, by criterion.
-//! - *both*: two threads that each push one and pop one, nanoseconds a pair.
-//! - *p to c*: p threads push and c pop, as fast as they can, until all items are through, nanoseconds an item; *by 128*: 128 at a time, where a queue has a way to. Who
-//!   finds nothing, or no room, yields after a while.
+//! - *alone*: a push and a pop by one thread. Nanoseconds a pair, by criterion.
+//! - *batch*: the push of a list that was linked before, into an empty queue or behind items that
+//!   were pushed one by one. The items are then taken out again, which is not timed. Nanoseconds a
+//!   batch, by criterion.
+//! - *both*: two threads, each of which pushes one item and pops one. Nanoseconds a pair.
+//! - *p to c*: p threads push and c threads pop, as fast as they can, until all items are through.
+//!   Nanoseconds an item. *by 128* moves 128 items at a time, if the queue has batches. A thread
+//!   that finds no item, or no room, yields after a while.
 //!
-//! The contended rows (`-- contended` for them alone, `-- contended both` for one) take turns: in a round each queue takes the row once, a million items a sample, and the order
-//! rotates. Their table gives medians of the rounds, apart for those in which a cache line's round trip between the processors was short, before and after, and those in which it was long,
-//! for with that they double. `ROUNDS` says how many.
+//! The last two are the *contended* rows (`-- contended` runs them alone, `-- contended both` one
+//! of them). In a round each queue takes the row once, with a million items, and the order rotates.
+//! `ROUNDS` sets the number of rounds. The table gives medians of the rounds: one for rounds in
+//! which a cache line's round trip between the processors was short, before and after, and one for
+//! rounds in which it was long, as the figures double then.
 //!
-//! Ours passes boxed nodes on, so that it allocates as little in the loop as the others do.
+//! Our injector passes boxed nodes on. So it allocates as little in the loop as the others.
 use criterion::{BenchmarkId, Criterion};
 use queue_global::{Boxed, Injector, List};
 use std::{
@@ -22,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-#[allow(dead_code, unused_imports, reason = "only the processors")]
+#[allow(dead_code, unused_imports, reason = "only the processors are used")]
 #[path = "../src/noise.rs"]
 mod noise;
 
@@ -31,18 +35,18 @@ trait Shared: Send + Sync {
     type Item: Send;
     fn new() -> Self;
     fn item() -> Self::Item;
-    /// Gives back what doesn't fit.
+    /// Returns the item if the queue is full.
     fn push(&self, item: Self::Item) -> Result<(), Self::Item>;
     fn pop(&self) -> Option<Self::Item>;
 
-    /// Pushes all.
+    /// Pushes all items.
     fn push_all(&self, items: impl ExactSizeIterator<Item = Self::Item>) {
         for item in items {
             self.push_patiently(item);
         }
     }
 
-    /// Pops up to `n`.
+    /// Pops up to `n` items.
     fn pop_some(&self, n: usize, got: &mut Vec<Self::Item>) {
         got.extend((0..n).map_while(|_| self.pop()));
     }
@@ -81,7 +85,7 @@ impl Shared for Injector<Boxed<u64>> {
     }
 }
 
-/// The list under a lock, and nothing else: what the injector was before it had a stack.
+/// A list under a lock: the injector's design before it had a lock-free stack.
 struct Locked(parking_lot::Mutex<List<Boxed<u64>>>);
 
 impl Shared for Locked {
@@ -112,7 +116,11 @@ impl Shared for Locked {
 }
 
 macro_rules! of_numbers {
-    ($($queue:ty: $new:expr, |$push:ident, $item:ident| $pushed:expr, |$pop:ident| $popped:expr $(, { $($more:tt)* })?;)*) => {$(
+    ($(
+        $queue:ty:
+            $new:expr, |$push:ident, $item:ident| $pushed:expr, |$pop:ident| $popped:expr
+            $(, { $($more:tt)* })?;
+    )*) => {$(
         impl Shared for $queue {
             type Item = u64;
             fn new() -> Self {
@@ -139,7 +147,8 @@ macro_rules! of_numbers {
 of_numbers! {
     crossbeam_queue::ArrayQueue<u64>: Self::new(1024), |q, item| q.push(item), |q| q.pop();
     crossbeam_queue::SegQueue<u64>: Self::new(), |q, item| { q.push(item); Ok(()) }, |q| q.pop();
-    concurrent_queue::ConcurrentQueue<u64>: Self::bounded(1024), |q, item| q.push(item).map_err(|e| e.into_inner()), |q| q.pop().ok();
+    concurrent_queue::ConcurrentQueue<u64>:
+        Self::bounded(1024), |q, item| q.push(item).map_err(|e| e.into_inner()), |q| q.pop().ok();
     crossbeam_deque::Injector<u64>: Self::new(), |q, item| { q.push(item); Ok(()) }, |q| loop {
         match q.steal() {
             crossbeam_deque::Steal::Success(item) => break Some(item),
@@ -158,7 +167,11 @@ of_numbers! {
             });
         }
     };
-    Mutex<VecDeque<u64>>: Self::new(VecDeque::new()), |q, item| { q.lock().unwrap().push_back(item); Ok(()) }, |q| q.lock().unwrap().pop_front(), {
+    Mutex<VecDeque<u64>>:
+        Self::new(VecDeque::new()),
+        |q, item| { q.lock().unwrap().push_back(item); Ok(()) },
+        |q| q.lock().unwrap().pop_front(),
+    {
         fn push_all(&self, items: impl ExactSizeIterator<Item = u64>) {
             self.lock().unwrap().extend(items);
         }
@@ -183,7 +196,7 @@ fn alone<Q: Shared>(criterion: &mut Criterion, name: &str) {
     });
 }
 
-/// Waits a little, then lets others run: the two processors may be one another's.
+/// Spins a little, then yields: the thread that is waited for may need this processor.
 struct Patience(u32);
 
 impl Patience {
@@ -197,9 +210,10 @@ impl Patience {
     }
 }
 
-/// Runs threads, tied to the processors in turn, from one start to the end of all; gives back what they do, for it to be dropped after.
+/// Runs threads, pinned to the processors in turn, from one start to the end of all. Returns their
+/// results, so that these are dropped after the measurement.
 ///
-/// They read the clock themselves: a thread that only waits for the others gets to its clock late.
+/// Each thread reads the clock itself, as a thread that waits for the others would read it late.
 fn race<R: Send>(threads: Vec<impl FnOnce() -> R + Send>) -> (Duration, Vec<R>) {
     let start = Barrier::new(threads.len());
     let processors = noise::processors();
@@ -256,7 +270,7 @@ impl Row {
         }
     }
 
-    /// Nanoseconds an item.
+    /// Measures the nanoseconds an item.
     fn take<Q: Shared>(self, items: usize) -> f64 {
         let took = match self {
             Self::Both => both::<Q>(items),
@@ -286,7 +300,7 @@ fn both<Q: Shared>(items: usize) -> Duration {
 
 fn through<Q: Shared>(items: usize, producers: usize, consumers: usize, batch: usize) -> Duration {
     let queue = &Q::new();
-    // What is allocated is allocated before, and freed after.
+    // Items are allocated before the measurement, and freed after it.
     let stock = |share: usize| (0..share).map(|_| Q::item()).collect();
     let mut threads = Vec::new();
     for _ in 0..producers {
@@ -331,10 +345,11 @@ fn median(samples: impl Iterator<Item = f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Round trips below are between processors that are near to each other.
+/// The longest round trip, in nanoseconds, between processors that are near each other.
 const NEAR: f64 = 150.0;
 
-/// One round of a row: nanoseconds of each queue, and of a cache line's round trip before and after.
+/// One round of a row: the nanoseconds of each queue, and of a cache line's round trip before and
+/// after.
 struct Round {
     queues: Vec<f64>,
     trips: [f64; 2],
@@ -355,14 +370,14 @@ impl Round {
         }
     }
 
-    /// Whether the processors were near, or far; none if they moved meanwhile.
+    /// True if the processors were near each other, `None` if they moved during the round.
     fn near(&self) -> Option<bool> {
         let [before, after] = self.trips.map(|trip| trip < NEAR);
         (before == after).then_some(before)
     }
 }
 
-/// The contended rows whose names contain `only`, of all queues.
+/// Runs the contended rows whose names contain `only`, on all queues.
 fn contended(only: &str, rounds: usize, items: usize) {
     let mut rows = vec![Row::Both];
     for batch in [1, 128] {
@@ -441,7 +456,7 @@ fn batches(criterion: &mut Criterion) {
     }
 }
 
-/// A name, and nanoseconds an item in a contended row of so many.
+/// A queue's name, and the function that measures a contended row with a number of items.
 type Queue = (&'static str, fn(Row, usize) -> f64);
 
 macro_rules! queues {
@@ -468,7 +483,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let named: Vec<_> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     if named.is_empty() || *named[0] == "contended" {
-        // Without `--bench` this is a test that all rows run.
+        // Without `--bench` this only tests that all rows run.
         let measured = args.iter().any(|arg| arg == "--bench");
         let rounds = std::env::var("ROUNDS").map_or(5, |n| n.parse().expect("ROUNDS is a number"));
         let (rounds, items) = if measured {

@@ -1,15 +1,17 @@
-//! What a growable queue costs that fills and empties once. `cargo bench -p bench --bench retention`, on Linux.
+//! The memory that a growable queue keeps after it was filled and emptied once.
+//! `cargo bench -p bench --bench retention`, on Linux.
 //!
-//! A cycle pushes items of two words, and then the owner pops them or a thief steals them one by one until the queue is empty; at the end the owner pops once more.
-//! Each figure is the median of processes of their own, which alternate.
+//! A cycle pushes items of two words. Then the owner pops them, or a thief steals them, one by one
+//! until the queue is empty. At the end the owner pops once more. Each figure is the median of
+//! several processes; the queues take turns.
 //!
-//! - *held*: MiB resident after a cycle of 4,000,000 items, the process itself counted.
+//! - *held*: resident MiB after a cycle of 4,000,000 items, including the process itself.
 //! - *first*: milliseconds of a process's first cycle, of 500,000 items.
 //!
-//! crossbeam's deque retires buffers to an epoch, so its process flushes that epoch before it is
-//! looked at: what counts is what the queue holds, not what it would free a moment later.
+//! crossbeam's deque retires buffers to an epoch. So its process flushes that epoch before the
+//! measurement, and the figure leaves out memory that would be freed a moment later.
 //!
-//! Exits with 1 if a queue of ours holds more than 1.2 times what crossbeam's holds.
+//! The exit status is 1 if one of our queues holds more than 1.2 times as much as crossbeam's.
 use queue_spmc::{Steal, deque, fifo};
 use std::{
     env, fs,
@@ -25,7 +27,7 @@ const MOST: f64 = 1.2;
 
 type Item = [u64; 2];
 
-/// Runs a cycle, and gives the queue to `after` before it is dropped.
+/// Runs a cycle, and calls `after` before the queue is dropped.
 type Cycle = fn(items: u64, steal: bool, after: &mut dyn FnMut());
 
 macro_rules! ours {
@@ -53,14 +55,14 @@ macro_rules! crossbeam {
                 while !black_box(stealer.steal()).is_empty() {}
             }
             while black_box(worker.pop()).is_some() {}
-            // Each advances the epoch by one at most, and what is two epochs old is freed.
+            // Each flush advances the epoch by one at most. Buffers two epochs old are freed.
             (0..3).for_each(|_| crossbeam_epoch::pin().flush());
             after();
         }
     };
 }
 
-/// Ours and crossbeam's in turn.
+/// Each of our queues is followed by crossbeam's.
 const QUEUES: [(&str, Cycle); 4] = [
     ("deque", ours!(deque)),
     ("crossbeam lifo", crossbeam!(new_lifo)),
@@ -76,7 +78,7 @@ fn resident() -> f64 {
     kilobytes / 1024.0
 }
 
-/// What a process of its own says: the figure for one cycle.
+/// Runs one cycle in a new process, and returns its figure.
 fn measure(queue: usize, steal: bool, held: bool) -> f64 {
     let own = env::current_exe().expect("a path");
     let words = [queue.to_string(), steal.to_string(), held.to_string()];

@@ -1,12 +1,19 @@
-//! The ring, the deque and the growable FIFO beside their peers, nanoseconds. `cargo bench -p bench --bench ring`.
+//! The ring, the deque and the growable FIFO beside their peers.
+//! `cargo bench -p bench --bench ring`.
 //!
-//! - *owner, depth d*: a push and a pop, with d items in the queue in between.
-//! - *owner, 256 and 256*: a push and a pop, 256 pushes and then 256 pops.
-//! - *steal half of n*: an item moved; a thief moves half of n into its own queue, of 16 queues in turn, so that the clock is read once for all.
-//! - *skewed load*: an item, of 256 that the owner pushes at once and works off for so long each, while a thief helps. Half of the work is the floor.
-//! - *owner with a thief*: a push and a pop at depth 32, while a thief on another thread moves half into its own queue, empties that, and waits for a microsecond.
+//! Figures are nanoseconds.
 //!
-//! `plain` claims one item at a time. A `VecDeque` has no thieves: it is the floor, what the same costs alone.
+//! - *owner, depth d*: a push and a pop, with d items in the queue after the push.
+//! - *owner, 256 and 256*: a push and a pop, of 256 pushes and then 256 pops.
+//! - *steal half of n*: an item that a thief moves into its own queue, half of n at once. The thief
+//!   does so for 16 queues in turn, so that the clock is read once for all.
+//! - *skewed load*: an item, of 256 that the owner pushes at once. Each is work for a fixed time,
+//!   and a thief helps. The least possible figure is half of the work.
+//! - *owner with a thief*: a push and a pop at depth 32. Meanwhile a thief on another thread moves
+//!   half of the queue into its own, empties that, and waits for a microsecond.
+//!
+//! `plain` claims one item at a time. A `VecDeque` has no thieves: it shows what the same costs
+//! without any synchronisation.
 use criterion::{BenchmarkId, Criterion};
 use queue_spmc::{StealLimit, deque, fifo, ring};
 use std::{
@@ -22,16 +29,16 @@ use std::{
 
 const CAPACITY: usize = 512;
 
-/// A queue's owner.
+/// The owner of a queue.
 trait Owner: Send {
-    /// Whoever steals from it, into an owner of the same kind.
+    /// The handle of a thief, which steals into an owner of the same kind.
     type Thief: Send + 'static;
 
     fn new() -> Self;
     fn thief(&self) -> Self::Thief;
     fn push(&mut self, item: u64);
     fn pop(&mut self) -> Option<u64>;
-    /// Moves half into this one, and tells how many.
+    /// Moves half of the other queue into this one, and returns the number of items.
     fn steal(&mut self, from: &Self::Thief) -> usize;
 }
 
@@ -48,7 +55,7 @@ impl<const CLAIM: usize> Owner for Ours<CLAIM> {
     }
     #[inline(always)]
     fn push(&mut self, item: u64) {
-        // A thief that is descheduled in mid-copy holds room back.
+        // The push fails while a descheduled thief has not finished its copy.
         let _ = self.0.push(item);
     }
     #[inline(always)]
@@ -120,7 +127,7 @@ impl<const FIFO: bool> Owner for Crossbeam<FIFO> {
     }
     fn steal(&mut self, from: &Self::Thief) -> usize {
         let before = self.0.len();
-        // It moves no more than 32 at a time.
+        // crossbeam moves at most 32 items at a time.
         let _ = from.steal_batch(&self.0);
         self.0.len() - before
     }
@@ -156,7 +163,7 @@ macro_rules! st3 {
 st3!(St3Fifo, fifo);
 st3!(St3Lifo, lifo);
 
-/// Has no batch: a thief takes one at a time.
+/// A queue without batches: a thief takes one item at a time.
 struct Concurrent(Arc<concurrent_queue::ConcurrentQueue<u64>>);
 
 impl Owner for Concurrent {
@@ -213,7 +220,7 @@ impl Owner for Locked {
     }
 }
 
-/// The floor.
+/// A queue without synchronisation, as the lower bound.
 struct Alone(VecDeque<u64>);
 
 impl Owner for Alone {
@@ -342,7 +349,8 @@ fn with_a_thief<O: Owner>(criterion: &mut Criterion, name: &str) {
     thread.join().unwrap();
 }
 
-/// An owner that pushes 256 items and works them off, each so long, and a thief that helps with half of what it finds.
+/// Runs an owner that pushes 256 items and processes them, each for a fixed time. A thief helps
+/// with half of the items that it finds.
 fn skewed<O: Owner>(criterion: &mut Criterion, name: &str, work: Duration) {
     fn spin(work: Duration) {
         let begun = Instant::now();
@@ -397,7 +405,8 @@ fn skewed<O: Owner>(criterion: &mut Criterion, name: &str, work: Duration) {
     thread.join().unwrap();
 }
 
-/// Runs a row over all queues, one after the other: what changes on the machine changes for all of a row.
+/// Runs a row on all queues, one after the other, so that a change of the machine affects all of a
+/// row.
 macro_rules! row {
     ($c:expr, $($what:tt)*) => {
         row!(@ $c, "claiming 16", Ours<16>, $($what)*);

@@ -1,18 +1,28 @@
-//! Task cells beside their peers: nanoseconds an operation, and bytes an idle task. `cargo bench -p bench --bench task`.
+//! Task cells beside their peers: nanoseconds an operation, and bytes of an idle task.
+//! `cargo bench -p bench --bench task`.
 //!
-//! All of it happens on one thread, over a queue that holds one task, so that nothing but the cell is measured. A second thread sleeps beside it:
-//! the C library does without some of its exchanges in a process that has only one.
+//! All rows run on one thread, with a queue that holds one task, so that they measure the cell
+//! alone. A second thread sleeps beside it, as the C library avoids some atomic operations in a
+//! process of one thread.
 //!
-//! - *complete*: spawn, nobody joins, run to completion.
-//! - *join*: spawn, run to completion, take the output from the handle. *await*: the same, but the handle was polled before the run.
-//! - *wake*: wake by reference, run to `Pending`. *wake by value*: the same by a clone of the waker.
-//! - *yield*: a run to `Pending` by a future that wakes itself.
-//! - *redundant*: wake by reference while the task is queued already. *clone*: clone and drop of a waker.
+//! - *complete*: spawn without a join handle, run to completion.
+//! - *join*: spawn, run to completion, take the output from the handle.
+//! - *await*: the same, but the handle is polled before the run.
+//! - *wake*: wake by reference, run to `Pending`.
+//! - *wake by value*: the same by a clone of the waker.
+//! - *yield*: a run to `Pending` of a future that wakes itself.
+//! - *redundant*: wake by reference while the task is queued already.
+//! - *clone*: clone and drop of a waker.
 //!
-//! Peers take turns: in a round each takes the row once, and the order rotates; figures are medians over the rounds, ratios to async-task
-//! medians of the rounds' ratios. `ROUNDS` says how many. `ours` runs tasks as they are; `listed` keeps those that wait in an `Owned` list, as an executor with a
-//! shutdown does. `ArcWake` (futures) and `Wake` (std) are the cell that their documentation builds: an `Arc` with a boxed future under a mutex and a flag, so that
-//! a queued task isn't queued twice. tokio's current-thread runtime brings its own queue: it takes 128 tasks at a time.
+//! In a round each peer takes the row once, and the order rotates. `ROUNDS` sets the number of
+//! rounds. Figures are medians of the rounds. Ratios to async-task are medians of the rounds'
+//! ratios.
+//!
+//! `ours` runs tasks without a list; `ours, listed` keeps waiting tasks in an `Owned` list, as an
+//! executor with a shutdown does. `ArcWake` (futures) and `Wake` (std) are the cell that their
+//! documentation builds: an `Arc` of a boxed future under a mutex, and a flag so that a queued task
+//! is not queued twice. tokio's current-thread runtime has its own queue, so it takes 128 tasks at
+//! a time.
 use std::{
     cell::Cell,
     env,
@@ -30,11 +40,11 @@ use std::{
 };
 use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 
-/// A cell, and a place where its tasks are queued.
+/// A kind of cell, and the queue of its tasks.
 trait Cells {
-    /// A task to be run.
+    /// A queued task.
     type Task;
-    /// The handle of one whose output is a number.
+    /// The join handle of a task whose output is a number.
     type Join: Future + Unpin;
 
     fn new() -> Self;
@@ -44,11 +54,11 @@ trait Cells {
         future: impl Future<Output = u64> + Send + 'static,
     ) -> (Self::Task, Self::Join);
     fn run(&mut self, task: Self::Task);
-    /// The task that was woken.
+    /// Takes the task that was woken.
     fn next(&mut self) -> Option<Self::Task>;
 }
 
-/// A queue of one, a thread's.
+/// Declares a thread-local queue for one task.
 macro_rules! queue {
     ($queue:ident, $task:ty) => {
         thread_local!(static $queue: Cell<Option<$task>> = const { Cell::new(None) });
@@ -125,7 +135,7 @@ impl Cells for AsyncTask {
     }
 }
 
-/// What the documentation of both traits builds.
+/// The cell that the documentation of both traits builds.
 struct Textbook {
     future: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
     queued: AtomicBool,
@@ -141,13 +151,14 @@ impl Textbook {
         })
     }
     fn queue(this: &Arc<Self>) {
-        // Ordering: AcqRel, itself in `poll`: what happened before a wake that finds the task queued is seen by the poll.
+        // Ordering: AcqRel pairs with the swap in `poll`: the poll sees what happened before a wake
+        // that finds the task queued.
         if !this.queued.swap(true, AcqRel) {
             TEXTBOOK.set(Some(this.clone()));
         }
     }
     fn poll(&self, waker: &Waker) {
-        // Ordering: AcqRel, itself in `queue`.
+        // Ordering: AcqRel pairs with the swap in `queue`.
         self.queued.swap(false, AcqRel);
         let mut slot = self.future.lock().unwrap();
         if let Some(future) = &mut *slot
@@ -176,7 +187,7 @@ impl futures::task::ArcWake for Textbook {
     }
 }
 
-/// By `ArcWake`, which lends a poll its waker, or by `Wake`, which counts one.
+/// Cells by `ArcWake`, which lends a waker to the poll, or by `Wake`, which counts one.
 struct Arcs<const LENT: bool>;
 
 impl<const LENT: bool> Cells for Arcs<LENT> {
@@ -208,7 +219,7 @@ impl<const LENT: bool> Cells for Arcs<LENT> {
     }
 }
 
-/// How long the named row takes `n` times.
+/// Measures the time of `n` operations of a row.
 type Row = fn(n: u64) -> Duration;
 
 fn complete<C: Cells>(n: u64) -> Duration {
@@ -248,7 +259,7 @@ fn awaits<C: Cells>(n: u64) -> Duration {
     begun.elapsed()
 }
 
-/// A task that has been run once, and is done after `polls` more; and its waker.
+/// Runs a task once and returns its waker. The task completes after `polls` more polls.
 fn waiting<C: Cells>(cells: &mut C, polls: u64) -> Waker {
     let (sender, receiver) = mpsc::channel();
     let (mut sender, mut left) = (Some(sender), polls);
@@ -336,7 +347,7 @@ fn yields<C: Cells>(n: u64) -> Duration {
     begun.elapsed()
 }
 
-/// Tasks that tokio takes at a time, since waiting for one costs more than the task.
+/// Number of tasks that tokio takes at a time, as waiting for one costs more than the task.
 const BATCH: u64 = 128;
 
 fn tokio() -> tokio::runtime::Runtime {
@@ -353,7 +364,7 @@ fn tokio_complete(n: u64) -> Duration {
                     black_box(i);
                 }));
             }
-            // Its queue is first in, first out.
+            // tokio's queue is first in, first out, so the others have run.
             tokio::spawn(async {}).await.expect("it doesn't panic");
         }
         begun.elapsed()
@@ -408,7 +419,7 @@ const fn peer<C: Cells + 'static>(name: &'static str) -> Peer {
     }
 }
 
-/// The one that ratios are to.
+/// Index of the peer to which ratios are given.
 const YARDSTICK: usize = 2;
 
 const PEERS: [Peer; 6] = [
@@ -433,10 +444,10 @@ const PEERS: [Peer; 6] = [
     },
 ];
 
-/// Bytes of the futures that wait.
+/// Sizes of the waiting futures in bytes.
 const FUTURES: [usize; 3] = [0, 32, 128];
 
-/// Waits for ever.
+/// A future that waits for ever.
 struct Idle<const WORDS: usize>([u64; WORDS]);
 
 impl<const WORDS: usize> Future for Idle<WORDS> {
@@ -449,7 +460,8 @@ impl<const WORDS: usize> Future for Idle<WORDS> {
 
 const IDLE: u64 = 10_000;
 
-/// Bytes of heap a task that has been polled once, by the allocator's own count, with what it adds to each block.
+/// Measures the heap bytes of a task that was polled once, by the allocator's own count. That
+/// includes the allocator's overhead for each block.
 fn bytes<C: Cells, const WORDS: usize>() -> Option<u64> {
     let mut cells = C::new();
     let mut joins = Vec::with_capacity(IDLE as usize);
@@ -460,14 +472,14 @@ fn bytes<C: Cells, const WORDS: usize>() -> Option<u64> {
         joins.push(join);
     }
     let each = (in_use()? - before) / IDLE;
-    // The process is about to end, and with it what waits for ever.
+    // The tasks wait for ever, and the process is about to end.
     std::mem::forget((cells, joins));
     Some(each)
 }
 
 fn tokio_bytes<const WORDS: usize>() -> Option<u64> {
     tokio().block_on(async {
-        // Its queue has grown before.
+        // This lets tokio's queue grow before the measurement.
         for _ in 0..IDLE {
             drop(tokio::spawn(async {}));
         }
@@ -483,7 +495,7 @@ fn tokio_bytes<const WORDS: usize>() -> Option<u64> {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn in_use() -> Option<u64> {
-    // SAFETY: it has no premises.
+    // SAFETY: `mallinfo2` has no preconditions.
     let info = unsafe { libc::mallinfo2() };
     Some((info.uordblks + info.hblkhd) as u64)
 }
@@ -507,7 +519,7 @@ fn print(what: &str, cells: impl Iterator<Item = Option<String>>) {
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let only = arguments.iter().find(|argument| !argument.starts_with('-'));
-    // Without `--bench` this is a test that all rows run.
+    // Without `--bench` this only tests that all rows run.
     let measured = arguments.iter().any(|argument| argument == "--bench");
     let rounds = env::var("ROUNDS").map_or(15, |n| n.parse().expect("ROUNDS is a number"));
     let (rounds, n) = if measured {

@@ -1,14 +1,14 @@
-//! Queues of values beside each other, by processor time. `cargo bench -p bench --bench values`.
+//! Shared queues of values, by processor time. `cargo bench -p bench --bench values`.
 //!
 //! - *thousand*: one thread pushes 1,000 numbers and pops them.
 //! - *one to one*: a thread pushes numbers while another pops them.
-//! - *by 32*: the same, but the consumer takes up to 32 at a time, where the queue has a way to.
+//! - *by 32*: the same, but the consumer takes up to 32 at a time, if the queue has batches.
 //! - *two to two*: two threads push numbers while two others pop them.
 //! - *two by 32*: the same, but the consumers take up to 32 at a time.
 //!
-//! Each row is taken in rounds: in a round each queue takes it once, in an order that rotates. The
-//! table gives the median of the rounds, in nanoseconds of processor time (of all threads) an item.
-//! `ROUNDS` and `ITEMS` say how many.
+//! In a round each queue takes the row once, and the order rotates. The table gives the median of
+//! the rounds, in nanoseconds of processor time (of all threads) an item. `ROUNDS` and `ITEMS` set
+//! the numbers of rounds and items.
 use concurrent_queue::ConcurrentQueue;
 use crossbeam_deque::{Steal, Worker};
 use queue_global::ValueInjector;
@@ -31,7 +31,7 @@ trait Queue: Sync {
     fn push(&self, item: u64);
     fn pop(&self) -> Option<u64>;
 
-    /// Pops up to 32, and says how many and their sum.
+    /// Pops up to 32 numbers, and returns how many there were and their sum.
     fn pop_some(&self) -> (u64, u64) {
         self.pop().map_or((0, 0), |item| (1, item))
     }
@@ -116,15 +116,15 @@ impl Queue for Mutex<VecDeque<u64>> {
 
 fn processor_nanoseconds() -> f64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: room for a time.
+    // SAFETY: the pointer is valid for a write of a `timespec`.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, time.as_mut_ptr()) };
     assert_eq!(failed, 0);
-    // SAFETY: written, as it did not fail.
+    // SAFETY: the call did not fail, so it has written the time.
     let time = unsafe { time.assume_init() };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Nanoseconds of processor time an item.
+/// Measures the nanoseconds of processor time an item.
 fn timed(items: u64, run: impl FnOnce() -> u64) -> f64 {
     let begun = processor_nanoseconds();
     let sum = run();
@@ -145,7 +145,7 @@ fn thousand<Q: Queue>(items: u64) -> f64 {
     })
 }
 
-/// Waits for a pusher, which may need this thread's processor.
+/// Waits a little for a pusher, which may need this thread's processor.
 fn wait(patience: &mut u32) {
     *patience = patience.wrapping_add(1);
     match *patience % 64 {
@@ -186,7 +186,7 @@ fn two_to_two<Q: Queue>(items: u64, take: fn(&Q) -> (u64, u64)) -> f64 {
     let consume = || {
         let (mut sum, mut patience) = (0, 0);
         loop {
-            // Ordering: Acquire from the store below: all has been pushed.
+            // Ordering: Acquire pairs with the store below: all items have been pushed.
             let is_last = pushed.load(Acquire);
             let (count, their_sum) = take(queue);
             sum += their_sum;
@@ -205,7 +205,7 @@ fn two_to_two<Q: Queue>(items: u64, take: fn(&Q) -> (u64, u64)) -> f64 {
             for pusher in pushers {
                 pusher.join().unwrap();
             }
-            // Ordering: Release to the consumers.
+            // Ordering: Release pairs with the consumers' load.
             pushed.store(true, Release);
             let sums = consumers.map(|consumer| consumer.join().unwrap());
             sums.into_iter().sum()

@@ -1,17 +1,17 @@
 //! The wheel beside a sorted map, a heap and its peers. `cargo bench -p bench --bench wheel`.
 //!
-//! - *cancel*: a timeout of 30,000 to 31,000 ticks is inserted, and the oldest of 10,000 is
-//!   removed. Time goes on by a tick for 100 of these; none fires. Nanoseconds a pair.
-//! - *fire*: a timer of 1 to 1,000 ticks is inserted, time goes on by a tick for 10 of them, and
-//!   what is due is taken. About 5,000 are in. Nanoseconds a timer.
-//! - *sleeps*: 100,000 and 1,000,000 timers at random over 10,000 ticks are inserted, then time
-//!   goes on to the end tick by tick. Nanoseconds for all.
+//! - *cancel*: insert a timeout of 30,000 to 31,000 ticks, and remove the oldest of 10,000. Time
+//!   advances by one tick for each 100 of these, so no timer fires. Nanoseconds a pair.
+//! - *fire*: insert a timer of 1 to 1,000 ticks. Time advances by one tick for each 10 of these,
+//!   and the due timers are taken. About 5,000 timers are pending. Nanoseconds a timer.
+//! - *sleeps*: insert 100,000 or 1,000,000 timers at random over 10,000 ticks, then advance to the
+//!   end tick by tick. Nanoseconds for all.
 //!
-//! The heap removes nothing: it marks what is cancelled, and drops it when its time comes. So does
-//! hierarchical_hash_wheel_timer. In *cancel* no timer's time comes, so both grow through the whole
-//! measurement. The wheel uses its boxes again; hierarchical_hash_wheel_timer allocates an `Rc` for
-//! each timer. nexus-timer expires by `poll_and_rebalance`, not by `poll`. tokio-util's queue reads
-//! tokio's clock, which is paused, and takes part in *cancel* alone.
+//! The heap removes no timer: it marks cancelled timers, and drops them when their time comes. So
+//! does hierarchical_hash_wheel_timer. In *cancel* no timer's time comes, so both grow through the
+//! whole measurement. The wheel reuses its boxes; hierarchical_hash_wheel_timer allocates an `Rc`
+//! for each timer. nexus-timer expires by `poll_and_rebalance`, not by `poll`. tokio-util's queue
+//! reads tokio's clock, which is paused, and takes part in *cancel* alone.
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use hierarchical_hash_wheel_timer::wheels::cancellable as peer;
 use std::{
@@ -24,19 +24,20 @@ use std::{
 };
 use timer_wheel::{Entry, Key, Node, Timers, Wheel};
 
-/// Timers with a number each.
+/// A queue of timers with a number each.
 trait Queue {
     type Key;
     fn new() -> Self;
     fn insert(&mut self, deadline: u64, value: u64) -> Self::Key;
     fn remove(&mut self, key: Self::Key);
-    /// Takes all that is due at a tick, which is the last one or the one after. Returns how many.
+    /// Takes all timers that are due at a tick, which is the last one or the one after. Returns the
+    /// number of timers.
     fn expire(&mut self, now: u64) -> u64;
 }
 
 struct Intrusive {
     wheel: Wheel<Numbered>,
-    /// Entries that are in no wheel: tasks have theirs at hand.
+    /// Entries that are in no wheel, to be used again. In a runtime the entries are parts of tasks.
     #[allow(clippy::vec_box, reason = "a box is the handle of an entry")]
     spare: Vec<Box<Numbered>>,
 }
@@ -46,22 +47,22 @@ struct Numbered {
     value: u64,
 }
 
-// SAFETY: a box owns its content, which stays in place.
+// SAFETY: a box owns its content, and the content stays in place.
 unsafe impl Entry for Numbered {
     type Handle = Box<Numbered>;
 
     fn into_ptr(handle: Box<Numbered>) -> NonNull<Numbered> {
-        // SAFETY: a box is not null.
+        // SAFETY: the pointer of a box is not null.
         unsafe { NonNull::new_unchecked(Box::into_raw(handle)) }
     }
     unsafe fn from_ptr(entry: NonNull<Numbered>) -> Box<Numbered> {
-        // SAFETY: it came from `into_raw`.
+        // SAFETY: the pointer came from `Box::into_raw`.
         unsafe { Box::from_raw(entry.as_ptr()) }
     }
     unsafe fn node(entry: NonNull<Numbered>) -> NonNull<Node<Numbered>> {
-        // SAFETY: it is live.
+        // SAFETY: the caller promises that the entry is live.
         let node = unsafe { &raw mut (*entry.as_ptr()).node };
-        // SAFETY: a field is not null.
+        // SAFETY: the address of a field is not null.
         unsafe { NonNull::new_unchecked(node) }
     }
 }
@@ -81,13 +82,13 @@ impl Queue for Intrusive {
         });
         entry.value = value;
         let entry = Numbered::into_ptr(entry);
-        // SAFETY: it came from `into_ptr`.
+        // SAFETY: the pointer came from `into_ptr`.
         self.wheel
             .insert(unsafe { Numbered::from_ptr(entry) }, deadline);
         entry
     }
     fn remove(&mut self, entry: Self::Key) {
-        // SAFETY: it is in the wheel.
+        // SAFETY: the entry is in the wheel.
         let entry = unsafe { self.wheel.remove(entry) };
         self.spare.extend(entry);
     }
@@ -299,7 +300,7 @@ impl Queue for Delays {
     }
 }
 
-/// xorshift.
+/// A xorshift generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -332,11 +333,12 @@ fn cancel<Q: Queue>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str) {
             }
         });
     });
-    // A queue is left empty: one of them wants its handles back.
+    // The queue must be empty at the end: one of the peers needs its handles back.
     keys.into_iter().for_each(|key| queue.remove(key));
 }
 
-/// The others have keys that need nothing.
+/// Measures the row *fire*. [`insert`] drops the key. nexus-timer wants its keys back, so it has
+/// [`forget`].
 fn fire<Q: Queue>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -382,7 +384,7 @@ fn sleeps<Q: Queue>(
     }
 }
 
-/// An insert whose key is not wanted.
+/// Inserts a timer and drops its key.
 fn insert<Q: Queue>(queue: &mut Q, deadline: u64, value: u64) {
     queue.insert(deadline, value);
 }

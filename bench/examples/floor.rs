@@ -1,6 +1,8 @@
-//! What two rows cost without any runtime: `cargo run --release -p bench --example floor`.
+//! The cost of two rows without any runtime: `cargo run --release -p bench --example floor`.
 //!
-//! `idle_wake`: a thread that parks answers an outside one, which rings after pauses as that row does. `new_drop`: two named threads are started, return and are joined.
+//! - `idle_wake`: a parked thread answers another thread, which rings after pauses as that row
+//!   does.
+//! - `new_drop`: two named threads are started, return, and are joined.
 use std::{
     sync::atomic::{
         AtomicBool, AtomicU64,
@@ -29,35 +31,35 @@ fn idle_wake() -> u64 {
     thread::scope(|scope| {
         let answers = scope.spawn(|| {
             let mut last = 0;
-            // Ordering: Relaxed, `park` is ordered after the `unpark` that follows the store.
+            // Ordering: Relaxed. `park` is ordered after the `unpark` that follows the store.
             while !ended.load(Relaxed) {
-                // Ordering: Acquire, the store of who rings.
+                // Ordering: Acquire pairs with the ringing thread's store.
                 let at = rung.load(Acquire);
                 if at == last {
                     thread::park();
                     continue;
                 }
                 last = at;
-                // Ordering: Release, the exchange of who rings.
+                // Ordering: Release pairs with the ringing thread's swap.
                 took.store((now() - at).max(1), Release);
             }
         });
         let mut seen = Vec::new();
         while made.elapsed() < FOR {
             thread::sleep(PAUSE);
-            // Ordering: Release, the load of who answers.
+            // Ordering: Release pairs with the answering thread's load.
             rung.store(now(), Release);
             answers.thread().unpark();
             loop {
                 thread::sleep(PAUSE);
-                // Ordering: Acquire, the store of who answers.
+                // Ordering: Acquire pairs with the answering thread's store.
                 match took.swap(0, Acquire) {
                     0 => {}
                     took => break seen.push(took),
                 }
             }
         }
-        // Ordering: Relaxed, as its load.
+        // Ordering: Relaxed, as the load of `ended`.
         ended.store(true, Relaxed);
         answers.thread().unpark();
         median(seen)

@@ -1,6 +1,9 @@
-//! Runs one hot path so many times, for `cargo xtask bench --instructions` to count its instructions: `instructions ROW N`. Without arguments it names the rows; those of peers have a colon.
+//! Runs one hot path N times, so that `cargo xtask bench --instructions` can count its
+//! instructions.
 //!
-//! Paths of the parts are a thread's. Those of runtimes are one worker's, with the main thread asleep.
+//! `instructions ROW N` runs a row. Without arguments it lists the rows; a peer's row has a colon
+//! in its name. A path of a part runs on the main thread. A path of a runtime runs on one worker,
+//! while the main thread sleeps.
 use coop_budget::{Budget, Scope};
 use queue_global::{Boxed, Injector};
 use queue_spmc::{deque, ring};
@@ -15,7 +18,7 @@ use std::{
 };
 use task_header::{Notified, Owned, Ran, Schedule, WakeKind};
 
-/// Items that lie in a queue while pairs are counted.
+/// Number of items in the queue while pairs are counted.
 const DEPTH: u64 = 32;
 
 type Row = (&'static str, fn(u64));
@@ -127,7 +130,7 @@ fn proceeds(n: u64) {
     }
 }
 
-/// A queue of one.
+/// A scheduler with a queue for one task.
 struct Local;
 
 thread_local!(static WOKEN: Cell<Option<Notified<Local>>> = const { Cell::new(None) });
@@ -161,7 +164,7 @@ fn task_joins(n: u64) {
 
 thread_local!(static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) });
 
-/// Waits so many times; its first poll leaves its waker.
+/// Returns `Pending` `n` times. Its first poll stores its waker.
 fn waits(mut n: u64) -> impl Future<Output = ()> + Send {
     let mut left = false;
     poll_fn(move |cx| {
@@ -201,7 +204,7 @@ fn task_clones(n: u64) {
     let _ = WOKEN.take().expect("it was woken").run();
 }
 
-/// Wakes itself in so many polls.
+/// Wakes itself in each of `n` polls.
 fn wakes(mut n: u64) -> impl Future<Output = ()> + Send {
     poll_fn(move |cx| {
         if n == 0 {
@@ -259,7 +262,7 @@ fn async_task_wakes(n: u64) {
     }
 }
 
-/// A runtime, from within.
+/// The functions of a runtime that its tasks call.
 trait Inside {
     fn spawn<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
@@ -307,17 +310,17 @@ fn tokios(root: impl Future<Output = ()> + Send + 'static) {
     futures_lite::future::block_on(runtime.spawn(root)).expect("it doesn't panic");
 }
 
-/// Spawns, 128 and then a yield, the handles dropped.
+/// Spawns tasks, 128 and then a yield, and drops the handles.
 async fn spawns<R: Inside>(n: u64) {
     static RAN: AtomicU64 = AtomicU64::new(0);
     for batch in 1..=n / 128 {
         for _ in 0..128 {
             drop(R::spawn(async {
-                // Ordering: only the number matters.
+                // Ordering: Relaxed. Only the number matters.
                 RAN.fetch_add(1, Relaxed);
             }));
         }
-        // Ordering: as above.
+        // Ordering: Relaxed, as above.
         while RAN.load(Relaxed) < batch * 128 {
             R::yield_now().await;
         }
@@ -330,7 +333,7 @@ async fn joins<R: Inside>(n: u64) {
     }
 }
 
-/// 32 tasks that yield in turn.
+/// Runs 32 tasks that yield in turn.
 async fn yields<R: Inside>(n: u64) {
     let spawn = |_| {
         R::spawn(async move {

@@ -1,8 +1,16 @@
-//! What an operation costs on lines that all workers share, by the number of workers, counted and not timed, so that more threads than processors are no matter:
-//! `RUSTFLAGS="--cfg selvedge_count" cargo run --release -p bench --example scale --target-dir target/count`.
+//! Counts how often an operation writes words that all workers share, by the number of workers.
 //!
-//! Counted are read-modify-writes of all threads, those on words that all workers share (the idle word and masks, the injector's stack, the count of outside spawns), and
-//! `SeqCst` fences; and from the runtime's own counters searches, tasks stolen, tasks taken from the injector and sleeps. An operation is a task or a yield.
+//! The figures are counted, not timed. So there may be more threads than processors.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg selvedge_count" cargo run --release -p bench --example scale \
+//!     --target-dir target/count
+//! ```
+//!
+//! It counts read-modify-writes of all threads, those of words that all workers share (the idle
+//! word and masks, the injector's stack, the count of outside spawns), and `SeqCst` fences.
+//! Searches, stolen tasks, tasks taken from the injector and sleeps come from the runtime's own
+//! counters. An operation is a poll.
 #[cfg(selvedge_count)]
 mod counted {
     use futures_lite::future::block_on;
@@ -70,14 +78,15 @@ mod counted {
 
     pub(super) fn main() {
         println!(
-            "| row | workers | read-modify-writes | of these shared | `SeqCst` fences | searches | stolen | from the injector | sleeps |\n\
+            "| row | workers | read-modify-writes | of these shared | `SeqCst` fences | searches \
+             | stolen | from the injector | sleeps |\n\
              |---|---|---|---|---|---|---|---|---|"
         );
         for (row, run) in ROWS {
             for workers in [2, 8, 64, 256] {
                 let runtime = Builder::new().workers(workers).prestart().build();
                 let runtime = runtime.expect("it starts");
-                // All sleep.
+                // Now all workers sleep.
                 std::thread::sleep(Duration::from_millis(100));
                 let (before, counters) = (total(), runtime.metrics());
                 run(&runtime);
@@ -104,6 +113,7 @@ fn main() {
     counted::main();
     #[cfg(not(selvedge_count))]
     println!(
-        "nothing is counted without RUSTFLAGS=\"--cfg selvedge_count\" (and --target-dir target/count)"
+        "nothing is counted without RUSTFLAGS=\"--cfg selvedge_count\" \
+         (and --target-dir target/count)"
     );
 }

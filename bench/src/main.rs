@@ -17,7 +17,7 @@ mod noise;
 mod rt;
 mod workload;
 
-/// Measures runtimes.
+/// Measures one workload on one runtime.
 #[derive(Parser)]
 #[command(name = "bench")]
 struct Cli {
@@ -27,21 +27,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Names the runtimes and the rows.
+    /// Lists the runtimes and the rows.
     List {
-        /// As a line of JSON.
+        /// Prints one line of JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Measures once, in this process.
+    /// Takes one sample in this process.
     Sample {
-        /// The runtime.
+        /// Name of the runtime.
         #[arg(long)]
         rt: String,
-        /// The workload.
+        /// Name of the row.
         #[arg(long)]
         row: String,
-        /// Worker threads.
+        /// Number of worker threads.
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
         workers: u16,
         /// The least time to measure for, in milliseconds.
@@ -50,7 +50,7 @@ enum Command {
         /// Seconds after which the process is killed; 0 is never.
         #[arg(long, default_value_t = 60)]
         limit: u32,
-        /// As a line of JSON.
+        /// Prints one line of JSON.
         #[arg(long)]
         json: bool,
     },
@@ -66,7 +66,7 @@ struct Listing {
 struct Runtime {
     name: &'static str,
     package: &'static str,
-    /// Whether it is a rival in rows for two processors.
+    /// True if the runtime counts as a peer in rows for two processors.
     parallel: bool,
 }
 
@@ -77,7 +77,7 @@ struct Row {
     kind: &'static str,
     unit: &'static str,
     aim: f64,
-    /// Runtimes that don't have it.
+    /// Runtimes that cannot run the row.
     without: Vec<&'static str>,
 }
 
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
                 eprintln!("error: writing to standard output: {error}");
                 ExitCode::from(2)
             }
-            // A reader that has gone is no failure.
+            // It is no failure if the reader of the output has ended.
             _ => ExitCode::SUCCESS,
         },
         Err(message) => {
@@ -163,8 +163,9 @@ fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Resul
     }
 }
 
-/// A workload that never ends is ended by a signal: no thread of ours need watch.
+/// Ends the process by a signal after a time, in case that the workload never ends. No thread needs
+/// to watch it.
 fn kill_after(seconds: u32) {
-    // SAFETY: it has no premises; the signal's default action ends the process.
+    // SAFETY: `alarm` has no preconditions. The signal's default action ends the process.
     unsafe { libc::alarm(seconds) };
 }

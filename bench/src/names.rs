@@ -1,5 +1,7 @@
-//! What there is to measure. `cargo xtask bench` has this file, too: it lists the names, and refuses
-//! others, without building the bench.
+//! The names of the runtimes and the rows.
+//!
+//! `cargo xtask bench` includes this file too. So it lists these names and refuses others without
+//! building the benchmark.
 
 /// The runtimes, ours first.
 pub(crate) const RUNTIMES: &[&str] = &[
@@ -13,7 +15,7 @@ pub(crate) const RUNTIMES: &[&str] = &[
     "nexosim",
 ];
 
-/// The rows, and what each is.
+/// The rows, each with its description.
 pub(crate) const ROWS: &[(&str, &str)] = &[
     ("spawn_many_remote", "10,000 tasks spawned from outside"),
     (
@@ -39,7 +41,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ),
     (
         "yield_many",
-        "200 tasks that yield 1,000 times each; futures' pool and NeXosim poll such a task again at once",
+        "200 tasks that yield 1,000 times each; futures' pool and NeXosim poll such a task again \
+             at once",
     ),
     (
         "yield_one",
@@ -73,7 +76,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ),
     (
         "bursty",
-        "64 tasks of 2 microseconds' work from outside, after a pause; efficiency is of all workers",
+        "64 tasks of 2 microseconds' work from outside, after a pause; efficiency is of all \
+             workers",
     ),
     (
         "idle_wake",
@@ -86,11 +90,12 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ("new_drop", "start a runtime, run a task on it, drop it"),
     (
         "coop",
-        "one worker, from a ticker's wake beside an always-ready task to its poll: median and p99; efficiency is \
-             the other's pace, to that without budget and ticker",
+        "one worker, from a ticker's wake beside an always-ready task to its poll: median and p99; \
+             efficiency is the other's pace, to that without budget and ticker",
     ),
     (
         "idle_task",
-        "resident bytes a task, of a million that wait, each a future of 16 bytes that holds its waker, handles dropped",
+        "resident bytes a task, of a million that wait, each a future of 16 bytes that holds its \
+             waker, handles dropped",
     ),
 ];

@@ -1,8 +1,9 @@
-//! What else the machine did during a sample, and where its processors were.
+//! The noise of a sample: how far apart the processors were, and how much other processes used.
 //!
-//! Virtual processors move: a cache line's round trip between two of them is some 60 ns at one time and 450 at
-//! another, and every contended figure doubles with it. So each sample says how far apart they were, before and after.
-//! And the machine's own count of busy time, less what this process used, is what others took.
+//! Virtual processors move. A cache line's round trip between two of them takes about 60 ns at one
+//! time and 450 ns at another, and every contended figure doubles with it. So each sample measures
+//! that round trip, before and after. The time that other processes used is the machine's own count
+//! of busy time, less the time of this process.
 use std::{
     fs,
     hint::spin_loop,
@@ -15,17 +16,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A stretch of time that is being measured.
+/// A span of time that is being measured.
 pub(crate) struct Window {
     begun: Instant,
     cpu: Duration,
     machine: Option<Duration>,
 }
 
-/// What was used in a [`Window`].
+/// The processor time used in a [`Window`].
 pub(crate) struct Spent {
     pub(crate) cpu: Duration,
-    /// The part of the machine that others had.
+    /// The part of the machine's processor time that other processes used.
     pub(crate) others: Option<f64>,
 }
 
@@ -51,13 +52,15 @@ impl Window {
     }
 }
 
-/// The time for which the machine's processors were busy or taken away by its host, in ticks of a hundredth of a second.
+/// Returns the time for which the machine's processors were busy or taken away by the host. It
+/// counts in ticks of a hundredth of a second.
 fn machine_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     busy_ticks(&stat).map(|ticks| Duration::from_millis(10 * ticks))
 }
 
-/// All that the first line of `/proc/stat` counts but idle and iowait; a guest's time is in `user` already.
+/// Adds the fields of the first line of `/proc/stat`, except idle and iowait. A guest's time is
+/// already in `user`.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = fields
@@ -70,42 +73,46 @@ fn busy_ticks(stat: &str) -> Option<u64> {
     Some(user + nice + system + irq + softirq + steal)
 }
 
-/// The processor time of this process, user and system.
+/// Returns the processor time of this process, user and system.
 fn cpu_time() -> Duration {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a `rusage`, which the call fills.
+    // SAFETY: the pointer is valid for a write of a `rusage`.
     let failed = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
     assert_eq!(failed, 0, "getrusage takes RUSAGE_SELF");
-    // SAFETY: zeroed, and filled by the call; any bytes are a `rusage`.
+    // SAFETY: zeroed, and filled by the call. Any bytes are a valid `rusage`.
     let usage = unsafe { usage.assume_init() };
     let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1_000);
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Bytes of memory that this process has, not only asked for.
+/// Returns the resident memory of this process in bytes.
 pub(crate) fn resident() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    // SAFETY: it has no premises.
+    // SAFETY: `sysconf` has no preconditions.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     Some(pages * u64::try_from(page).ok()?)
 }
 
-/// How long to pass the line.
+/// The time for which the two threads pass the line.
 const BOUNCE: Duration = Duration::from_millis(2);
 
-/// How long at most, when others hold a processor.
+/// The longest such time, if other processes hold a processor.
 const BOUNCE_LIMIT: Duration = Duration::from_millis(50);
 
-/// Stretches enough to tell.
+/// The least number of stretches. A *stretch* is `TRIPS` round trips between two readings of the
+/// clock.
 const STRETCHES: usize = 8;
 
-/// Trips between two looks at the clock.
+/// Number of round trips in a stretch.
 const TRIPS: u32 = 64;
 
-/// Nanoseconds of a cache line's round trip between the first two processors that this process may use; `None` when there
-/// are no two, or threads can't be tied to them. The lower quartile of short stretches, as one in which either
-/// thread was set aside says nothing.
+/// Measures the nanoseconds of a cache line's round trip between the first two processors that this
+/// process may use.
+///
+/// Returns the lower quartile of short stretches, as a stretch in which either thread was
+/// descheduled says nothing. `None` if there are no two processors, or if threads cannot be pinned
+/// to them.
 pub(crate) fn round_trip() -> Option<f64> {
     let [here, there] = processors()?;
     let line = Line(AtomicU32::new(0));
@@ -129,7 +136,8 @@ pub(crate) fn round_trip() -> Option<f64> {
     Some(quartile.as_nanos() as f64 / f64::from(TRIPS))
 }
 
-/// A line of its own: odd is a question, the even number after it the answer, `END` the end.
+/// A word on a cache line of its own. An odd number is a question, the even number after it is the
+/// answer, and `END` ends the other thread.
 #[repr(align(128))]
 struct Line(AtomicU32);
 
@@ -147,9 +155,9 @@ impl Line {
             }
             let stretch = Instant::now();
             for _ in 0..TRIPS {
-                // Ordering: the load in `answer`.
+                // Ordering: Release pairs with the load in `answer`.
                 self.0.store(question, Release);
-                // Ordering: the store in `answer`.
+                // Ordering: Acquire pairs with the store in `answer`.
                 while self.0.load(Acquire) == question {
                     spin_loop();
                 }
@@ -157,18 +165,19 @@ impl Line {
             }
             stretches.push(stretch.elapsed());
         }
-        // Ordering: the load in `answer`.
+        // Ordering: Release pairs with the load in `answer`.
         self.0.store(END, Release);
         stretches
     }
 
     fn answer(&self) {
         loop {
-            // Ordering: the stores in `ask`.
+            // Ordering: Acquire pairs with the stores in `ask`.
             match self.0.load(Acquire) {
                 END => return,
                 question if question % 2 == 1 => {
-                    // Ordering: the load in `ask`, which has stored nothing since its question.
+                    // Ordering: Release pairs with the load in `ask`, which has stored nothing
+                    // since its question.
                     self.0.store(question + 1, Release);
                 }
                 _ => spin_loop(),
@@ -181,9 +190,9 @@ impl Line {
 pub(crate) fn processors() -> Option<[usize; 2]> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: the pointer is to `size` bytes, which the call fills.
+    // SAFETY: the pointer is valid for a write of `size` bytes.
     let failed = unsafe { libc::sched_getaffinity(0, size, set.as_mut_ptr()) };
-    // SAFETY: zeroed; any bytes are a `cpu_set_t`.
+    // SAFETY: zeroed. Any bytes are a valid `cpu_set_t`.
     let set = unsafe { set.assume_init() };
     let mut usable = (0..libc::CPU_SETSIZE as usize).filter(|&processor| {
         // SAFETY: the number is below the size of the set.
@@ -193,14 +202,14 @@ pub(crate) fn processors() -> Option<[usize; 2]> {
     (failed == 0).then_some(two)
 }
 
-/// Ties this thread to a processor.
+/// Pins this thread to a processor. True if that succeeded.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin(processor: usize) -> bool {
-    // SAFETY: any bytes are a `cpu_set_t`; none set is the empty set.
+    // SAFETY: any bytes are a valid `cpu_set_t`. All zero is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number was found in such a set.
     unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: the pointer is to as many bytes as the call is told, and 0 names this thread.
+    // SAFETY: the pointer is valid for a read of that many bytes. 0 names this thread.
     let failed = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
     failed == 0
 }
@@ -220,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_is_all_but_idle_and_iowait() {
+    fn busy_ticks_leave_out_idle_and_iowait() {
         let stat = "cpu  1 2 3 1000 2000 4 5 6 50 60\ncpu0 1 2 3\n";
         assert_eq!(busy_ticks(stat), Some(1 + 2 + 3 + 4 + 5 + 6));
         assert_eq!(busy_ticks("cpu  1 2 3 4\n"), None);
@@ -228,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_uses_is_no_disturbance_by_others() {
+    fn window_of_a_busy_process_counts_its_time() {
         let window = Window::open();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(30) {
@@ -239,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_takes_some_time_to_pass_between_two_processors() {
+    fn round_trip_between_two_processors_takes_time() {
         if processors().is_some() {
             assert!(round_trip().is_some_and(|ns| ns > 1.0));
         }

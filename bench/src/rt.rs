@@ -1,4 +1,7 @@
-//! What a runtime must offer to be measured. To add one: a file that implements [`Rt`], a line in [`ALL`], and its name in `names.rs`.
+//! The interface between the rows and the runtimes.
+//!
+//! To add a runtime, write a file that implements [`Rt`], a line in [`ALL`], and its name in
+//! `names.rs`.
 use crate::workload::{Sample, sample};
 use std::{
     future::Future,
@@ -15,20 +18,20 @@ mod smol;
 mod tokio;
 mod tokio_current;
 
-/// What a row may ask of a runtime beside spawning from outside.
+/// A feature that a row may need, besides spawning from an outside thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// Spawning from a task.
     Inside,
     /// Handles to await.
     Join,
-    /// A yield that lets the tasks run that wait.
+    /// A yield that lets the waiting tasks run.
     Fair,
-    /// Workers of its own, which run tasks while the measuring thread does something else.
+    /// Worker threads of its own, which run tasks while the measuring thread does something else.
     Background,
-    /// Threads for work that blocks.
+    /// Threads for closures that block.
     Blocking,
-    /// A budget of operations a poll.
+    /// A budget of operations for each poll.
     Budget,
     /// A drop that ends its threads.
     Stop,
@@ -36,32 +39,33 @@ pub(crate) enum Ask {
 
 /// A runtime with a number of worker threads.
 ///
-/// Every runtime makes the same calls: a spawn whose handle is dropped so that the task goes on, or one whose
-/// handle is awaited. Whoever has a cheaper way that other runtimes lack doesn't take it here.
+/// Every runtime makes the same calls: a spawn whose handle is dropped so that the task goes on, or
+/// one whose handle is awaited. A cheaper call that other runtimes lack is not used here.
 pub(crate) trait Rt: Sized + 'static {
-    /// Its name on the command line.
+    /// The runtime's name on the command line.
     const NAME: &'static str;
 
-    /// The package that it comes from.
+    /// The package that the runtime comes from.
     const PACKAGE: &'static str;
 
-    /// Whether it uses as many processors as it is given. One that doesn't is no rival in a row for two, but shows
-    /// what one costs.
+    /// True if the runtime uses as many processors as it is given. One that does not is left out of
+    /// "the best peer" in a row for two processors. It shows what one processor costs.
     const PARALLEL: bool = true;
 
-    /// What it can't do, at least not through what it publishes. Rows that ask for it leave it out.
+    /// Features that the runtime's public interface lacks. Rows that need one leave the runtime
+    /// out.
     const LACKS: &'static [Ask] = &[];
 
-    /// Starts it.
+    /// Starts the runtime.
     fn start(workers: usize) -> io::Result<Self>;
 
-    /// Spawns from a thread that is no worker, and drops the handle.
+    /// Spawns from an outside thread, and drops the handle.
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static);
 
-    /// Runs what was spawned, on this thread if the runtime has none of its own.
+    /// Runs the spawned tasks on this thread, if the runtime has no threads of its own.
     fn drive(&self) {}
 
-    /// [`Ask::Join`]: spawns from a thread that is no worker, and gives the handle.
+    /// [`Ask::Join`]: spawns from an outside thread, and returns the handle.
     fn join_outside<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -70,15 +74,15 @@ pub(crate) trait Rt: Sized + 'static {
     /// [`Ask::Inside`]: spawns from a task, and drops the handle.
     fn spawn(future: impl Future<Output = ()> + Send + 'static);
 
-    /// [`Ask::Join`]: spawns from a task, and gives the handle.
+    /// [`Ask::Join`]: spawns from a task, and returns the handle.
     fn join<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = T> + Send;
 
-    /// The yield that its users are told to use.
+    /// Yields, by the function that the runtime's documentation recommends.
     fn yield_now() -> impl Future<Output = ()> + Send;
 
-    /// [`Ask::Blocking`]: runs what blocks on a thread for that.
+    /// [`Ask::Blocking`]: runs a closure that blocks on a thread for such closures.
     fn blocking<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = T> + Send {
@@ -86,13 +90,13 @@ pub(crate) trait Rt: Sized + 'static {
         lacking()
     }
 
-    /// [`Ask::Budget`]: takes one operation of the budget, pending if none is left.
+    /// [`Ask::Budget`]: charges the budget one operation, or returns `Pending` if none is left.
     fn proceed(_: &mut Context<'_>) -> Poll<()> {
         unreachable!("{} says that it has no budget", Self::NAME)
     }
 }
 
-/// In place of what a runtime says that it lacks.
+/// Stands for a function of a feature that the runtime lacks.
 async fn lacking<T>() -> T {
     unreachable!("a row that asks for it leaves the runtime out")
 }
@@ -103,8 +107,8 @@ pub(crate) struct Entry {
     pub(crate) package: &'static str,
     pub(crate) parallel: bool,
     pub(crate) lacks: &'static [Ask],
-    /// Measures the named row with so many workers for so long; `None` if there is no such row, or the runtime lacks
-    /// what it asks for.
+    /// Measures the named row with a number of workers for at least a time. `None` if there is no
+    /// such row, or if the runtime lacks a feature that the row needs.
     pub(crate) sample: fn(&str, usize, Duration) -> io::Result<Option<Sample>>,
 }
 
@@ -123,7 +127,7 @@ impl Entry {
 /// The runtime that the others are compared with.
 pub(crate) type Ours = selvedge::Selvedge;
 
-/// All of them, ours first.
+/// All runtimes, ours first.
 pub(crate) const ALL: &[Entry] = &[
     Entry::of::<Ours>(),
     Entry::of::<tokio::MultiThread>(),

@@ -1,5 +1,6 @@
-//! The workloads, over any runtime, and how one is measured. To add one: a function, an
-//! entry in [`rows`], and its name in `names.rs`.
+//! The workloads, generic over the runtime, and how one is measured.
+//!
+//! To add a workload, write a function, an entry in [`rows`], and its name in `names.rs`.
 use crate::{
     names::ROWS,
     noise::{self, Spent, Window},
@@ -20,26 +21,27 @@ mod memory;
 mod spawn;
 mod wake;
 
-/// A workload.
+/// A workload, as one row of the table.
 pub(crate) struct Row<R> {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// What it is about: rows of a kind share a chart.
+    /// The row's topic. Rows of one kind share a chart.
     pub(crate) kind: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) asks: &'static [Ask],
-    /// How many times tokio's figure ours shall be at most.
+    /// Our aim: our figure divided by tokio's is to be at most this.
     pub(crate) aim: f64,
-    /// Its workers, if it isn't for as many as asked.
+    /// The row's own number of workers, if it has one.
     workers: Option<usize>,
     measure: Measure<R>,
 }
 
-/// Measures for at least so long, on a runtime with so many workers; none if the machine doesn't tell.
+/// Measures on a runtime with a number of workers, for at least a time. `None` if the machine lacks
+/// a figure that the row needs.
 type Measure<R> = Box<dyn Fn(&R, usize, Duration) -> Option<Measured>>;
 
 impl<R> Row<R> {
-    /// Whether a runtime that lacks so much has it.
+    /// True if a runtime that lacks these features can run the row.
     pub(crate) fn suits(&self, lacks: &[Ask]) -> bool {
         self.asks.iter().all(|ask| !lacks.contains(ask))
     }
@@ -67,7 +69,7 @@ impl<R: Rt> Row<R> {
     }
 }
 
-/// Where ours shall be ahead of tokio by more than on every row.
+/// The rows with an aim below the general one, and those aims.
 const AIMS: &[(&str, f64)] = &[
     ("spawn_many_remote", 0.25),
     ("spawn_many_remote_join", 0.33),
@@ -85,7 +87,7 @@ const AIMS: &[(&str, f64)] = &[
     ("coop", 1.0),
 ];
 
-/// All of them, by the names that the field has for them.
+/// All rows, under the names that they have in the field.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
     use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Stop};
     let mut rows = vec![
@@ -236,8 +238,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
     rows
 }
 
-/// Tells the measuring thread when the last party is done. One word to capture, and nothing to count but the
-/// parties, so that what is measured is the runtime.
+/// Unparks the measuring thread when the last party is done. It is one word to capture, and counts
+/// nothing but the parties, so that the row measures the runtime.
 #[derive(Clone, Copy)]
 pub(crate) struct Done(&'static Parties);
 
@@ -247,7 +249,7 @@ struct Parties {
 }
 
 impl Done {
-    /// To be waited for by this thread. Leaked: a process makes one.
+    /// Makes one for which this thread waits. It is leaked, as a process makes only one.
     fn new() -> Self {
         Self(Box::leak(Box::new(Parties {
             left: AtomicUsize::new(0),
@@ -255,44 +257,46 @@ impl Done {
         })))
     }
 
-    /// So many will call [`one`](Self::one), and then [`wait`](Self::wait) returns.
+    /// Has [`wait`](Self::wait) return after this number of calls of [`one`](Self::one).
     fn expect(self, parties: usize) {
-        // Ordering: the spawns that follow order it before every `fetch_sub`.
+        // Ordering: Relaxed. The spawns that follow order it before every `fetch_sub`.
         self.0.left.store(parties, Relaxed);
     }
 
-    /// One party is done. The last wakes the waiter.
+    /// Counts one party as done. The last one unparks the waiter.
     pub(crate) fn one(self) {
-        // Ordering: only the number matters, nothing is handed over.
+        // Ordering: Relaxed. Only the number matters; no data is handed over.
         if self.0.left.fetch_sub(1, Relaxed) == 1 {
             self.0.waiter.unpark();
         }
     }
 
     fn wait(self) {
-        // Ordering: as in `one`. A park that returns early looks again; one that misses the `unpark` finds its token.
+        // Ordering: Relaxed, as in `one`. A park that returns early leads to another look. An
+        // `unpark` before the park leaves its token, which ends the park.
         while self.0.left.load(Relaxed) != 0 {
             thread::park();
         }
     }
 }
 
-/// Figures of a row.
+/// The figures of a row.
 pub(crate) struct Measured {
     operations: u64,
-    /// An operation's, in the row's unit.
+    /// The figure for one operation, in the row's unit.
     value: f64,
     p99: Option<f64>,
     efficiency: Option<f64>,
     spent: Spent,
 }
 
-/// A workload's size: a twentieth in tests, which ask whether it ends and not how long it takes.
+/// Returns a workload's size: a twentieth of it in tests, which check that it ends, not its time.
 const fn size(full: usize) -> usize {
     if cfg!(test) { full.div_ceil(20) } else { full }
 }
 
-/// One run after the other: `operations` each, over when `parties` have called [`Done::one`].
+/// Measures one run after the other. A run is `operations` operations, and ends when `parties`
+/// parties have called [`Done::one`].
 fn repeat<R: Rt>(
     operations: usize,
     parties: usize,
@@ -304,7 +308,7 @@ fn repeat<R: Rt>(
     }
 }
 
-/// What a number of runs took.
+/// The time that a number of runs took.
 struct Runs {
     count: u64,
     wall: Duration,
@@ -312,7 +316,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// For an operation, of so many in a run.
+    /// Divides the time by the operations: this many in each run.
     fn each(self, operations: usize) -> Measured {
         let operations = self.count * operations as u64;
         Measured {
@@ -325,7 +329,8 @@ impl Runs {
     }
 }
 
-/// Runs for at least so long, after a warm-up of a quarter of it, with a pause before each run that counts for nothing but processor time.
+/// Repeats the run for at least a time, after a warm-up of a quarter of that time. The pause before
+/// each run counts as processor time only.
 fn runs<R: Rt>(
     runtime: &R,
     at_least: Duration,
@@ -362,30 +367,33 @@ fn runs<R: Rt>(
     }
 }
 
-/// What was measured.
+/// One sample: the figures of a row on a runtime, and the machine's state.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sample {
     rt: &'static str,
     row: &'static str,
     workers: usize,
     operations: u64,
-    /// Wall time an operation, or what else the row's unit says.
+    /// Wall time for one operation, or another figure in the row's unit.
     value: f64,
     /// The value that one in a hundred exceeds, where single operations are timed.
     p99: Option<f64>,
-    /// What part of the possible pace, where that is known.
+    /// The part of the possible pace that was reached, where that is known.
     efficiency: Option<f64>,
-    /// Processor time an operation, user and system, of all threads.
+    /// Processor time for one operation: user and system, all threads.
     cpu_ns: f64,
-    /// A cache line's round trip between two processors before; none if it can't be measured.
+    /// Round trip of a cache line between two processors before the sample. `None` if it cannot be
+    /// measured.
     round_trip_before_ns: Option<f64>,
-    /// The same after.
+    /// The same after the sample.
     round_trip_after_ns: Option<f64>,
-    /// The part of the machine's processor time that others had; none if the machine doesn't say.
+    /// The part of the machine's processor time that other processes used. `None` if the machine
+    /// does not report it.
     others: Option<f64>,
 }
 
-/// Measures `row` for at least so long; `None` if there is no such row, or this runtime or machine doesn't have it.
+/// Measures a row for at least a time. `None` if there is no such row, or if this runtime or
+/// machine cannot run it.
 pub(crate) fn sample<R: Rt>(
     row: &str,
     workers: usize,
@@ -416,7 +424,7 @@ pub(crate) fn sample<R: Rt>(
     }))
 }
 
-/// The median and the value that one in a hundred exceeds.
+/// Returns the median, and the value that one in a hundred exceeds.
 fn percentiles(mut values: Vec<u64>) -> Option<(f64, f64)> {
     values.sort_unstable();
     let at =
@@ -430,8 +438,8 @@ mod tests {
     use crate::rt::{ALL, Ours};
 
     #[test]
-    fn every_row_ends_on_every_runtime_that_has_it() {
-        // One that doesn't end would otherwise be waited for.
+    fn row_on_runtime_that_has_it_ends() {
+        // A row that does not end must not hang the test for ever.
         crate::kill_after(3_600);
         for row in rows::<Ours>() {
             for runtime in ALL {
@@ -448,12 +456,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_has_every_row() {
+    fn our_runtime_has_every_row() {
         assert!(rows::<Ours>().iter().all(|row| row.suits(ALL[0].lacks)));
     }
 
     #[test]
-    fn every_aim_is_a_row_s() {
+    fn aim_names_a_row() {
         let rows = rows::<Ours>();
         for (name, _) in AIMS {
             assert!(rows.iter().any(|row| row.name == *name), "{name}");
@@ -461,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_there_is_has_its_name_in_the_list() {
+    fn rows_and_runtimes_are_listed_in_names() {
         let rows = rows::<Ours>();
         let rows: Vec<_> = rows.iter().map(|row| row.name).collect();
         assert_eq!(rows, ROWS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
@@ -470,13 +478,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_row_is_none() {
+    fn unknown_row_returns_none() {
         let sample = (ALL[0].sample)("nothing", 2, Duration::ZERO);
         assert!(sample.expect("nothing starts").is_none());
     }
 
     #[test]
-    fn percentiles_are_of_the_sorted_values() {
+    fn percentiles_of_unsorted_values_are_of_the_sorted() {
         assert_eq!(percentiles((0..200).rev().collect()), Some((100.0, 198.0)));
         assert_eq!(percentiles(vec![7]), Some((7.0, 7.0)));
         assert_eq!(percentiles(vec![]), None);

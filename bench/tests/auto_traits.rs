@@ -1,16 +1,18 @@
-//! The auto traits of our public types against those of the types that their users come from: ours
-//! have each that theirs have, but for those that `LACKING` gives a reason for.
+//! Compares the auto traits of our public types with those of the types that they replace.
+//!
+//! Each of our types has every auto trait that its peer has, except those with a reason in
+//! `LACKING`.
 use queue_global::Boxed;
 use std::marker::PhantomData;
 
-/// What a type has of `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`.
+/// The traits of a type, of `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`.
 type Has = [bool; 4];
 
 const NAMES: [&str; 4] = ["Send", "Sync", "UnwindSafe", "RefUnwindSafe"];
 
 struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// What a probe says unless the inherent constant of the same name, which needs the trait, hides it.
+/// Constants of a probe. An inherent constant of the same name, which needs the trait, hides each.
 trait Otherwise {
     const SEND: bool = false;
     const SYNC: bool = false;
@@ -67,11 +69,13 @@ const LACKING: [(&str, &str, &str); 0] = [];
 fn our_types_have_the_auto_traits_of_their_peers() {
     let table: Vec<(&str, Has, &str, Has)> = table! {
         crossbeam_deque::Worker<u8> => queue_spmc::deque::Worker<u8>, queue_spmc::fifo::Worker<u8>;
-        crossbeam_deque::Stealer<u8> => queue_spmc::deque::Stealer<u8>, queue_spmc::fifo::Stealer<u8>;
+        crossbeam_deque::Stealer<u8> =>
+            queue_spmc::deque::Stealer<u8>, queue_spmc::fifo::Stealer<u8>;
         crossbeam_deque::Steal<u8> => queue_spmc::Steal<u8>;
         crossbeam_deque::Injector<u8> => queue_global::Injector<Boxed<u8>>;
         crossbeam_queue::SegQueue<u8> => queue_global::Injector<Boxed<u8>>;
-        crossbeam_queue::ArrayQueue<u8> => queue_spmc::ring::Worker<u8>, queue_spmc::ring::Stealer<u8>,
+        crossbeam_queue::ArrayQueue<u8> =>
+            queue_spmc::ring::Worker<u8>, queue_spmc::ring::Stealer<u8>,
             queue_spmc::ring::Inline<u8, 2>, worker_queue::Slot<Boxed<u8>>;
         st3::fifo::Worker<u8> => queue_spmc::ring::Worker<u8>;
         st3::fifo::Stealer<u8> => queue_spmc::ring::Stealer<u8>;

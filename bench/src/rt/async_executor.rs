@@ -1,11 +1,12 @@
-//! async-executor's two executors, each with as many threads as asked for. They run as long as the process,
-//! which is one sample's.
+//! async-executor's two executors, each with the requested number of threads. The threads run as
+//! long as the process, which takes one sample.
 use super::{Ask, Rt};
 use async_executor::{Executor, StaticExecutor};
 use futures_lite::future;
 use std::{future::Future, io, thread};
 
-/// Names an executor that a static holds; both kinds have the same methods, but no trait.
+/// Implements [`Rt`] for an executor in a static. Both kinds have the same methods but no common
+/// trait.
 macro_rules! runtime {
     ($(#[$doc:meta])* $runtime:ident, $name:literal, $executor:ty) => {
         $(#[$doc])*
@@ -60,13 +61,13 @@ macro_rules! runtime {
 }
 
 runtime!(
-    /// The one that can be dropped, and so counts its tasks.
+    /// The executor that can be dropped, and so keeps a list of its tasks.
     Plain,
     "async-executor",
     Executor<'static>
 );
 runtime!(
-    /// The one that lives for ever, which its authors offer for speed.
+    /// The executor that lives for ever; its authors offer it for speed.
     Static,
     "async-executor-static",
     StaticExecutor

@@ -1,4 +1,5 @@
-//! futures' `ThreadPool`: one queue under a lock for all. Tasks reach it through a static, which stands for the clone of the pool that its users hand around.
+//! futures' `ThreadPool`: one queue under one lock for all threads. Tasks reach the pool through a
+//! static. Users would pass a clone of the pool instead.
 use super::{Ask, Rt};
 use futures::{
     executor::{ThreadPool, ThreadPoolBuilder},
@@ -24,13 +25,13 @@ fn join<T: Send + 'static>(
 impl Rt for Pool {
     const NAME: &'static str = "futures-threadpool";
     const PACKAGE: &'static str = "futures-executor";
-    /// A task that wakes itself is polled again at once, whoever waits, so that a yield costs little and gives nothing.
-    /// Its threads outlive its drop.
+    /// A task that wakes itself is polled again at once, even if other tasks wait. So a yield costs
+    /// little and lets no other task run. The threads outlive the pool's drop.
     const LACKS: &'static [Ask] = &[Ask::Fair, Ask::Blocking, Ask::Budget, Ask::Stop];
 
     fn start(workers: usize) -> io::Result<Self> {
         let pool = ThreadPoolBuilder::new().pool_size(workers).create()?;
-        // A process starts one; tests that start more share the first.
+        // A process starts one pool. Tests that start more share the first.
         POOL.get_or_init(|| pool);
         Ok(Self)
     }
@@ -56,7 +57,7 @@ impl Rt for Pool {
         join(future)
     }
 
-    /// futures has none of its own.
+    /// futures has no yield, so this is futures-lite's.
     fn yield_now() -> impl Future<Output = ()> + Send {
         futures_lite::future::yield_now()
     }

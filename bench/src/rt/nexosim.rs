@@ -1,5 +1,8 @@
-//! NeXosim's executor, by its feature for benchmarks: tasks are spawned from outside before a run, which ends when none can go on. It keeps
-//! to one worker as long as that keeps up, so that most rows show what one processor costs without help.
+//! NeXosim's executor, through its feature for benchmarks.
+//!
+//! Tasks are spawned from an outside thread before a run, and the run ends when no task can go on.
+//! The executor uses one worker as long as that worker keeps up. So most rows show what one
+//! processor costs.
 use super::{Ask, Rt, lacking};
 use nexosim::dev_hooks::Executor;
 use std::{cell::RefCell, future::Future, io};
@@ -51,7 +54,7 @@ impl Rt for NeXosim {
         lacking()
     }
 
-    /// It has none of its own.
+    /// NeXosim has no yield, so this is futures-lite's.
     fn yield_now() -> impl Future<Output = ()> + Send {
         futures_lite::future::yield_now()
     }

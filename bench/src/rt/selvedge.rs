@@ -1,4 +1,4 @@
-//! Ours.
+//! Our runtime.
 use super::Rt;
 use std::{
     future::Future,

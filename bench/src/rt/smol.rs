@@ -1,4 +1,5 @@
-//! smol: async-executor's executor, driven by threads that also drive smol's reactor. They run as long as the process, which is one sample's.
+//! smol: async-executor's executor, on threads that also drive smol's reactor. The threads run as
+//! long as the process, which takes one sample.
 use super::{Ask, Rt};
 use smol::Executor;
 use std::{

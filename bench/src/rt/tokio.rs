@@ -59,7 +59,7 @@ impl Rt for MultiThread {
     }
 }
 
-/// Takes one operation of the budget, which both kinds of runtime have.
+/// Charges tokio's budget one operation. Both kinds of runtime have that budget.
 pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
     ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
     Poll::Ready(())

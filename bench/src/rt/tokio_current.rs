@@ -1,4 +1,4 @@
-//! tokio's current-thread runtime, on a thread of its own, so that it runs beside the measuring one.
+//! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{Rt, tokio::proceed};
 use std::{future::Future, io, thread};
 use tokio::{
@@ -8,7 +8,7 @@ use tokio::{
 
 pub(crate) struct CurrentThread {
     handle: Handle,
-    /// Ends the thread.
+    /// Ends the thread when it is dropped.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -18,13 +18,13 @@ impl Rt for CurrentThread {
     const PACKAGE: &'static str = "tokio";
     const PARALLEL: bool = false;
 
-    /// One thread, whatever is asked for.
+    /// Starts one thread, whatever number is requested.
     fn start(_: usize) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().spawn(move || {
-            // An error is that the sender is gone, which is the end as well.
+            // An error means that the sender was dropped, which ends the thread as well.
             let _ = runtime.block_on(stopped);
         })?;
         Ok(Self {

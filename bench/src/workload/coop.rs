@@ -1,4 +1,4 @@
-//! A task that is always ready, and one beside it that wants its turn.
+//! A workload of a task that is always ready, and a task beside it that wants its turn.
 use super::{Done, Measured, latency::Bell, load::work, percentiles};
 use crate::{noise::Window, rt::Rt};
 use std::{
@@ -15,16 +15,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Work of an operation, in units of some 40 ns.
+/// Work of one operation, in units of about 40 ns.
 const UNITS: u64 = 1;
 
-/// Operations between two looks at whether to stop.
+/// Number of operations between two checks of `stop`.
 const STRETCH: u64 = 1_024;
 
-/// Between two ticks.
+/// The time between two ticks.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Counts what the always-ready task gets done.
+/// The always-ready task: counts its operations.
 #[derive(Default)]
 struct Hog {
     operations: AtomicU64,
@@ -32,9 +32,9 @@ struct Hog {
 }
 
 impl Hog {
-    /// Works until it is told to stop, with the runtime's budget or without; gives operations a second.
+    /// Works until `stop` is set, with the runtime's budget or without.
     async fn run<R: Rt, const BUDGET: bool>(self: Arc<Self>) {
-        // Ordering: the counter is read after the end, which `done` publishes to the measuring thread; `stop` hands nothing over.
+        // Ordering: Relaxed. `stop` hands no data over.
         while self.stop.load(Relaxed) == 0 {
             for _ in 0..STRETCH {
                 poll_fn(|cx| {
@@ -46,14 +46,14 @@ impl Hog {
                 })
                 .await;
             }
-            // Ordering: Release, the load in `pace`.
+            // Ordering: Release pairs with the load in `pace`.
             self.operations.fetch_add(STRETCH, Release);
         }
     }
 
-    /// Operations a second, while `meanwhile` runs.
+    /// Returns the operations a second while `meanwhile` runs.
     fn pace(&self, meanwhile: impl FnOnce()) -> f64 {
-        // Ordering: Acquire, the addition in `run`.
+        // Ordering: Acquire pairs with the addition in `run`.
         let count = || self.operations.load(Acquire);
         let (before, begun) = (count(), Instant::now());
         meanwhile();
@@ -61,7 +61,7 @@ impl Hog {
     }
 }
 
-/// Runs a hog on `runtime` as long as `meanwhile`, and gives its pace.
+/// Runs a hog on `runtime` while `meanwhile` runs, and returns the hog's pace.
 fn hog<R: Rt, const BUDGET: bool>(runtime: &R, meanwhile: impl FnOnce()) -> f64 {
     let (hog, done) = (Arc::new(Hog::default()), Done::new());
     done.expect(1);
@@ -71,13 +71,13 @@ fn hog<R: Rt, const BUDGET: bool>(runtime: &R, meanwhile: impl FnOnce()) -> f64 
         done.one();
     });
     let pace = hog.pace(meanwhile);
-    // Ordering: Relaxed, nothing is handed over.
+    // Ordering: Relaxed. `stop` hands no data over.
     hog.stop.store(1, Relaxed);
     done.wait();
     pace
 }
 
-/// How late a task is polled that is woken beside a hog, and what the hog gives up for it.
+/// Measures how late a task is polled that is woken beside a hog, and how much pace the hog loses.
 pub(super) fn coop<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let bell = Bell::new();
     let done = Done::new();

@@ -1,4 +1,4 @@
-//! Workloads of which the time of one operation matters, not their number.
+//! Workloads that measure the time of single operations, not their number.
 use super::{Done, Measured, percentiles};
 use crate::{noise::Window, rt::Rt};
 use futures::task::AtomicWaker;
@@ -17,12 +17,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Something that an outside thread rings and a task answers. Times are nanoseconds since its making.
+/// A bell: an outside thread rings it, and a task answers. Times are nanoseconds since its
+/// creation.
 pub(super) struct Bell {
     made: Instant,
-    /// When it was rung last; 0 is never, `END` the end.
+    /// The time of the last ring. 0 means never, and `END` ends the task.
     rung: AtomicU64,
-    /// What it took until the task was polled; 0 is not yet.
+    /// The time from the ring to the task's poll. 0 means not yet.
     took: AtomicU64,
     waker: AtomicWaker,
 }
@@ -43,17 +44,17 @@ impl Bell {
         self.made.elapsed().as_nanos() as u64
     }
 
-    /// The task: answers until the end.
+    /// Answers until the end; this is the task.
     pub(super) async fn answer(&self) {
         let mut last = 0;
         poll_fn(|cx| {
             self.waker.register(cx.waker());
-            // Ordering: Acquire, the store in `ring`.
+            // Ordering: Acquire pairs with the store in `ring`.
             match self.rung.load(Acquire) {
                 END => return Poll::Ready(()),
                 rung if rung != last => {
                     last = rung;
-                    // Ordering: Release, the exchange in `ring`.
+                    // Ordering: Release pairs with the swap in `ring`.
                     self.took.store((self.now() - rung).max(1), Release);
                 }
                 _ => {}
@@ -63,17 +64,18 @@ impl Bell {
         .await;
     }
 
-    /// Rings again and again for so long, each time after a pause, and gives what the answers took. One that isn't there after the pause is waited for.
+    /// Rings again and again for at least a time, each time after a pause, and returns the time of
+    /// each answer. If the answer is late, it pauses again until the answer is there.
     pub(super) fn ring(&self, at_least: Duration, pause: Duration) -> Vec<u64> {
         let (begun, mut answers) = (Instant::now(), Vec::new());
         loop {
             thread::sleep(pause);
-            // Ordering: Release, the load in `answer`.
+            // Ordering: Release pairs with the load in `answer`.
             self.rung.store(self.now(), Release);
             self.waker.wake();
             loop {
                 thread::sleep(pause);
-                // Ordering: Acquire, the store in `answer`.
+                // Ordering: Acquire pairs with the store in `answer`.
                 match self.took.swap(0, Acquire) {
                     0 => {}
                     took => break answers.push(took),
@@ -86,16 +88,16 @@ impl Bell {
     }
 
     pub(super) fn end(&self) {
-        // Ordering: Relaxed, nothing is handed over; the wake-up comes after.
+        // Ordering: Relaxed. No data is handed over, and the wake comes after.
         self.rung.store(END, Relaxed);
         self.waker.wake();
     }
 }
 
-/// Between two wakes, and so the time for which the runtime has been idle.
+/// The time between two wakes, for which the runtime is idle.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// An outside thread wakes the one task of an idle runtime.
+/// Wakes the one task of an idle runtime from an outside thread.
 pub(super) fn idle_wake<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let bell = Bell::new();
     let done = Done::new();
@@ -122,10 +124,10 @@ pub(super) fn idle_wake<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
     })
 }
 
-/// Pieces of work that block.
+/// Number of closures that block.
 pub(super) const ROUND_TRIPS: usize = super::size(100);
 
-/// A task that hands work to a thread for it, and awaits that.
+/// Runs a task that hands a closure to a blocking thread and awaits it.
 pub(super) fn blocking<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         for i in 0..ROUND_TRIPS {
@@ -135,7 +137,7 @@ pub(super) fn blocking<R: Rt>(runtime: &R, done: Done) {
     });
 }
 
-/// A runtime of two workers for one task.
+/// Starts a runtime of two workers, runs one task on it, and drops it.
 pub(super) fn new_drop<R: Rt>(_: &R, done: Done) {
     let runtime = R::start(2).expect("it starts");
     runtime.spawn_outside(async move { done.one() });

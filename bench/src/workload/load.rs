@@ -1,4 +1,5 @@
-//! Workloads whose tasks have something to do, so that a second processor helps, and what it could help at most.
+//! Workloads whose tasks compute, so that a second processor helps, and how much it could help at
+//! most.
 use super::{Done, Measured, runs};
 use crate::{
     noise::{pin, processors},
@@ -11,10 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Steps in a unit of work, some 40 ns.
+/// Number of steps in a unit of work, which takes about 40 ns.
 const STEPS: u32 = 24;
 
-/// Works off so many units: a chain of shifts that no compiler shortens, and that touches no memory.
+/// Does a number of units of work: a chain of shifts that no compiler shortens and that touches no
+/// memory.
 #[inline(never)]
 pub(super) fn work(units: u64) {
     let mut x = 88_172_645_463_325_252_u64;
@@ -28,11 +30,14 @@ pub(super) fn work(units: u64) {
     }
 }
 
-/// Units by which the pace is taken, some 4 ms.
+/// Number of units by which the pace is measured: about 4 ms.
 const PACE: u64 = super::size(100_000) as u64;
 
-/// Nanoseconds that a unit takes when so many threads work at once, each on its processor, and nothing else does: processors that share a core are slower together.
-/// The least of several, as two threads that have just begun may share a processor where they can't be pinned.
+/// Measures how many nanoseconds a unit takes while this number of threads work at once, each on
+/// its own processor, and nothing else runs: processors that share a core are slower together.
+///
+/// Returns the least of several measurements. Two threads that have just begun may share a
+/// processor where they cannot be pinned.
 fn pace(threads: usize) -> f64 {
     (0..5).map(|_| pace_once(threads)).fold(f64::MAX, f64::min)
 }
@@ -61,7 +66,8 @@ fn pace_once(threads: usize) -> f64 {
     took.as_nanos() as f64 / (threads as u64 * PACE) as f64
 }
 
-/// What rows with work measure: `operations` in a run, with so many units of work in all.
+/// Measures a row with work: `operations` operations in a run, which have `units` units of work in
+/// all.
 fn efficiency<R: Rt>(
     operations: usize,
     units: u64,
@@ -82,12 +88,13 @@ fn efficiency<R: Rt>(
 
 const SKEWED: usize = super::size(512);
 
-/// Units of a task: 1, 2, 4 to 64 microseconds, in turn.
+/// Units of work of a task: 1, 2, 4 to 64 microseconds, in turn.
 fn share(task: usize) -> u64 {
     25 << (task % 7)
 }
 
-/// A task that spawns others of very different lengths, all on its own worker to begin with.
+/// Runs a task that spawns tasks of very different lengths. All start in the queue of its own
+/// worker.
 pub(super) fn skew<R: Rt>() -> impl Fn(&R, usize, Duration) -> Option<Measured> {
     let units = (0..SKEWED).map(share).sum();
     efficiency(SKEWED, units, Duration::ZERO, |runtime: &R, done| {
@@ -104,13 +111,13 @@ pub(super) fn skew<R: Rt>() -> impl Fn(&R, usize, Duration) -> Option<Measured> 
 
 const BURST: usize = 64;
 
-/// Units of each of a burst's tasks, 2 microseconds.
+/// Units of work of each task of a burst: 2 microseconds.
 const SPARK: u64 = 50;
 
-/// Long enough for every worker to be asleep.
+/// The pause before a burst: long enough for every worker to sleep.
 const PAUSE: Duration = Duration::from_micros(300);
 
-/// Short tasks from outside, all at once, after some time without any.
+/// Spawns short tasks from an outside thread, all at once, after a pause.
 pub(super) fn bursty<R: Rt>() -> impl Fn(&R, usize, Duration) -> Option<Measured> {
     let units = BURST as u64 * SPARK;
     efficiency(BURST, units, PAUSE, |runtime: &R, done| {

@@ -1,4 +1,4 @@
-//! What a task takes that waits.
+//! The memory of a waiting task.
 use super::Measured;
 use crate::{
     noise::{Window, resident},
@@ -15,13 +15,13 @@ use std::{
 
 const TASKS: usize = super::size(1_000_000);
 
-/// Spawned before the next are, so that no queue grows.
+/// Number of tasks that are spawned, and polled, before the next ones are. So no queue grows.
 const BATCH: usize = 1_000;
 
-/// Polls of all [`Idle`]s, which have no room to know whom to tell.
+/// Number of polls of all [`Idle`]s. It is a static, as an `Idle` has no room for a pointer.
 static POLLED: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits for ever, and holds its waker, without which some runtimes would free it.
+/// A future that waits for ever. It holds its waker, as some runtimes would free it otherwise.
 struct Idle(Option<Waker>);
 
 const _: () = assert!(size_of::<Idle>() <= 16);
@@ -30,26 +30,26 @@ impl Future for Idle {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.0 = Some(cx.waker().clone());
-        // Ordering: only the number matters.
+        // Ordering: Relaxed. Only the number matters.
         POLLED.fetch_add(1, Relaxed);
         Poll::Pending
     }
 }
 
-/// A million tasks, or one batch if there is no time; they wait until the process ends.
+/// Spawns a million tasks, or one batch if the time is zero. They wait until the process ends.
 pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let spawn = |tasks: usize| {
         for _ in 0..tasks / BATCH {
-            // Ordering: as in `poll`.
+            // Ordering: Relaxed, as in `poll`.
             let polled = POLLED.load(Relaxed);
             (0..BATCH).for_each(|_| runtime.spawn_outside(Idle(None)));
-            // Ordering: as in `poll`.
+            // Ordering: Relaxed, as in `poll`.
             while POLLED.load(Relaxed) < polled + BATCH {
                 thread::yield_now();
             }
         }
     };
-    // Queues, slabs and the allocator's own have their first size.
+    // This lets queues, slabs and the allocator grow to their first size.
     spawn(BATCH);
     let tasks = if at_least.is_zero() { BATCH } else { TASKS };
     let window = Window::open();

@@ -1,4 +1,4 @@
-//! Workloads that make tasks.
+//! Workloads that spawn tasks.
 use super::Done;
 use crate::rt::Rt;
 use std::{
@@ -10,17 +10,17 @@ use std::{
     },
 };
 
-/// Tasks in the `many` rows.
+/// Number of tasks in the `many` rows.
 pub(super) const MANY: usize = super::size(10_000);
 
-/// Tasks spawned by a thread that is no worker.
+/// Spawns tasks from an outside thread.
 pub(super) fn many_remote<R: Rt>(runtime: &R, done: Done) {
     for _ in 0..MANY {
         runtime.spawn_outside(async move { done.one() });
     }
 }
 
-/// Tasks spawned, and then awaited, by a thread that is no worker.
+/// Spawns tasks from an outside thread, which then awaits them.
 pub(super) fn many_remote_join<R: Rt>(runtime: &R, done: Done) {
     let tasks: Vec<_> = (0..MANY)
         .map(|i| runtime.join_outside(async move { i }))
@@ -36,7 +36,7 @@ pub(super) fn many_remote_join<R: Rt>(runtime: &R, done: Done) {
     done.one();
 }
 
-/// Tasks spawned by a task.
+/// Spawns tasks from a task.
 pub(super) fn many_local<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         for _ in 0..MANY {
@@ -45,10 +45,10 @@ pub(super) fn many_local<R: Rt>(runtime: &R, done: Done) {
     });
 }
 
-/// Links of the chain.
+/// Number of tasks in the chain.
 pub(super) const DEPTH: usize = super::size(1_000);
 
-/// A task whose last act is to spawn the next.
+/// Spawns a task that spawns the next one as its last action, and so on.
 pub(super) fn chained<R: Rt>(runtime: &R, done: Done) {
     fn link<R: Rt>(left: usize, done: Done) {
         if left == 0 {
@@ -59,10 +59,10 @@ pub(super) fn chained<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move { link::<R>(DEPTH - 1, done) });
 }
 
-/// Tasks that one task awaits in turn.
+/// Number of tasks that one task awaits in turn.
 pub(super) const JOINS: usize = super::size(1_000);
 
-/// A task that spawns one and awaits it, again and again.
+/// Runs a task that spawns another and awaits it, again and again.
 pub(super) fn join<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         for i in 0..JOINS {
@@ -72,16 +72,16 @@ pub(super) fn join<R: Rt>(runtime: &R, done: Done) {
     });
 }
 
-/// Tasks that keep the workers busy meanwhile: enough that none runs out of them.
+/// Number of tasks that keep the workers busy: enough that no worker runs out of them.
 pub(super) const BUSY: usize = 8;
 
-/// Tasks spawned by a thread that is no worker, while others yield until all of them have run.
+/// Spawns tasks from an outside thread, while other tasks yield until all of these have run.
 pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {
     let left = Arc::new(AtomicUsize::new(MANY));
     for _ in 0..BUSY {
         let left = left.clone();
         runtime.spawn_outside(async move {
-            // Ordering: only the number matters.
+            // Ordering: Relaxed. Only the number matters.
             while left.load(Relaxed) > 0 {
                 R::yield_now().await;
             }
@@ -91,21 +91,21 @@ pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {
     for _ in 0..MANY {
         let left = left.clone();
         runtime.spawn_outside(async move {
-            // Ordering: only the number matters.
+            // Ordering: Relaxed. Only the number matters.
             left.fetch_sub(1, Relaxed);
             done.one();
         });
     }
 }
 
-/// Tasks below the root of the tree.
+/// Number of tasks below the root of the tree.
 pub(super) const TREE: usize = (1 << (LEVELS + 1)) - 2;
 
 const LEVELS: usize = if cfg!(test) { 10 } else { 16 };
 
-/// A task that spawns two, which spawn two each, and awaits both.
+/// Runs a binary tree of tasks: each spawns two and awaits both.
 pub(super) fn fork_join<R: Rt>(runtime: &R, done: Done) {
-    /// Leaves below. Boxed, since it is part of itself.
+    /// Returns the number of leaves. Boxed, since the future contains itself.
     fn fork<R: Rt>(levels: usize) -> Pin<Box<dyn Future<Output = usize> + Send>> {
         Box::pin(async move {
             if levels == 0 {

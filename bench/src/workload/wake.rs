@@ -15,13 +15,13 @@ use std::{
     thread::{self, Thread},
 };
 
-/// Tasks of `yield_many`.
+/// Number of tasks of `yield_many`.
 pub(super) const YIELDERS: usize = super::size(200);
 
-/// Yields of each.
+/// Number of yields of each task.
 pub(super) const YIELDS: usize = if cfg!(test) { 50 } else { 1_000 };
 
-/// Tasks that yield side by side.
+/// Runs tasks that yield side by side.
 pub(super) fn yield_many<R: Rt>(runtime: &R, done: Done) {
     for _ in 0..YIELDERS {
         runtime.spawn_outside(async move {
@@ -33,10 +33,10 @@ pub(super) fn yield_many<R: Rt>(runtime: &R, done: Done) {
     }
 }
 
-/// Yields or wakes of a task that has the runtime to itself.
+/// Number of yields or wakes of a task that has the runtime to itself.
 pub(super) const ALONE: usize = super::size(10_000);
 
-/// A task that yields and has the runtime to itself.
+/// Runs a task that yields and has the runtime to itself.
 pub(super) fn yield_one<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         for _ in 0..ALONE {
@@ -46,7 +46,7 @@ pub(super) fn yield_one<R: Rt>(runtime: &R, done: Done) {
     });
 }
 
-/// A task that wakes itself through its waker and has the runtime to itself.
+/// Runs a task that wakes itself through its waker and has the runtime to itself.
 pub(super) fn wake_one<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         let mut left = ALONE;
@@ -65,12 +65,12 @@ pub(super) fn wake_one<R: Rt>(runtime: &R, done: Done) {
 
 /// A channel for one message.
 pub(super) trait Oneshot {
-    /// The end that sends.
+    /// The sending end.
     type Sender: Send + 'static;
-    /// The end that receives.
+    /// The receiving end.
     type Receiver: Future + Send + 'static;
 
-    /// Both ends.
+    /// Makes both ends.
     fn channel() -> (Self::Sender, Self::Receiver);
 
     /// Sends the message.
@@ -93,7 +93,7 @@ impl Oneshot for Futures {
     }
 }
 
-/// tokio's channel, which knows tokio's budget.
+/// tokio's channel, which charges tokio's budget.
 pub(super) struct Tokio;
 
 impl Oneshot for Tokio {
@@ -109,10 +109,10 @@ impl Oneshot for Tokio {
     }
 }
 
-/// Pairs of `ping_pong`.
+/// Number of pairs of `ping_pong`.
 pub(super) const PAIRS: usize = super::size(1_000);
 
-/// A task spawns pairs; the first of a pair sends to the second, which answers.
+/// Runs a task that spawns pairs of tasks. The first of a pair sends to the second, which answers.
 pub(super) fn ping_pong<R: Rt, C: Oneshot>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         for _ in 0..PAIRS {
@@ -131,7 +131,7 @@ pub(super) fn ping_pong<R: Rt, C: Oneshot>(runtime: &R, done: Done) {
     });
 }
 
-/// A place in a ring: messages that lie there, and who waits for them.
+/// A place in a ring: the number of messages there, and the waker of the task that waits for them.
 #[derive(Default)]
 struct Place {
     messages: AtomicUsize,
@@ -140,7 +140,7 @@ struct Place {
 
 impl Place {
     fn put(&self) {
-        // Ordering: Release, the exchange in `take`.
+        // Ordering: Release pairs with the subtraction in `try_take`.
         self.messages.fetch_add(1, Release);
         self.waker.wake();
     }
@@ -161,17 +161,17 @@ impl Place {
     }
 
     fn try_take(&self) -> bool {
-        // Ordering: only this task takes, so that what it saw stays.
+        // Ordering: Relaxed. Only this task takes messages, so one that it saw stays.
         if self.messages.load(Relaxed) == 0 {
             return false;
         }
-        // Ordering: Acquire, the addition in `put`.
+        // Ordering: Acquire pairs with the addition in `put`.
         self.messages.fetch_sub(1, Acquire);
         true
     }
 }
 
-/// Tasks in a ring. So many messages, spread evenly, go so many times round.
+/// Runs tasks in a ring. `MESSAGES` messages, spread evenly, go round it `ROUNDS` times.
 pub(super) fn ring<R: Rt, const TASKS: usize, const MESSAGES: usize, const ROUNDS: usize>(
     runtime: &R,
     done: Done,
@@ -192,35 +192,36 @@ pub(super) fn ring<R: Rt, const TASKS: usize, const MESSAGES: usize, const ROUND
     }
 }
 
-/// Tasks that are woken at once.
+/// Number of tasks that are woken at once.
 pub(super) const CROWD: usize = super::size(1_000);
 
-/// How often they are.
+/// Number of times that they are woken.
 pub(super) const STORMS: usize = super::size(20);
 
-/// Where the crowd meets.
+/// The place where the crowd meets.
 struct Square {
     arrived: AtomicUsize,
     storm: AtomicUsize,
     wakers: Vec<AtomicWaker>,
-    /// Who is told that all have arrived, if it isn't the last of them that wakes the others.
+    /// The outside thread that wakes the tasks once all have arrived. `None` if the last task does.
     outside: Option<Thread>,
 }
 
 impl Square {
-    /// Wakes all that wait for the storm of this number.
+    /// Wakes all tasks that wait for the storm with this number.
     fn wake(&self, storm: usize) {
-        // Ordering: Release, the loads in `wait`.
+        // Ordering: Release pairs with the loads in `wait`.
         self.storm.store(storm, Release);
         self.wakers.iter().for_each(AtomicWaker::wake);
     }
 
-    /// Arrives; whether this was the last.
+    /// Counts an arrival. True if it was the last.
     fn arrive(&self) -> bool {
-        // Ordering: AcqRel, the arrivals before: the last wakes all, or has them woken.
+        // Ordering: AcqRel pairs with the earlier arrivals: the last one wakes all tasks, or has
+        // the outside thread wake them.
         let last = self.arrived.fetch_add(1, AcqRel) + 1 == CROWD;
         if last {
-            // Ordering: nobody arrives again before the storm, which is published by `wake`.
+            // Ordering: Relaxed. No task arrives again before the storm, which `wake` publishes.
             self.arrived.store(0, Relaxed);
         }
         last
@@ -229,7 +230,7 @@ impl Square {
     async fn wait(&self, who: usize, storm: usize) {
         poll_fn(|cx| {
             self.wakers[who].register(cx.waker());
-            // Ordering: Acquire, the store in `wake`.
+            // Ordering: Acquire pairs with the store in `wake`.
             if self.storm.load(Acquire) >= storm {
                 Poll::Ready(())
             } else {
@@ -240,7 +241,7 @@ impl Square {
     }
 }
 
-/// A crowd that meets again and again, woken by the last to come or by an outside thread.
+/// Runs a crowd that meets again and again. The last task to come or an outside thread wakes it.
 pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
     let square = Arc::new(Square {
         arrived: AtomicUsize::new(0),
@@ -257,7 +258,7 @@ pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
                     match &square.outside {
                         None => square.wake(storm),
                         Some(outside) => {
-                            // Ordering: Release, the load below.
+                            // Ordering: Release pairs with the load below.
                             all_arrived.store(storm, Release);
                             outside.unpark();
                         }
@@ -270,7 +271,7 @@ pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
     }
     if OUTSIDE {
         for storm in 1..=STORMS {
-            // Ordering: Acquire, the store above.
+            // Ordering: Acquire pairs with the store above.
             while all_arrived.load(Acquire) < storm {
                 thread::park();
             }
