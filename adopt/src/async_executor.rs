@@ -1,22 +1,22 @@
 //! An executor in the shape of async-executor: `spawn`, and `run` by up to a fixed number of
 //! threads.
 //!
-//! Tasks are one allocation each, and nodes of the [`Injector`] that all runners share; each runner
-//! has a [`ring`], into which its own tasks spawn and wake. After a push [`Idle`] chooses a runner
-//! that sleeps, and the [`WakerCell`] of its slot wakes it. There is no `unsafe` code.
+//! A *runner* is a call of [`Executor::run`]. Each task is one allocation, and a node of the
+//! [`Injector`] that all runners share. Each runner has a [`ring`] for the tasks that its own tasks
+//! spawn and wake. After a push [`Idle`] chooses a sleeping runner, and the [`WakerCell`] of that
+//! runner's slot wakes it. There is no `unsafe` code.
 //!
-//! 1. A runner has a slot from the first poll of [`Executor::run`] until that future is dropped. It
-//!    leaves an empty ring, and its list of tasks, to the slot's next runner.
-//! 2. While a runner is polled its ring is in the thread's `CURRENT`, where wakes find it. A task
+//! 1. A runner has a slot from its first poll until its future is dropped. It leaves an empty ring,
+//!    and its list of tasks, to the slot's next runner.
+//! 2. While a runner is polled, its ring is in the thread's `CURRENT`, where wakes find it. A task
 //!    that is spawned or woken anywhere else goes to the injector.
-//! 3. A task that waits is in the list of the runner that polled it first. If it ends on another
-//!    runner its cell stays in that list until the first is about to sleep, or has run 200 tasks;
-//!    if the first sleeps already, until it is polled again. A drop of the executor closes the
-//!    injector, cancels all tasks that are in a list or queued, and waits for those that other
-//!    threads are about to queue.
-//! 4. No wake drops a task, though that would cancel it as well: its future would be dropped inside
-//!    of the wake, under whatever lock the caller holds (event-listener's is one that this would
-//!    take again).
+//! 3. A waiting task is in the list of the runner that polled it first. If it ends on another
+//!    runner, its cell stays in that list until the first runner is about to sleep, or has run 200
+//!    tasks. If the first runner sleeps already, the cell stays until that runner is polled again.
+//! 4. The drop of the executor closes the injector, and cancels all tasks that are in a list or
+//!    queued. Then it waits for the tasks that other threads are about to queue.
+//! 5. No wake drops a task, though that would cancel it too. The wake would drop its future under
+//!    whatever lock the caller holds, and that drop may need the same lock (event-listener's does).
 use queue_global::{Closed, Injector};
 use queue_spmc::ring;
 use std::{
@@ -42,10 +42,11 @@ use runner::Runner;
 
 type Task = Notified<Scheduler>;
 
-/// Items that a runner's ring holds.
+/// Capacity of a runner's ring.
 const RING: usize = 256;
 
-/// Runs tasks on the threads that call [`run`](Self::run). Dropped, it cancels those that are left.
+/// Runs tasks on the threads that call [`run`](Self::run). Its drop cancels the tasks that are
+/// left.
 ///
 /// ```
 /// use adopt::async_executor::Executor;
@@ -57,22 +58,22 @@ const RING: usize = 256;
 /// ```
 pub struct Executor {
     state: Arc<State>,
-    /// For its drop.
+    /// Parks the thread that drops the executor.
     park: ThreadPark,
 }
 
-/// What the executor and its tasks share.
+/// The state that the executor and its tasks share.
 struct State {
     injector: Injector<Node<Scheduler>>,
     idle: Idle,
     slots: Box<[Slot]>,
-    /// Ends the wait of rule 3.
+    /// Ends the wait of rule 4.
     dropper: ThreadUnpark,
 }
 
-/// A runner's parts, and how others reach it.
+/// The parts of a runner, and the handles by which other threads reach it.
 struct Slot {
-    /// `None` while a runner has them.
+    /// `None` while a runner uses the parts.
     parts: Mutex<Option<Parts>>,
     stealer: ring::Stealer<Task>,
     waker: WakerCell,
@@ -123,7 +124,7 @@ impl Executor {
         Self { state, park }
     }
 
-    /// Runs a future as a task. The handle may be dropped: the task goes on.
+    /// Spawns a future as a task. If the handle is dropped, the task goes on.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -136,7 +137,7 @@ impl Executor {
     /// Runs tasks until `future` is done.
     ///
     /// # Panics
-    /// When as many are running already as the executor was made for. When `future` does.
+    /// When the executor already has as many runners as it was made for, and when `future` panics.
     pub async fn run<F: Future>(&self, future: F) -> F::Output {
         let mut runner = Runner::new(&self.state);
         let mut future = pin!(future);
@@ -147,7 +148,7 @@ impl Executor {
 impl Schedule for Scheduler {
     fn schedule(task: Task, _: WakeKind) {
         let Some(task) = push_here(task) else { return };
-        // Once it is queued another thread may free the task, and its scheduler with it.
+        // Once the task is queued, another thread may free it, and its scheduler with it.
         let state = task.scheduler().0.clone();
         match state.injector.push(task) {
             Ok(()) => state.notify(),
@@ -159,7 +160,8 @@ impl Schedule for Scheduler {
     }
 }
 
-/// Pushes to the ring of the runner that this thread polls, or gives the task back.
+/// Pushes the task to the ring of the runner that this thread polls. Returns the task if there is
+/// no such runner of this executor.
 fn push_here(task: Task) -> Option<Task> {
     let mut task = Some(task);
     let push = |current: &RefCell<Option<Current>>| {
@@ -167,10 +169,10 @@ fn push_here(task: Task) -> Option<Task> {
         let Current { state, ring } = current.as_mut()?;
         let task = task.take_if(|task| Arc::ptr_eq(state, &task.scheduler().0))?;
         ring.push_or_overflow(task, &state.injector);
-        // The ring is not borrowed while a waker runs, which may push.
+        // The waker runs after this borrow of the ring has ended, as it may push.
         state.idle.notify().map(|slot| (state.clone(), slot))
     };
-    // No runner is polled where the thread's locals are gone.
+    // A thread whose locals are gone polls no runner.
     if let Ok(Some((state, slot))) = CURRENT.try_with(push) {
         state.slots[slot].waker.wake();
     }
@@ -199,7 +201,8 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.state.injector.close();
         for slot in &self.state.slots {
-            // Without its parts, a run was forgotten: the others borrow the executor.
+            // If the parts are gone, a `run` was forgotten: no other can be left, as it borrows the
+            // executor.
             let Some(Parts { mut owned, .. }) = slot.parts().take() else {
                 continue;
             };
@@ -213,10 +216,10 @@ impl Drop for Executor {
                 if owned.is_empty() {
                     break;
                 }
-                self.park.park(); // Another thread is in a wake.
+                self.park.park(); // A thread in a wake holds a task, and is about to push it.
             }
         }
-        // Also where each slot's `run` was forgotten. Tasks that are dropped are cancelled.
+        // This also cancels the queued tasks if the `run` of every slot was forgotten.
         iter::from_fn(|| self.state.injector.pop()).for_each(drop);
     }
 }

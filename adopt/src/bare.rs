@@ -1,14 +1,14 @@
 //! One core without an operating system, in the shape of a bare-metal executor.
 //!
-//! Nothing is allocated: futures are pinned where the program has them, tasks and queues are
-//! statics, and a waker is the address of one of these. This file names `core` and the parts'
-//! `no_std` halves alone. Interrupts wake: a wake sets a bit and sends an event. That takes atomic
+//! Nothing is allocated: the program pins the futures in its own frames, tasks and queues are
+//! statics, and a waker is the address of a task. This file uses only `core` and the `no_std` API
+//! of the parts. Interrupts wake tasks: a wake sets a bit and sends an event. It needs atomic
 //! read-modify-writes, which some cores lack (thumbv6m).
 //!
-//! 1. The bit of a task is set from its wake until the core takes the bits, right before the poll.
-//!    A wake during the poll sets it again.
-//! 2. The core waits for an event only when it has found no bit. An event that comes after that
-//!    look ends the wait at once: it is kept, as by `wfe` and as by a parker's token.
+//! 1. A task's bit is set from its wake until the core takes the bits, right before the poll. A
+//!    wake during the poll sets it again.
+//! 2. The core waits for an event only after it has found no bit. An event that comes after that
+//!    look ends the wait at once, since it is remembered: by `wfe`, or as the token of a parker.
 use core::{
     fmt,
     future::{Future, poll_fn},
@@ -23,14 +23,14 @@ use queue_spmc::ring::{Borrowed, Full, Inline, Steal, Stealer, Worker};
 use waker_vtable::{WakeRef, WakerCell, from_static};
 use worker_idle::park::{Park, Unpark};
 
-/// Which tasks are to be polled, and how the core is sent an event. It belongs in a static.
+/// The bits of the woken tasks, and the event that ends the core's wait. It belongs in a static.
 pub struct Core<U> {
     ready: AtomicU32,
     runs: AtomicBool,
     event: U,
 }
 
-/// What a task's waker points to. It belongs in a static.
+/// The target of a task's waker. It belongs in a static.
 pub struct Task<U: 'static> {
     core: &'static Core<U>,
     bit: u32,
@@ -46,17 +46,18 @@ impl<U> Copy for Task<U> {}
 
 impl<U: Unpark> WakeRef for Task<U> {
     fn wake(&self) {
-        // Ordering: Release pairs with both swaps in `run`: the poll sees what was done before.
+        // Ordering: Release pairs with both swaps in `run`: the poll sees what happened before the
+        // wake.
         self.core.ready.fetch_or(self.bit, Release);
         self.core.event.unpark();
     }
 }
 
 impl<U: Unpark> Task<U> {
-    /// The tasks of a core, up to 32.
+    /// Makes the tasks of a core, up to 32.
     ///
     /// # Panics
-    /// Where there are more; in a static's initialiser that is an error of the compiler.
+    /// When there are more. In a static's initialiser this is a compile error.
     pub const fn all<const N: usize>(core: &'static Core<U>) -> [Self; N] {
         assert!(N <= 32, "a core has up to 32 tasks");
         let mut tasks = [Self { core, bit: 0 }; N];
@@ -70,7 +71,8 @@ impl<U: Unpark> Task<U> {
 }
 
 impl<U: Unpark> Core<U> {
-    /// A core with nothing to do. `event` ends its wait: `sev`, or nothing where an interrupt does.
+    /// Makes a core with no task woken. `event` ends its wait: it sends `sev`, or does nothing if
+    /// an interrupt ends the wait by itself.
     pub const fn new(event: U) -> Self {
         Self {
             ready: AtomicU32::new(0),
@@ -79,8 +81,8 @@ impl<U: Unpark> Core<U> {
         }
     }
 
-    /// Polls each future once, and then whenever its task was woken, until all are done. `park`
-    /// waits for an event: `wfe`.
+    /// Polls each future once, and then whenever its task was woken, until all futures are done.
+    /// `park` waits for an event, as `wfe` does.
     ///
     /// ```
     /// use adopt::bare::{Core, Task};
@@ -101,7 +103,7 @@ impl<U: Unpark> Core<U> {
     /// ```
     ///
     /// # Panics
-    /// When it runs already, when the tasks are another core's, and when a future does.
+    /// When the core runs already, when the tasks belong to another core, and when a future panics.
     pub fn run<const N: usize>(
         &'static self,
         tasks: &'static [Task<U>; N],
@@ -109,12 +111,13 @@ impl<U: Unpark> Core<U> {
         park: &mut impl Park,
     ) {
         assert!(tasks.iter().all(|task| core::ptr::eq(task.core, self)));
-        // Ordering: Acquire and Release of `Running`: one run comes after the other.
+        // Ordering: Acquire pairs with the Release store of `Running`, so that runs are in
+        // sequence.
         assert!(!self.runs.swap(true, Acquire), "the core runs already");
         let _running = Running(&self.runs);
         let wakers: [Waker; N] = tasks.each_ref().map(from_static);
         let mut live = tasks.iter().fold(0, |bits, task| bits | task.bit);
-        // Ordering: Acquire pairs with `wake`: a bit may be left of a wake before this run.
+        // Ordering: Acquire pairs with `wake`: a wake before this run may have left a bit.
         self.ready.swap(live, Acquire);
         while live != 0 {
             // Ordering: Acquire pairs with `wake`.
@@ -137,22 +140,22 @@ struct Running<'a>(&'a AtomicBool);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Ordering: Release pairs with the swap in `run`.
+        // Ordering: Release pairs with the Acquire swap of `runs` in `run`.
         self.0.store(false, Release);
     }
 }
 
-/// What an interrupt receives for a task. Holds up to `N` items; a push to a full ring is refused.
-/// It belongs in a static.
+/// A queue from an interrupt to a task, for up to `N` items. It belongs in a static.
 ///
-/// The interrupt is the ring's owner, so that its push is a store, and waits for nobody; the task
-/// is the one thief.
+/// The interrupt is the ring's owner, so its push is a store and never waits; a push to a full ring
+/// is refused. The task is the only thief.
 pub struct Receiver<T, const N: usize> {
     ring: Inline<T, N>,
     reader: WakerCell,
 }
 
-/// The interrupt's end of a [`Receiver`]. Dropped, it drops what the task has not taken: keep it.
+/// The interrupt's end of a [`Receiver`]. Its drop also drops the items that the task has not
+/// taken, so keep it.
 pub struct Sender<T: Send + 'static> {
     ring: Worker<T, Borrowed<'static, T>>,
     reader: &'static WakerCell,
@@ -165,7 +168,7 @@ pub struct Reader<T: Send + 'static> {
 }
 
 impl<T: Send, const N: usize> Receiver<T, N> {
-    /// An empty one. `N` is a power of two.
+    /// Makes an empty queue. `N` is a power of two.
     #[expect(clippy::new_without_default, reason = "it belongs in a static")]
     pub const fn new() -> Self {
         Self {
@@ -174,7 +177,7 @@ impl<T: Send, const N: usize> Receiver<T, N> {
         }
     }
 
-    /// Both ends, to the first who asks.
+    /// Returns both ends to the first caller, and `None` to later ones.
     pub fn split(&'static self) -> Option<(Sender<T>, Reader<T>)> {
         let ring = self.ring.take()?;
         let stealer = ring.stealer();
@@ -191,10 +194,10 @@ impl<T: Send, const N: usize> Receiver<T, N> {
 }
 
 impl<T: Send> Sender<T> {
-    /// Leaves an item for the task, and wakes it.
+    /// Pushes an item and wakes the task.
     ///
     /// # Errors
-    /// Gives the item back when `N` are there that the task has not taken.
+    /// Returns the item when the ring holds `N` items that the task has not taken.
     pub fn send(&mut self, item: T) -> Result<(), Full<T>> {
         self.ring.push(item)?;
         self.reader.wake();
@@ -203,14 +206,14 @@ impl<T: Send> Sender<T> {
 }
 
 impl<T: Send> Reader<T> {
-    /// The oldest item, once there is one.
+    /// Waits for an item, and returns the oldest.
     pub async fn next(&mut self) -> T {
         poll_fn(|cx| {
             if let Some(item) = self.take() {
                 return Poll::Ready(item);
             }
             self.reader.register(cx.waker());
-            // Once more: the interrupt may have come before the waker was there.
+            // The interrupt may have come before the waker was registered, so look once more.
             self.take().map_or(Poll::Pending, Poll::Ready)
         })
         .await

@@ -1,8 +1,8 @@
 //! Closures that block, in the shape of `blocking`: `unblock(closure).await`.
 //!
-//! A job is a task cell whose one poll calls the closure, so that the handle, the result and a
-//! panic on its way back are the same as of any task. The threads are a [`Pool`]'s: they start with
-//! the jobs, up to a cap, and end when there has been nothing to do for a while.
+//! A job is a task cell whose only poll calls the closure. So its handle, its result and its panic
+//! are those of any task. The threads belong to a [`Pool`]: they start as jobs need them, up to a
+//! cap, and end when they have been idle for a while.
 use crate::tasks::Task;
 use blocking_threads::{Closure, Once, Pool, Settings, SharedPool};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ static POOL: Pool<Closure> = Pool::new(settings(500));
 /// ```
 ///
 /// # Panics
-/// When no thread is there and none can be started.
+/// When there is no thread and none can be started.
 pub fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
     submit(&POOL, f)
 }
 
-/// Sets how many threads [`unblock`] may have, at least one. 500 by default.
+/// Sets the most threads that [`unblock`] may have: at least one, and 500 by default.
 ///
 /// ```
 /// adopt::blocking::set_max_threads(4);
@@ -34,8 +34,8 @@ pub fn set_max_threads(most: usize) {
     Pool::set_cap(&POOL, most.max(1));
 }
 
-/// A pool of your own, beside that of [`unblock`]. Dropped, it cancels the jobs that have not
-/// begun; the others end.
+/// A pool of your own, beside the one of [`unblock`]. Its drop cancels the jobs that have not
+/// begun; the others run to their end.
 pub struct Blocking {
     pool: Arc<Pool<Closure>>,
 }
@@ -50,7 +50,7 @@ impl Blocking {
     /// Runs `f` on one of the threads.
     ///
     /// # Panics
-    /// When no thread is there and none can be started.
+    /// When there is no thread and none can be started.
     pub fn unblock<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
         submit(&self.pool, f)
     }

@@ -1,12 +1,12 @@
 //! A frame loop: jobs in parallel, then tasks for as long as the frame's budget lasts.
 //!
-//! What must be done in a frame is forked on a [`Pool`], and waited for. What may take many frames
-//! (a path, a level that loads, a script) is a task of the game's thread, which need not be `Send`;
-//! the tasks that a frame has no time for go on with the next.
+//! Work that must be done within a frame is forked on a [`Pool`], and the frame waits for it. Work
+//! that may take many frames (a path, a level that loads, a script) is a task of the game's thread,
+//! which need not be `Send`. The tasks for which a frame has no time go on in the next one.
 //!
-//! 1. A wake, on whatever thread, sends the task to the game's list ([`LocalNotified::send`]),
-//!    which is one read-modify-write. The frame takes all that were sent, in order.
-//! 2. A frame runs a task at least, also with no time left: each is reached in the end.
+//! 1. A wake, on any thread, sends the task to the game's list ([`LocalNotified::send`]), by one
+//!    read-modify-write. The frame takes all tasks that were sent, in order.
+//! 2. A frame runs at least one task, even with no time left. So each task runs in the end.
 //! 3. A task that awaits [`Frames::next`] is woken once, at the start of the next frame.
 use crate::join_pool::{Pool, Scope};
 use std::{
@@ -21,36 +21,36 @@ use std::{
 };
 use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
-/// A game's jobs and tasks. Dropped, it cancels the tasks.
+/// The jobs and tasks of a game. Its drop cancels the tasks.
 pub struct Game {
     pool: Pool,
     frames: Frames,
-    /// Before the list, which must outlive what is queued.
+    /// Declared before the list, which must outlive the queued tasks.
     queue: VecDeque<LocalNotified<InGame>>,
     tasks: LocalOwned<InGame>,
 }
 
-/// What a frame did.
+/// The figures of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Polls of tasks.
+    /// Number of polls of tasks.
     pub polls: usize,
-    /// Tasks that wait for the next frame because there was no time.
+    /// Number of tasks that wait for the next frame because there was no time.
     pub left: usize,
 }
 
-/// Counts the frames. Tasks await the next.
+/// The count of frames. Tasks can await the next frame.
 #[derive(Clone, Default)]
 pub struct Frames(Rc<Counted>);
 
 #[derive(Default)]
 struct Counted {
     number: Cell<u64>,
-    /// Emptied when the number changes.
+    /// The wakers of waiting tasks, taken when the number changes.
     waiting: RefCell<Vec<Waker>>,
 }
 
-/// The scheduler of the game's tasks: their list knows the way.
+/// The scheduler of the game's tasks. It needs no data, as a task can be sent to its list.
 struct InGame;
 
 impl ScheduleLocal for InGame {
@@ -60,12 +60,12 @@ impl ScheduleLocal for InGame {
 }
 
 impl Frames {
-    /// The number of the frame that runs, or ran last.
+    /// Returns the number of the frame that runs or ran last.
     pub fn number(&self) -> u64 {
         self.0.number.get()
     }
 
-    /// Waits for the next frame. Keeps one waker until then, however often it is polled.
+    /// Waits for the next frame. Stores one waker until then, however often it is polled.
     pub async fn next(&self) {
         let number = self.number();
         let mut place = None;
@@ -83,7 +83,7 @@ impl Frames {
                     None
                 }
             };
-            drop(waiting); // A waker's drop may come back here.
+            drop(waiting); // The drop of a waker may use `waiting`.
             drop(before);
             Poll::Pending
         })
@@ -98,10 +98,10 @@ impl Frames {
 }
 
 impl Game {
-    /// A game whose jobs run on so many threads.
+    /// Makes a game whose jobs run on `workers` threads.
     ///
     /// # Errors
-    /// When one can't be started.
+    /// When a thread cannot be started.
     ///
     /// # Panics
     /// When `workers` is 0.
@@ -110,17 +110,17 @@ impl Game {
             pool: Pool::new(workers)?,
             frames: Frames::default(),
             queue: VecDeque::new(),
-            // Frames look at the list by themselves.
+            // Each frame looks at the list, so no waker is needed.
             tasks: LocalOwned::new(Waker::noop().clone()),
         })
     }
 
-    /// The game's frames.
+    /// Returns the game's count of frames.
     pub fn frames(&self) -> &Frames {
         &self.frames
     }
 
-    /// Spawns a future that this thread polls, in frames from the next on.
+    /// Spawns a future that this thread polls from the next frame on.
     pub fn spawn<F>(&mut self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: 'static> + 'static,
@@ -130,8 +130,8 @@ impl Game {
         join
     }
 
-    /// A frame: forks the jobs that `update` spawns, waits for them, and polls tasks until
-    /// `budget`, which includes the jobs, is used up.
+    /// Runs a frame: runs the jobs that `update` spawns, and then polls tasks until `budget` is
+    /// used up. The budget includes the time of the jobs.
     ///
     /// ```
     /// use std::time::Duration;
@@ -153,7 +153,7 @@ impl Game {
     /// ```
     ///
     /// # Panics
-    /// When `update` or a job does. The tasks go on with the next frame.
+    /// When `update` or a job panics. The tasks go on in the next frame.
     pub fn frame<'scope>(
         &mut self,
         budget: Duration,

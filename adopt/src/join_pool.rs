@@ -1,19 +1,22 @@
 //! A fork-join pool in the shape of rayon-core: `join`, `scope`, `spawn`.
 //!
-//! Each worker has a [`deque`] for what is forked, newest first, and a [`fifo`] for what is to run
-//! in the order of its spawns; threads that are no workers push to one [`Injector`], whose nodes
-//! are the jobs. After a push [`Idle`] chooses the worker that is woken.
+//! Each worker has a [`deque`] of forked jobs, which it runs newest first, and a [`fifo`] of jobs
+//! that it runs in the order of their spawns. Outside threads push to one [`Injector`], whose nodes
+//! are the jobs. After a push [`Idle`] chooses the worker to wake.
 //!
-//! 1. A worker runs its deque, its FIFO, what was injected, and then steals the others' oldest.
-//! 2. A worker runs the jobs that it pushes, if no thief takes them. So its push needs no fence to
-//!    see which workers sleep: to miss a sleeper costs parallelism until the next push, never a
-//!    job. A job that blocks, other than by this pool, on a job that it has pushed may hang.
-//! 3. A push from outside, and a batch that a worker takes from the injector, notify with a fence.
-//! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs others meanwhile. If there
-//!    are none it sleeps as any idle worker does, and the thread that sets the latch unparks it. It
-//!    waits for a job of another pool in the same way, so that pools may wait for each other.
-//! 5. No frame is left while a job that is in it, or borrows from it, is queued or runs: a worker
-//!    that unwinds out of its wait ends the process.
+//! 1. A worker runs the jobs of its deque, then of its FIFO, then of the injector. Then it steals
+//!    the oldest jobs of other workers.
+//! 2. A worker runs the jobs that it pushes, unless a thief takes them. So its push needs no fence
+//!    to read the counts of sleepers: to miss a sleeper costs parallelism until the next push, but
+//!    never loses a job. A job may hang if it blocks on a job that it has pushed, other than by
+//!    this pool.
+//! 3. A push from an outside thread notifies with a fence. So does a worker that takes a batch from
+//!    the injector.
+//! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs other jobs meanwhile. If
+//!    there are none, it sleeps as any idle worker does, and the thread that sets the latch unparks
+//!    it. It waits for a job of another pool in the same way, so pools may wait for each other.
+//! 5. No thread leaves a frame while a job is queued or runs that is in the frame or borrows from
+//!    it. So a worker that unwinds out of its wait aborts the process.
 use queue_global::{Injector, List};
 use queue_spmc::{Steal, StealLimit, deque, fifo};
 use std::{
@@ -43,10 +46,10 @@ use job::{Header, Job, OutsideLatch, StackJob, WorkerLatch};
 pub use scope::Scope;
 use worker::AbortOnUnwind;
 
-/// What a worker takes from the injector at once, at most.
+/// The most jobs that a worker takes from the injector at once.
 const BATCH: usize = 32;
 
-/// Threads that run jobs. Dropped, it leaves them to run what is queued, and then to end.
+/// A pool of threads that run jobs. After its drop the threads run the queued jobs, and then end.
 pub struct Pool {
     shared: Arc<Shared>,
 }
@@ -59,15 +62,15 @@ struct Shared {
     stolen: AtomicUsize,
 }
 
-/// How others reach a worker.
+/// The handles by which other threads reach a worker.
 struct Remote {
     deque: deque::Stealer<Job>,
     fifo: fifo::Stealer<Job>,
     unpark: ThreadUnpark,
 }
 
-/// A worker, in the frame of its thread. The cells are that thread's, and nothing that they are
-/// borrowed for calls back.
+/// A worker, in the frame of its thread. Only that thread uses the cells, and no call that borrows
+/// one uses the worker again.
 struct Worker {
     index: usize,
     shared: Arc<Shared>,
@@ -80,10 +83,10 @@ thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
 }
 
-/// What a worker waits for.
+/// A condition that a worker waits for.
 trait Awaited {
     fn is_done(&self) -> bool;
-    /// From here on whoever completes it unparks the worker.
+    /// Announces that the worker may park: the thread that completes the condition then unparks it.
     fn will_sleep(&self) {}
 }
 
@@ -101,7 +104,7 @@ impl Awaited for OutsideLatch {
 
 impl Awaited for AtomicBool {
     fn is_done(&self) -> bool {
-        // Ordering: Acquire pairs with the pool's drop.
+        // Ordering: Acquire pairs with the store in the pool's drop.
         self.load(Acquire)
     }
 }
@@ -109,7 +112,8 @@ impl Awaited for AtomicBool {
 /// Runs both closures, `b` on another worker if one is free, and returns both results. Outside of
 /// a pool, runs one after the other.
 ///
-/// The panic of `a` is resumed once `b` has ended or will not begin; else that of `b`.
+/// If `a` panics, its panic is resumed once `b` has ended or will never begin. Otherwise a panic of
+/// `b` is resumed.
 ///
 /// ```
 /// let pool = adopt::join_pool::Pool::new(2)?;
@@ -132,10 +136,10 @@ where
 }
 
 impl Pool {
-    /// Starts so many threads.
+    /// Starts a pool of `workers` threads.
     ///
     /// # Errors
-    /// When one can't be started. Those that were end.
+    /// When a thread cannot be started. The threads that were started end.
     ///
     /// # Panics
     /// When `workers` is 0.
@@ -170,8 +174,9 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Runs `f` on a worker, waits for it, and returns its result, or resumes its panic. A worker of
-    /// another pool runs that pool's jobs while it waits.
+    /// Runs `f` on a worker, waits for it, and returns its result or resumes its panic.
+    ///
+    /// If the caller is a worker of another pool, it runs that pool's jobs while it waits.
     pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         self.on_worker(|_| f())
     }
@@ -189,9 +194,10 @@ impl Pool {
         self.on_worker(|worker| Scope::run(worker, f))
     }
 
-    /// Queues `f`, and returns at once. Its panic is printed, and goes no further.
+    /// Queues `f`, and returns at once. The panic hook prints a panic of `f`, which goes no
+    /// further.
     pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
-        // SAFETY: it borrows nothing.
+        // SAFETY: `f` is `'static`, so it borrows nothing that ends.
         let job = unsafe { job::boxed(f) };
         Worker::with_any(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => worker.push(job),
@@ -199,14 +205,14 @@ impl Pool {
         });
     }
 
-    /// Jobs that a worker has taken from another's queues so far.
+    /// Returns the number of jobs that workers have stolen so far.
     pub fn stolen(&self) -> usize {
-        // Ordering: Relaxed, a count.
+        // Ordering: Relaxed. It is only a count.
         self.shared.stolen.load(Relaxed)
     }
 
-    /// On this thread if it is a worker of the pool. A worker of another pool runs that one's jobs
-    /// meanwhile, and any other thread sleeps.
+    /// Runs `f` on this thread if it is a worker of the pool, and otherwise waits for a worker to
+    /// run it. A worker of another pool runs that pool's jobs meanwhile; any other thread sleeps.
     fn on_worker<R: Send>(&self, f: impl FnOnce(&Worker) -> R + Send) -> R {
         Worker::with_any(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => f(worker),
@@ -225,7 +231,8 @@ impl Pool {
         })
     }
 
-    /// Runs `f` on a worker. `wait` returns once the latch is set, which unparks the caller.
+    /// Runs `f` on a worker. `wait` must return only after the latch is set, which unparks the
+    /// caller.
     fn wait_for<R: Send>(
         &self,
         f: impl FnOnce(&Worker) -> R + Send,
@@ -234,7 +241,7 @@ impl Pool {
     ) -> R {
         let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(unpark));
         let abort = AbortOnUnwind;
-        // SAFETY: called once, and the job stays here until its latch is set.
+        // SAFETY: it is called once, and the job stays in this frame until its latch is set.
         self.shared.inject(unsafe { job.as_job() });
         wait(&job.latch);
         mem::forget(abort);
@@ -245,7 +252,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Ordering: Release pairs with `is_done`.
+        // Ordering: Release pairs with the load in `is_done`.
         self.shared.closing.store(true, Release);
         self.shared
             .workers

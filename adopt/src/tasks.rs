@@ -1,17 +1,16 @@
-//! A thread that runs tasks, in the shape of async-task's users: `spawn(future, schedule)` gives a
-//! runnable for a queue of your own, and a task to await.
+//! A thread that runs tasks, as users of async-task write it.
 //!
-//! Where async-task's users have a channel of runnables, here the tasks are the queue's nodes: a
-//! wake allocates nothing, and takes no lock. [`Task`] is what async-task's is: dropped, it
-//! cancels.
+//! `spawn(future, schedule)` returns a runnable, for a queue of your own, and a task to await.
+//! Users of async-task have a channel of runnables. Here the tasks are the nodes of the queue, so a
+//! wake allocates nothing and takes no lock. The drop of a [`Task`] cancels it, as async-task's
+//! does.
 //!
 //! 1. A wake pushes the task, then unparks the thread. The thread parks only when it has found the
-//!    queue empty, and a token that came in between ends the park at once.
-//! 2. A task that waits is in the thread's list. At its end the thread cancels all of the list,
-//!    takes those that others were about to queue, and is done when the list is empty.
-//! 3. No wake drops a task, though that would cancel it as well: its future would be dropped inside
-//!    of the wake, under whatever lock the caller holds (event-listener's is one that this would
-//!    take again).
+//!    queue empty. An unpark between that look and the park leaves a token, which ends the park.
+//! 2. A waiting task is in the thread's list. At its end the thread cancels all tasks of the list,
+//!    and then those that other threads were about to queue. It is done when the list is empty.
+//! 3. No wake drops a task, though that would cancel it too. The wake would drop its future under
+//!    whatever lock the caller holds, and that drop may need the same lock (event-listener's does).
 use queue_global::Injector;
 use std::{
     fmt,
@@ -26,7 +25,8 @@ use std::{
 use task_header::{Closure, JoinError, JoinHandle, Node, Owned, Ran, Runnable};
 use worker_idle::park::{self, Park, ThreadPark, ThreadUnpark, Unpark};
 
-/// A thread that runs tasks. Dropped, it cancels them all, and waits for the one that runs.
+/// A thread that runs tasks. Its drop cancels them all, and waits for the thread to end, unless it
+/// is dropped on that thread.
 ///
 /// ```
 /// use adopt::tasks::TaskThread;
@@ -48,7 +48,7 @@ struct Queue {
 
 impl Queue {
     fn push(&self, task: Runnable) {
-        self.tasks.requeue(task); // Also after the end: rule 2.
+        self.tasks.requeue(task); // This works after the close too (rule 2).
         self.unpark.unpark();
     }
 
@@ -56,7 +56,7 @@ impl Queue {
         let mut owned = Owned::new(park::waker(park.unparker()));
         while !self.tasks.is_closed() {
             match self.tasks.pop().map(|task| owned.run(task)) {
-                // It was woken in its poll: behind the others.
+                // The task was woken during its poll: it goes behind the others.
                 Some(Ran::Notified(task)) => self.push(task),
                 Some(Ran::Complete | Ran::Pending) => {}
                 None => park.park(),
@@ -72,16 +72,16 @@ impl Queue {
             if owned.is_empty() {
                 break;
             }
-            park.park(); // Another thread is in a wake.
+            park.park(); // A thread in a wake holds a task, and is about to push it.
         }
     }
 }
 
 impl TaskThread {
-    /// Starts a thread of that name.
+    /// Starts a thread with that name.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// When the thread cannot be started.
     pub fn start(name: &str) -> io::Result<Self> {
         let park = ThreadPark::new();
         let queue = Arc::new(Queue {
@@ -118,8 +118,8 @@ impl Drop for TaskThread {
     }
 }
 
-/// Waits for a task; dropped, it cancels the task. Its future gives the output, or resumes the
-/// task's panic.
+/// Waits for a task, and returns its output or resumes its panic. The drop of this handle cancels
+/// the task.
 pub struct Task<T>(Option<JoinHandle<T>>);
 
 impl<T> Task<T> {
@@ -127,16 +127,16 @@ impl<T> Task<T> {
         Self(Some(join))
     }
 
-    /// Lets the task go on.
+    /// Drops the handle and lets the task go on.
     pub fn detach(mut self) {
         self.0 = None;
     }
 
-    /// Cancels the task, and waits until its future is gone: the output if it was done before, the
-    /// panic as an error.
+    /// Cancels the task, and waits until its future is gone. Returns the output if the task was
+    /// done before.
     ///
     /// # Errors
-    /// When it was cancelled in time, or has panicked.
+    /// When the task was cancelled in time, or has panicked.
     pub async fn cancel(mut self) -> Result<T, JoinError> {
         let join = self.0.take().expect("it is there until it is consumed");
         join.abort();
@@ -162,7 +162,7 @@ impl<T> Future for Task<T> {
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         if let Some(join) = &self.0 {
-            join.abort(); // Of one that is done, nothing.
+            join.abort(); // Does nothing if the task is done.
         }
     }
 }

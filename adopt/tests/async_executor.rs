@@ -39,7 +39,7 @@ async fn woken_elsewhere() {
     .await;
 }
 
-/// Counts its drop.
+/// Adds one to a count when it is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -48,7 +48,7 @@ impl Drop for Counted {
     }
 }
 
-/// A waker that keeps that it was woken.
+/// A waker that records that it was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -59,7 +59,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn tasks_of_tasks_run_to_their_ends() {
+fn tasks_spawned_by_tasks_complete() {
     let executor = Arc::new(Executor::new(1));
     let sum = executor.run(async {
         let mut tasks = Vec::new();
@@ -104,7 +104,7 @@ fn wakes_from_other_threads_reach_sleeping_runners() {
 }
 
 #[test]
-fn second_runner_takes_what_a_blocked_one_spawned() {
+fn task_spawned_by_a_blocked_runner_is_stolen() {
     let executor = Executor::new(2);
     let (stop, stopped) = async_channel::bounded::<()>(1);
     thread::scope(|threads| {
@@ -113,7 +113,7 @@ fn second_runner_takes_what_a_blocked_one_spawned() {
             let here = thread::current().id();
             let (send, sent) = mpsc::channel();
             let task = executor.spawn(async move { send.send(thread::current().id()).unwrap() });
-            // This runner is blocked: the task is stolen from its ring, or never runs.
+            // This runner is blocked, so the task runs only if the other one steals it.
             assert_ne!(sent.recv().unwrap(), here);
             task.await.unwrap();
         }));
@@ -122,14 +122,14 @@ fn second_runner_takes_what_a_blocked_one_spawned() {
 }
 
 #[test]
-fn spawn_of_a_woken_runners_future_wakes_another() {
+fn spawn_by_a_woken_runners_future_wakes_another() {
     let executor = Executor::new(2);
     let woken = [0, 1].map(|_| Arc::new(Woken::default()));
     let wakers = woken.each_ref().map(|woken| Waker::from(woken.clone()));
     let mut slept = false;
     let mut first = Box::pin(executor.run(poll_fn(|_| {
         if slept {
-            // What it may block on from here on, the second runner has to run.
+            // The future may block on the task from here on, so the second runner must be woken.
             drop(executor.spawn(async {}));
             assert!(woken[1].0.load(Relaxed));
         }
@@ -144,7 +144,7 @@ fn spawn_of_a_woken_runners_future_wakes_another() {
 }
 
 #[test]
-fn woken_runner_may_block_on_what_it_spawns() {
+fn woken_runner_blocking_on_its_spawn_does_not_hang() {
     let executor = Executor::new(2);
     let (stop, stopped) = async_channel::bounded::<()>(1);
     thread::scope(|threads| {
@@ -181,7 +181,7 @@ fn dropped_runner_leaves_its_tasks_to_the_next() {
             }
             Poll::<()>::Pending
         });
-        // One poll, and the run is dropped: in the midst of its tasks, or asleep.
+        // The run is dropped after one poll: between its tasks, or asleep.
         assert!(pin!(executor.run(spawn)).poll(&mut cx).is_pending());
     }
     drop(send);
@@ -194,7 +194,7 @@ fn dropped_runner_leaves_its_tasks_to_the_next() {
 }
 
 #[test]
-fn dropped_sleeper_gives_its_notification_on() {
+fn dropped_sleeper_passes_its_notification_on() {
     let executor = Executor::new(2);
     for dropped in 0..2 {
         let (stop, stopped) = async_channel::bounded::<()>(1);
@@ -244,13 +244,13 @@ fn dropped_executor_cancels_idle_and_queued_tasks() {
 
 #[test]
 fn dropped_executor_without_slots_cancels_queued_tasks() {
-    // Forgotten where a checker of leaks finds it.
+    // The forgotten run is kept reachable, so that a leak checker accepts it.
     static FORGOTTEN: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
     let executor = Executor::new(1);
     let mut run = Box::pin(executor.run(pending::<()>()));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(run.as_mut().poll(&mut cx).is_pending());
-    // SAFETY: it is not moved any more.
+    // SAFETY: the future is never moved again.
     let run = Box::into_raw(unsafe { Pin::into_inner_unchecked(run) });
     FORGOTTEN.store(run.cast(), Relaxed);
     let task = executor.spawn(async {});
@@ -260,7 +260,7 @@ fn dropped_executor_without_slots_cancels_queued_tasks() {
 }
 
 #[test]
-fn dropped_executor_cancels_tasks_as_others_wake_them() {
+fn dropped_executor_cancels_tasks_during_wakes() {
     for _ in 0..50 {
         let executor = Executor::new(1);
         let tasks: Vec<_> = (0..10).map(|_| executor.spawn(woken_elsewhere())).collect();
@@ -282,7 +282,7 @@ fn dropped_executor_waits_for_wakes_under_locks() {
             executor.spawn(async move { _ = opens.recv().await })
         });
         block_on(executor.run(yield_now()));
-        // It wakes the tasks under a lock that the drop of their futures takes.
+        // The drop of `open` wakes the tasks under a lock that the drop of their futures takes.
         let waker = thread::spawn(move || drop(open));
         drop(executor);
         waker.join().unwrap();
@@ -291,7 +291,7 @@ fn dropped_executor_waits_for_wakes_under_locks() {
 }
 
 #[test]
-fn panic_of_a_task_is_its_handles() {
+fn panic_of_a_task_goes_to_its_handle() {
     let executor = Executor::new(1);
     let task = executor.spawn(async { panic!("of a task") });
     let error = block_on(executor.run(task)).unwrap_err();
@@ -316,7 +316,7 @@ fn panic_of_a_runs_future_frees_its_slot() {
 }
 
 #[test]
-fn executor_inside_of_anothers_task_keeps_its_own_ring() {
+fn executor_inside_anothers_task_keeps_its_own_ring() {
     let outer = Executor::new(1);
     let task = outer.spawn(async {
         let inner = Executor::new(1);

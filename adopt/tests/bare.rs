@@ -1,4 +1,4 @@
-//! A core that interrupts wake; threads stand for those.
+//! Tests of a core that interrupts wake. Threads stand for the interrupts.
 use adopt::bare::{Core, Receiver, Task};
 use futures_lite::future::{pending, yield_now};
 use std::{
@@ -15,7 +15,7 @@ use std::{
 };
 use worker_idle::park::{Park, Unpark};
 
-/// `wfe` and `sev`: an event is kept until somebody waits.
+/// The event of `wfe` and `sev`: it is remembered until the core waits.
 struct Event {
     sent: Mutex<bool>,
     changed: Condvar,
@@ -57,7 +57,7 @@ impl Park for Wire {
 }
 
 #[test]
-fn tasks_take_what_interrupts_send() {
+fn items_sent_by_interrupts_reach_tasks_in_order() {
     const ITEMS: u32 = 20_000;
     static EVENT: Event = Event::new();
     static CORE: Core<Wire> = Core::new(Wire(&EVENT));
@@ -75,7 +75,7 @@ fn tasks_take_what_interrupts_send() {
                     thread::yield_now();
                 }
             }
-            sender // Its drop would drop what was not taken yet.
+            sender // Its drop would drop the items that were not taken yet.
         });
         interrupts.push(interrupt);
         reader
@@ -139,7 +139,7 @@ fn wake_of_a_done_task_is_ignored() {
 }
 
 #[test]
-fn first_poll_sees_what_was_done_before_an_early_wake() {
+fn wake_before_run_publishes_to_the_first_poll() {
     static EVENT: Event = Event::new();
     static CORE: Core<Wire> = Core::new(Wire(&EVENT));
     static TASKS: [Task<Wire>; 1] = Task::all(&CORE);
@@ -161,14 +161,15 @@ fn first_poll_sees_what_was_done_before_an_early_wake() {
     while !WOKEN.load(Relaxed) {
         thread::yield_now();
     }
-    // Only the wake orders the data before the poll: Miri fails this if the run does not acquire.
+    // Only the wake orders the store of the data before the poll. Miri fails this test if `run`
+    // does not acquire.
     let read = pin!(async { assert_eq!(DATA.load(Relaxed), 1) });
     CORE.run(&TASKS, [read], &mut Wire(&EVENT));
     interrupt.join().unwrap();
 }
 
 #[test]
-fn core_that_panicked_runs_again_but_not_twice() {
+fn core_after_a_panic_runs_again_but_not_nested() {
     static EVENT: Event = Event::new();
     static CORE: Core<Wire> = Core::new(Wire(&EVENT));
     static TASKS: [Task<Wire>; 1] = Task::all(&CORE);

@@ -1,4 +1,4 @@
-//! Closures that block.
+//! Tests of closures that block.
 use adopt::blocking::{Blocking, set_max_threads, unblock};
 use futures_lite::future::block_on;
 use std::{
@@ -20,7 +20,7 @@ fn burst_of_jobs_gives_each_its_output() {
 }
 
 #[test]
-fn jobs_that_wait_for_each_other_have_a_thread_each() {
+fn jobs_that_wait_for_each_other_get_a_thread_each() {
     let blocking = Blocking::new(8);
     let all = Arc::new(Barrier::new(8));
     let wait = |_| {
@@ -38,7 +38,7 @@ fn jobs_that_wait_for_each_other_have_a_thread_each() {
 }
 
 #[test]
-fn max_threads_of_zero_leaves_one() {
+fn max_threads_of_zero_leaves_one_thread() {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     set_max_threads(0);
     let alone = |_| {
@@ -53,7 +53,7 @@ fn max_threads_of_zero_leaves_one() {
 }
 
 #[test]
-fn panic_of_a_job_is_resumed_where_it_is_awaited() {
+fn panic_of_a_job_is_resumed_by_its_handle() {
     let blocking = Blocking::new(1);
     let job = blocking.unblock(|| panic!("of a job"));
     let panic = catch_unwind(AssertUnwindSafe(|| block_on(job))).unwrap_err();
@@ -62,7 +62,7 @@ fn panic_of_a_job_is_resumed_where_it_is_awaited() {
 }
 
 #[test]
-fn jobs_that_have_not_begun_are_cancelled() {
+fn queued_job_of_dropped_pool_or_handle_is_cancelled() {
     let blocking = Blocking::new(1);
     let ran = Arc::new(AtomicUsize::new(0));
     let (begun, begins) = mpsc::channel();
@@ -76,8 +76,8 @@ fn jobs_that_have_not_begun_are_cancelled() {
         let ran = ran.clone();
         blocking.unblock(move || ran.fetch_add(1, Relaxed))
     };
-    drop(count()); // Its handle is gone,
-    let queued = count(); // or its threads are.
+    drop(count()); // Cancelled by the drop of its handle.
+    let queued = count(); // Cancelled by the drop of the pool.
     let dropped = thread::spawn(move || drop(blocking));
     dropped.join().unwrap();
     drop(end);

@@ -1,4 +1,4 @@
-//! The frame loop.
+//! Tests of the frame loop.
 use adopt::{blocking::Blocking, game::Game};
 use futures_lite::future::{block_on, yield_now};
 use std::{
@@ -48,7 +48,7 @@ fn frame_without_time_leaves_tasks_to_the_next() {
 }
 
 #[test]
-fn task_that_awaits_the_next_frame_is_polled_once_a_frame() {
+fn task_awaiting_the_next_frame_is_polled_once_a_frame() {
     let mut game = game();
     let frames = game.frames().clone();
     let seen = Rc::new(Cell::new(0));
@@ -71,7 +71,7 @@ fn task_that_awaits_the_next_frame_is_polled_once_a_frame() {
 }
 
 #[test]
-fn next_frame_keeps_one_waker_of_each_future() {
+fn next_frame_polled_often_stores_one_waker() {
     struct Nothing;
     impl Wake for Nothing {
         fn wake(self: Arc<Self>) {}
@@ -97,7 +97,7 @@ fn next_frame_keeps_one_waker_of_each_future() {
 }
 
 #[test]
-fn tasks_that_yield_share_a_frame_until_its_end() {
+fn yielding_tasks_take_turns_until_the_frame_ends() {
     let mut game = game();
     let turns = Rc::new([const { Cell::new(0_i32) }; 2]);
     for task in 0..2 {
@@ -115,7 +115,7 @@ fn tasks_that_yield_share_a_frame_until_its_end() {
 }
 
 #[test]
-fn task_is_woken_by_threads_that_load() {
+fn task_awaiting_blocking_threads_is_woken_in_frames() {
     let mut game = game();
     let blocking = Blocking::new(2);
     let level = game.spawn(async move {
@@ -160,7 +160,7 @@ fn dropped_game_cancels_its_tasks() {
             drop(held);
         })
     });
-    game.frame(Duration::ZERO, |_| ()); // One waits, one has not begun.
+    game.frame(Duration::ZERO, |_| ()); // One task waits, and one has not begun.
     drop((game, frames));
     assert_eq!(Rc::strong_count(&held), 1);
     for task in tasks {

@@ -39,7 +39,7 @@ fn message_of(f: impl FnOnce()) -> &'static str {
     panic.downcast_ref::<&str>().expect("a message")
 }
 
-/// Forks until it is set, so that a sleeper that one push has missed is notified by the next.
+/// Forks until the flag is set. A push may miss a sleeper, and the next one notifies it.
 fn wait_for(set: &AtomicBool) {
     while !set.load(Acquire) {
         join(thread::yield_now, || ());
@@ -56,7 +56,7 @@ fn nested_joins_sum_a_slice() {
 }
 
 #[test]
-fn join_runs_b_on_the_thief_that_takes_it() {
+fn join_with_a_thief_runs_b_on_it() {
     let pool = pool(2);
     let begun = AtomicBool::new(false);
     let (a, b) = pool.install(|| {
@@ -80,7 +80,7 @@ fn waiting_worker_runs_other_jobs() {
     let (begun, ran) = (AtomicBool::new(false), AtomicBool::new(false));
     pool.scope(|scope| {
         let last = || ran.store(true, Release);
-        // The thief has `b`, which waits for a job that only the joiner can run meanwhile.
+        // The thief runs `b`, which waits for a job that only the joining worker can run meanwhile.
         let b = || {
             begun.store(true, Release);
             while !ran.load(Acquire) {
@@ -93,7 +93,7 @@ fn waiting_worker_runs_other_jobs() {
 }
 
 #[test]
-fn panic_of_a_is_resumed_without_b() {
+fn panic_of_a_before_b_begins_is_resumed_without_b() {
     let pool = pool(1);
     let ran = AtomicBool::new(false);
     let a = || -> () { panic!("of a") };
@@ -104,7 +104,7 @@ fn panic_of_a_is_resumed_without_b() {
 }
 
 #[test]
-fn panic_of_a_waits_for_a_stolen_b() {
+fn panic_of_a_with_stolen_b_waits_for_b() {
     let pool = pool(2);
     let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     let a = || {
@@ -121,7 +121,7 @@ fn panic_of_a_waits_for_a_stolen_b() {
 }
 
 #[test]
-fn panic_of_b_is_resumed_stolen_or_not() {
+fn panic_of_b_stolen_or_not_is_resumed() {
     let pool = pool(2);
     assert_eq!(
         message_of(|| pool.install(|| _ = join(|| (), || panic!("of b")))),
@@ -137,7 +137,7 @@ fn panic_of_b_is_resumed_stolen_or_not() {
 }
 
 #[test]
-fn scope_waits_for_jobs_of_jobs() {
+fn scope_with_nested_spawns_waits_for_all_jobs() {
     let pool = pool(2);
     let ran = AtomicUsize::new(0);
     pool.scope(|scope| {
@@ -154,7 +154,7 @@ fn scope_waits_for_jobs_of_jobs() {
     assert_eq!(ran.into_inner(), 1_000);
 }
 
-/// The owner sleeps at times with jobs that others run, and at times runs the last one itself.
+/// Sometimes the owner sleeps while other workers run the jobs, and sometimes it runs the last one.
 #[test]
 fn scopes_in_quick_succession_count_all_jobs() {
     let pool = pool(3);
@@ -179,7 +179,7 @@ fn scopes_in_quick_succession_count_all_jobs() {
 }
 
 #[test]
-fn scope_takes_spawns_of_other_threads() {
+fn scope_counts_spawns_of_other_threads() {
     let (pool, other) = (pool(2), pool(1));
     let ran = AtomicUsize::new(0);
     pool.scope(|scope| {
@@ -194,7 +194,7 @@ fn scope_takes_spawns_of_other_threads() {
 }
 
 #[test]
-fn worker_that_waits_for_another_pool_runs_its_own() {
+fn worker_waiting_for_another_pool_runs_its_own_jobs() {
     let (a, b) = (pool(1), pool(1));
     assert_eq!(a.install(|| b.install(|| a.install(|| 1))), 1);
     assert_eq!(b.install(|| a.install(|| b.install(|| 2))), 2);
@@ -213,7 +213,7 @@ fn worker_that_waits_for_another_pool_runs_its_own() {
 }
 
 #[test]
-fn workers_of_two_pools_install_on_each_other() {
+fn workers_of_two_pools_installing_on_each_other_end() {
     fn there_and_back(a: &Pool, b: &Pool, left: u32) -> u32 {
         match left {
             0 => 0,
@@ -241,7 +241,7 @@ fn panic_on_another_pool_is_resumed_on_the_worker() {
 }
 
 #[test]
-fn scope_of_one_worker_keeps_its_orders() {
+fn scope_of_one_worker_runs_lifo_then_fifo() {
     let pool = pool(1);
     let order = Mutex::new(Vec::new());
     let push = |n| order.lock().unwrap().push(n);
@@ -255,7 +255,7 @@ fn scope_of_one_worker_keeps_its_orders() {
 }
 
 #[test]
-fn scope_resumes_a_panic_after_all_jobs() {
+fn scope_with_panicking_jobs_resumes_after_all_jobs() {
     let pool = pool(2);
     let ran = AtomicUsize::new(0);
     let run = || {
@@ -274,7 +274,7 @@ fn scope_resumes_a_panic_after_all_jobs() {
 }
 
 #[test]
-fn dropped_pool_runs_what_is_queued() {
+fn dropped_pool_runs_queued_jobs() {
     const JOBS: usize = 1_000;
     let (done, jobs) = mpsc::channel();
     let (gate, opened) = mpsc::channel::<()>();
@@ -311,7 +311,7 @@ fn spawns_of_many_threads_all_run() {
 }
 
 #[test]
-fn pool_may_end_on_its_own_worker() {
+fn pool_dropped_by_its_own_job_does_not_hang() {
     let pool = pool(1);
     let (done, ended) = mpsc::channel();
     let (give, taken) = mpsc::channel::<Pool>();

@@ -1,4 +1,4 @@
-//! A thread of tasks.
+//! Tests of the thread of tasks.
 use adopt::tasks::{Task, TaskThread};
 use futures_lite::future::{block_on, pending, yield_now};
 use std::{
@@ -23,7 +23,7 @@ fn tasks_run_on_their_thread() {
 }
 
 #[test]
-fn wakes_from_other_threads_are_never_lost() {
+fn wakes_from_another_thread_are_never_lost() {
     let (one, other) = (start(), start());
     let (ping, pings) = async_channel::bounded(1);
     let (pong, pongs) = async_channel::bounded(1);
@@ -67,7 +67,7 @@ fn tasks_that_yield_take_turns() {
 }
 
 #[test]
-fn dropped_task_is_cancelled_and_a_detached_one_goes_on() {
+fn dropped_task_is_cancelled_and_detached_one_runs() {
     let tasks = start();
     let (send, sent) = mpsc::channel();
     let (begin, begun) = mpsc::channel::<()>();
@@ -99,7 +99,7 @@ fn cancel_waits_until_the_future_is_gone() {
 }
 
 #[test]
-fn panic_of_a_task_is_resumed_where_it_is_awaited() {
+fn panic_of_a_task_is_resumed_by_its_handle() {
     let tasks = start();
     let task = tasks.spawn(async { panic!("of a task") });
     let panic = catch_unwind(AssertUnwindSafe(|| block_on(task))).unwrap_err();
@@ -121,8 +121,8 @@ fn dropped_thread_cancels_all_tasks() {
             })
         });
         drop(held);
-        block_on(tasks.spawn(async {})); // The others wait by now.
-        // It wakes them under a lock that the drop of their futures takes.
+        block_on(tasks.spawn(async {})); // Now the other tasks wait.
+        // The drop of `open` wakes them under a lock that the drop of their futures takes.
         let waker = thread::spawn(move || drop(open));
         drop(tasks);
         assert_eq!(gone.try_recv(), Err(mpsc::TryRecvError::Disconnected));
@@ -132,7 +132,7 @@ fn dropped_thread_cancels_all_tasks() {
 }
 
 #[test]
-fn thread_may_be_dropped_by_its_own_task() {
+fn thread_dropped_by_its_own_task_ends() {
     let tasks = start();
     let (send, sent) = mpsc::channel::<TaskThread>();
     let (held, gone) = mpsc::channel::<()>();

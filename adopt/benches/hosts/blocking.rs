@@ -1,4 +1,4 @@
-//! Closures that block, beside `blocking`: one thread each.
+//! Measures closures that block, beside the crate `blocking`: one thread each.
 use crate::Row;
 use adopt::blocking::Blocking;
 use futures_lite::future::block_on;

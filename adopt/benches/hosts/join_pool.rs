@@ -1,4 +1,4 @@
-//! The fork-join pool beside rayon-core, one worker each.
+//! Measures the fork-join pool beside rayon-core, with one worker each.
 use crate::Row;
 use adopt::join_pool::{self, Pool};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
@@ -86,12 +86,12 @@ pub fn scope_fifo() -> Row {
     )
 }
 
-/// With a load and a store: there is one worker.
+/// Counts by a load and a store, as there is one worker.
 fn count(ran: &AtomicUsize) {
     ran.store(ran.load(Relaxed) + 1, Relaxed);
 }
 
-/// Spawns from this thread, which is no worker, and waits for the last.
+/// Spawns from this thread, which is no worker, and waits for the last job.
 macro_rules! inject_into {
     ($pool:expr) => {{
         let (done, wait) = mpsc::channel();

@@ -1,10 +1,12 @@
-//! The kits beside the hosts' own crates: `cargo bench -p adopt`, `-- --row NAME`, `-- --rounds N`.
-//! With `--no-default-features` tasks are allocated by the allocator, as the hosts' are.
+//! Measures the kits beside the hosts' own crates: `cargo bench -p adopt`.
 //!
-//! A row is one piece of work, done by a kit and by its host with one worker each. A sample is the
-//! processor time of the whole process, all threads, user and system, in which one of them does it
-//! once and goes to sleep. In a round each takes a sample, and who is first alternates. A row's
-//! ratio is the median of its rounds' ratios; below 1 the kit is faster.
+//! The options are `-- --row NAME` and `-- --rounds N`. With `--no-default-features` the allocator
+//! allocates each task of the kits, as it does for the hosts.
+//!
+//! A row is one piece of work, done by a kit and by its host with one worker each. In a sample one
+//! of the two does the work once and goes to sleep. The figure is the processor time of the whole
+//! process: all threads, user and system. In a round each takes a sample, and the order alternates.
+//! A row's ratio is the median of its rounds' ratios; below 1 the kit is faster.
 use std::{env, mem::MaybeUninit, thread, time::Duration};
 
 mod blocking;
@@ -12,7 +14,7 @@ mod executor;
 mod join_pool;
 mod tasks;
 
-/// Work that a kit and its host can do, again and again.
+/// Work that a kit and its host can do repeatedly.
 struct Row {
     name: &'static str,
     host: &'static str,
@@ -41,7 +43,7 @@ const ROWS: &[MakeRow] = &[
 ];
 
 fn main() {
-    // SAFETY: there is no other thread yet.
+    // SAFETY: no other thread has been started yet.
     unsafe { env::set_var("BLOCKING_MAX_THREADS", "1") };
     let (mut rounds, mut chosen) = (21, None);
     let mut arguments = env::args().skip(1);
@@ -54,7 +56,7 @@ fn main() {
                     .unwrap_or(rounds)
             }
             "--row" => chosen = arguments.next(),
-            _ => {} // Cargo's `--bench`.
+            _ => {} // Cargo adds `--bench`.
         }
     }
     println!(
@@ -99,20 +101,20 @@ fn measure(mut row: Row, rounds: usize) {
     );
 }
 
-/// Milliseconds of processor time.
+/// Measures milliseconds of processor time.
 fn sample(work: &mut dyn FnMut()) -> f64 {
     let before = processor_time();
     work();
-    thread::sleep(Duration::from_millis(1)); // Its threads fall asleep on its own time.
+    thread::sleep(Duration::from_millis(1)); // Lets its threads fall asleep within the sample.
     (processor_time() - before).as_secs_f64() * 1e3
 }
 
 fn processor_time() -> Duration {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the pointer is to a `timespec` that may be written.
+    // SAFETY: the pointer is valid for a write of a `timespec`.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, time.as_mut_ptr()) };
     assert_eq!(failed, 0, "the process has a clock");
-    // SAFETY: the call has written it.
+    // SAFETY: the call did not fail, so it has written the time.
     let time = unsafe { time.assume_init() };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

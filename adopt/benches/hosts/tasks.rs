@@ -1,5 +1,6 @@
-//! A thread of tasks beside one on async-task and std's channel. (async-task's own example has a
-//! channel of flume, which is not measured.)
+//! Measures a thread of tasks beside one with async-task and std's channel.
+//!
+//! async-task's own example has a channel of flume, which is not measured.
 use crate::Row;
 use adopt::tasks::TaskThread;
 use async_task::{Runnable, Task};
@@ -10,7 +11,7 @@ const TASKS: usize = 100_000;
 const YIELDERS: usize = 100;
 const YIELDS: usize = 1_000;
 
-/// What a user of async-task has.
+/// A thread of tasks as a user of async-task writes it.
 struct Thread(mpsc::Sender<Runnable>);
 
 impl Thread {

@@ -1,12 +1,11 @@
 //! A runner: how it finds tasks, and how it sleeps.
 //!
-//! A runner *runs*, *searches* or is *asleep*. Searching and asleep ones are counted in [`Idle`],
-//! so whichever way its future is dropped, it takes itself out of the counts, and passes its
-//! notification on.
+//! A runner is *running*, *searching* or *asleep*. [`Idle`] counts the last two states. So the drop
+//! of a runner, in whichever state, takes it out of the counts and passes its notification on.
 //!
-//! A runner never counts as searching while it polls its future, or between two polls of its own:
-//! the future may block on a task that it has just spawned, and a notification that finds a
-//! searcher wakes nobody.
+//! A runner does not count as searching while it polls its future, or between two of its own polls.
+//! The future may block on a task that it has just spawned, and a push wakes no runner while one
+//! counts as searching.
 use super::{CURRENT, Current, Parts, RING, State, Task};
 use queue_spmc::{Steal, StealLimit};
 use std::{
@@ -19,16 +18,17 @@ use std::{
 };
 use task_header::{Owned, Ran};
 
-/// Tasks that it runs before its future is polled again and others on the thread get their turn.
+/// Number of tasks that a runner runs before its future is polled again, and before other futures
+/// on the thread get their turn.
 const RUNS: usize = 200;
 
-/// Every so many runs it looks at the injector before its ring.
+/// A runner looks at the injector before its ring in each run whose number this divides.
 const INJECTED_FIRST: u32 = 61;
 
 pub(super) struct Runner<'a> {
     state: &'a Arc<State>,
     slot: usize,
-    /// `None` while it is in `CURRENT`.
+    /// `None` while the ring is in `CURRENT`.
     current: Option<Current>,
     owned: Option<Owned<super::Scheduler>>,
     runs: u32,
@@ -86,7 +86,7 @@ impl<'a> Runner<'a> {
         Poll::Pending
     }
 
-    /// The next task. Ends a search that finds one.
+    /// Finds the next task. Ends the search if it finds one.
     fn find(&mut self) -> Option<Task> {
         self.runs = self.runs.wrapping_add(1);
         let injector = &self.state.injector;
@@ -114,7 +114,7 @@ impl<'a> Runner<'a> {
                 with_current(|current| current.ring.extend(batch)),
             );
             debug_assert_eq!(left, moved, "the ring was empty");
-            self.state.notify(); // Another may have looked while they were in neither queue.
+            self.state.notify(); // A look may have missed tasks that were in neither queue.
         }
         Some(first)
     }
@@ -142,11 +142,11 @@ impl<'a> Runner<'a> {
             if !retry {
                 return None;
             }
-            thread::yield_now(); // Another thief may wait for a processor in the midst of a steal.
+            thread::yield_now(); // Another thief, in mid-steal, may wait for this processor.
         }
     }
 
-    /// Whether it sleeps. If not, there is something to find.
+    /// Goes to sleep. Returns false if there is work instead.
     fn sleep(&mut self, cx: &Context<'_>) -> bool {
         self.drain();
         self.state.slots[self.slot].waker.register(cx.waker());
@@ -158,15 +158,16 @@ impl<'a> Runner<'a> {
         self.asleep
     }
 
-    /// A sleeper that is polled counts as searching, whoever woke it.
+    /// Ends the sleep, if the runner sleeps: from here on it counts as searching, however it was
+    /// woken.
     fn wake_up(&mut self) {
         if self.asleep {
-            self.state.idle.wake_self(self.slot); // Nothing, if it was notified.
+            self.state.idle.wake_self(self.slot); // Does nothing if the runner was notified.
             (self.searching, self.asleep) = (true, false);
         }
     }
 
-    /// Ends its search, if it searches.
+    /// Ends the search, if the runner searches.
     fn stop_searching(&mut self) {
         let searched = mem::take(&mut self.searching);
         if searched && self.state.idle.stop_searching() && self.state.has_work() {
@@ -174,7 +175,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Frees its tasks that have ended on other runners.
+    /// Frees this runner's tasks that have ended on other runners.
     fn drain(&mut self) {
         if let Some(owned) = &mut self.owned {
             owned.drain();
@@ -198,7 +199,7 @@ impl Drop for Runner<'_> {
     }
 }
 
-/// Rule 2, also where a poll unwinds. A runner may be polled inside of another's task.
+/// Keeps rule 2, even if a poll unwinds. A runner may be polled inside a task of another executor.
 struct Entered<'a, 'b> {
     runner: &'a mut Runner<'b>,
     outer: Option<Current>,

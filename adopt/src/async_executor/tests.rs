@@ -1,4 +1,4 @@
-//! What only the inside shows.
+//! Tests that look at private state.
 use super::*;
 use std::{
     future::pending,
@@ -6,7 +6,7 @@ use std::{
 };
 
 #[test]
-fn runner_that_sleeps_frees_tasks_that_ended_elsewhere() {
+fn sleeping_runner_once_polled_frees_tasks_ended_elsewhere() {
     let executor = Executor::new(2);
     let (open, opens) = async_channel::bounded::<()>(1);
     let mut first = Box::pin(executor.run(pending::<()>()));
@@ -17,10 +17,10 @@ fn runner_that_sleeps_frees_tasks_that_ended_elsewhere() {
     let mut cx = Context::from_waker(Waker::noop());
     let before = Arc::strong_count(&executor.state);
     drop(executor.spawn(async move { _ = opens.recv().await }));
-    // The task joins the first runner's list, and ends on the second.
+    // The task enters the first runner's list, and ends on the second runner.
     assert!(first.as_mut().poll(&mut cx).is_pending());
     assert!(second.as_mut().poll(&mut cx).is_pending());
-    // Each runner has a count of its own once it is polled.
+    // Each runner counts the state once it is polled, and the task still does.
     assert_eq!(Arc::strong_count(&executor.state), before + 3);
     assert!(first.as_mut().poll(&mut cx).is_pending());
     assert_eq!(Arc::strong_count(&executor.state), before + 2);

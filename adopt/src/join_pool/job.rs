@@ -1,8 +1,8 @@
-//! Jobs: what the queues hold, wherever the closure is.
+//! Jobs: the items of the queues.
 //!
-//! A queue holds a [`Job`], one word: the address of a [`Header`]. The closure follows the header,
-//! in the frame of the thread that waits for it ([`StackJob`]) or in a box ([`boxed`]). The header
-//! has a link, so that a job waits in the injector without an allocation.
+//! A [`Job`] is one word: the address of a [`Header`]. The closure follows the header, either in
+//! the frame of the thread that waits for it ([`StackJob`]) or in a box ([`boxed`]). The header has
+//! a link, so the injector queues a job without an allocation.
 use super::Worker;
 use queue_global::Linked;
 use std::{
@@ -19,7 +19,7 @@ use std::{
 };
 use worker_idle::park::{ThreadUnpark, Unpark};
 
-/// The head of every job: how it runs, and its link in the injector.
+/// The head of every job: the function that runs it, and its link in the injector.
 pub(super) struct Header {
     run: unsafe fn(NonNull<Header>),
     next: Cell<Option<NonNull<Header>>>,
@@ -32,32 +32,32 @@ impl Header {
     }
 }
 
-/// A job that is to run once. There is one of each.
+/// The handle of a job, which runs the job once. Each job has one handle.
 #[must_use = "a job that is dropped never runs"]
 pub(super) struct Job(NonNull<Header>);
 
-// SAFETY: who makes a job promises that its closure may run on any thread.
+// SAFETY: both constructors require a closure that is `Send`, so it may run on any thread.
 unsafe impl Send for Job {}
 
 impl Job {
-    /// Runs it. It does not unwind: each kind catches its closure's panic.
+    /// Runs the job. It does not unwind, as each kind of job catches its closure's panic.
     #[inline]
     pub(super) fn run(self) {
-        // SAFETY: this is the job's one handle, which keeps it alive.
+        // SAFETY: this is the job's only handle, which keeps the job alive.
         let run = unsafe { self.0.as_ref() }.run;
-        // SAFETY: as above, and the handle is consumed.
+        // SAFETY: as above, and this call consumes the handle, so the job runs once.
         unsafe { run(self.0) };
     }
 
-    /// Names the job while it is alive.
+    /// Returns the job's address, which no other job has while this one is alive.
     #[inline]
     pub(super) fn address(&self) -> NonNull<Header> {
         self.0
     }
 }
 
-// SAFETY: a `Job` is its header's one handle. The link is private, `None` at first, and only the
-// list that has the handle uses it.
+// SAFETY: a `Job` is the only handle of its header. The link is private and `None` at first, and
+// only the list that holds the handle uses it.
 unsafe impl Linked for Header {
     type Handle = Job;
 
@@ -70,12 +70,12 @@ unsafe impl Linked for Header {
     }
 
     unsafe fn next(header: NonNull<Self>) -> Option<NonNull<Self>> {
-        // SAFETY: the caller owns the node.
+        // SAFETY: the caller promises that it owns the node.
         unsafe { header.as_ref() }.next.get()
     }
 
     unsafe fn set_next(header: NonNull<Self>, next: Option<NonNull<Self>>) {
-        // SAFETY: the caller owns the node.
+        // SAFETY: the caller promises that it owns the node.
         unsafe { header.as_ref() }.next.set(next);
     }
 }
@@ -86,14 +86,14 @@ struct Boxed<F> {
     f: F,
 }
 
-/// A job in a box, whose panic is printed by the hook and goes no further.
+/// Makes a job in a box. The panic hook prints a panic of `f`, which goes no further.
 ///
 /// # Safety
-/// What `f` borrows outlives the job's run.
+/// Everything that `f` borrows outlives the job's run.
 #[inline]
 pub(super) unsafe fn boxed<F: FnOnce() + Send>(f: F) -> Job {
     unsafe fn run<F: FnOnce() + Send>(header: NonNull<Header>) {
-        // SAFETY: it is the header of such a box, and this the job's one run.
+        // SAFETY: `header` starts a box of this type, and this is the job's only run.
         let job = unsafe { Box::from_raw(header.cast::<Boxed<F>>().as_ptr()) };
         contain(job.f);
     }
@@ -101,7 +101,7 @@ pub(super) unsafe fn boxed<F: FnOnce() + Send>(f: F) -> Job {
     Job(NonNull::from(Box::leak(Box::new(Boxed { header, f }))).cast())
 }
 
-/// Runs `f`, and keeps its panic in: the payload's drop may panic as well.
+/// Runs `f` and contains its panic. The payload's drop may panic as well.
 pub(super) fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
@@ -110,16 +110,17 @@ pub(super) fn contain(f: impl FnOnce()) {
     }
 }
 
-/// Says that a job is done to the thread that waits for it.
+/// A flag by which a job tells the waiting thread that it is done.
 pub(super) trait Latch {
-    /// Sets it. The latch may be gone when this returns, and so may the frame that it is in.
+    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
+    /// may be gone.
     ///
     /// # Safety
-    /// `this` is live, and set once, by a worker.
+    /// `this` is live. It is set once, by a worker.
     unsafe fn set(this: *const Self);
 }
 
-/// A latch for which a worker waits, and works meanwhile.
+/// A latch for a waiting worker, which runs other jobs meanwhile.
 pub(super) struct WorkerLatch {
     done: AtomicBool,
     worker: usize,
@@ -133,24 +134,24 @@ impl WorkerLatch {
 
     #[inline]
     pub(super) fn is_set(&self) -> bool {
-        // Ordering: Acquire pairs with `set`: the job's result is there.
+        // Ordering: Acquire pairs with the store in `set`: the job's result is written.
         self.done.load(Acquire)
     }
 }
 
 impl Latch for WorkerLatch {
     unsafe fn set(this: *const Self) {
-        // SAFETY: live until the store below.
+        // SAFETY: the latch is live until the store below.
         let latch = unsafe { &*this };
         let worker = latch.worker;
-        // Ordering: Release pairs with `is_set`.
+        // Ordering: Release pairs with the load in `is_set`.
         latch.done.store(true, Release);
-        // From here on the latch may be gone. The workers are not: this thread is one of them.
+        // From here on the latch may be gone. The workers are not, as this thread is one of them.
         Worker::with(|current| current.shared.workers[worker].unpark.unpark());
     }
 }
 
-/// A latch for which a thread waits that is no worker of the pool.
+/// A latch for a waiting thread that is no worker of the pool.
 pub(super) struct OutsideLatch {
     done: AtomicBool,
     unpark: ThreadUnpark,
@@ -163,23 +164,23 @@ impl OutsideLatch {
     }
 
     pub(super) fn is_set(&self) -> bool {
-        // Ordering: Acquire pairs with `set`: the job's result is there.
+        // Ordering: Acquire pairs with the store in `set`: the job's result is written.
         self.done.load(Acquire)
     }
 }
 
 impl Latch for OutsideLatch {
     unsafe fn set(this: *const Self) {
-        // SAFETY: live until the store below.
+        // SAFETY: the latch is live until the store below.
         let latch = unsafe { &*this };
         let unpark = latch.unpark.clone();
-        // Ordering: Release pairs with `is_set`.
+        // Ordering: Release pairs with the load in `is_set`.
         latch.done.store(true, Release);
         unpark.unpark();
     }
 }
 
-/// A job in the frame of the thread that waits for it.
+/// A job in the frame of the waiting thread.
 #[repr(C)]
 pub(super) struct StackJob<F, R, L> {
     header: Header,
@@ -199,35 +200,35 @@ impl<F: FnOnce() -> R + Send, R: Send, L: Latch> StackJob<F, R, L> {
         }
     }
 
-    /// The handle for the queues.
+    /// Returns the job's handle, for the queues.
     ///
     /// # Safety
-    /// This is called once. Until the latch is set, or the handle is back, the job stays where it
-    /// is and only its latch is used.
+    /// It is called once. Until the latch is set, or the caller has the handle back, the job is not
+    /// moved, and the caller uses only its latch.
     #[inline]
     pub(super) unsafe fn as_job(&self) -> Job {
         Job(NonNull::from(self).cast())
     }
 
     unsafe fn run(header: NonNull<Header>) {
-        // SAFETY: live until the latch is set.
+        // SAFETY: the job is live until the latch is set.
         let job = unsafe { header.cast::<Self>().as_ref() };
-        // SAFETY: the one run has the closure.
+        // SAFETY: only this run, of which there is one, uses the closure.
         let f = unsafe { &mut *job.f.get() }.take();
         let result = f.map(|f| catch_unwind(AssertUnwindSafe(f)));
-        // SAFETY: nobody reads it before the latch is set.
+        // SAFETY: no thread reads the result before the latch is set.
         unsafe { *job.result.get() = result };
-        // SAFETY: live, and set once. Nothing of the job is used after this.
+        // SAFETY: the latch is live and is set once. This run uses nothing of the job after that.
         unsafe { L::set(&raw const job.latch) };
     }
 
-    /// The closure, of a job whose handle came back.
+    /// Returns the closure of a job whose handle came back.
     #[inline]
     pub(super) fn into_closure(self) -> F {
         self.f.into_inner().expect("the job has not run")
     }
 
-    /// The result, after the latch was set.
+    /// Returns the result, after the latch was set.
     pub(super) fn into_result(self) -> Result<R, Box<dyn Any + Send>> {
         self.result.into_inner().expect("the job has run")
     }

@@ -1,4 +1,4 @@
-//! Scopes: jobs that borrow from the frame of the thread that waits for all of them.
+//! Scopes: jobs that borrow from a frame, and a thread that waits there for all of them.
 use super::{Awaited, Shared, Worker, job};
 use std::{
     any::Any,
@@ -16,26 +16,29 @@ use std::{
 };
 use worker_idle::park::Unpark;
 
-/// Spawns jobs that end before the call of [`Pool::scope`](super::Pool::scope) does.
+/// Spawns jobs that end before the call of [`Pool::scope`](super::Pool::scope) returns.
 pub struct Scope<'scope> {
-    /// The worker whose frame this is in, and which waits for the jobs.
+    /// The worker that holds the scope in its frame, and that waits for the jobs.
     owner: *const Worker,
     index: usize,
     pending: Pending,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Invariant, or a job could borrow what does not outlive the scope.
+    /// Makes `'scope` invariant, as a job could borrow from too short a lifetime otherwise.
     marker: PhantomData<Cell<&'scope ()>>,
 }
 
-// SAFETY: other threads use the panic's place, which has a lock, and of `pending` the half that is
-// atomic: `is_owner` says which thread has the other half. The owner's frame outlives the jobs.
+// SAFETY: other threads use `panic`, which has a lock, and the atomic half of `pending`. Only the
+// owner uses the other half: `spawn_by` and `run_job` compare the current worker with `owner`. The
+// owner's frame outlives the jobs.
 unsafe impl Sync for Scope<'_> {}
 
-/// Jobs that are not done, counted in two halves whose sum counts. Most jobs are spawned and run by
-/// the owner, which counts them without a read-modify-write.
+/// The number of jobs that are not done: the sum of two halves. The owner spawns and runs most
+/// jobs, and counts them in its own half, without a read-modify-write.
 ///
-/// A job that is counted as done was counted as spawned before, and its spawner counts it before it
-/// is done itself. So a sum of 0 that the owner sees is that of all jobs.
+/// Whenever the owner reads the sum, each job that is counted as done is also counted as spawned:
+/// the owner counts its spawns before it reads the sum, and other threads count a job before they
+/// push it. A job that spawns another counts it before it is done itself. So if the owner sees a
+/// sum of 0, all jobs are done.
 struct Pending {
     here: Cell<isize>,
     elsewhere: AtomicIsize,
@@ -43,20 +46,22 @@ struct Pending {
 
 impl Awaited for Pending {
     fn is_done(&self) -> bool {
-        // Ordering: Acquire pairs with `run_job` of other threads: what their jobs did is there.
+        // Ordering: Acquire pairs with the subtraction in `run_job`: the owner sees what jobs on
+        // other threads did.
         self.here.get() + self.elsewhere.load(Acquire) == 0
     }
 
-    /// Moves all to the half of the others: one of them then counts down to 0, and unparks.
+    /// Moves the owner's half to the other one. The thread that counts that down to 0 then unparks
+    /// the owner.
     fn will_sleep(&self) {
-        // Ordering: Relaxed, `is_done` follows.
+        // Ordering: Relaxed. `is_done` is called after this.
         self.elsewhere.fetch_add(self.here.take(), Relaxed);
     }
 }
 
 impl<'scope> Scope<'scope> {
-    /// Calls `f`, and runs the worker's and other jobs until all of the scope's are done. The first
-    /// panic, that of `f` before all, is resumed after that.
+    /// Calls `f`, and runs any jobs until all jobs of the scope are done. Then it resumes the panic
+    /// of `f`, or else the first panic of a job.
     pub(super) fn run<R>(owner: &Worker, f: impl FnOnce(&Self) -> R) -> R {
         let scope = Self {
             owner,
@@ -77,14 +82,13 @@ impl<'scope> Scope<'scope> {
         }
     }
 
-    /// Spawns a job. The newest that a worker has is the first that it runs; thieves take the
-    /// oldest.
+    /// Spawns a job. A worker runs its newest job first; thieves take the oldest.
     pub fn spawn(&self, f: impl FnOnce(&Self) + Send + 'scope) {
         self.spawn_by(Worker::push, f);
     }
 
-    /// Spawns a job. A worker runs the oldest of these that it has, when it has none of
-    /// [`spawn`](Self::spawn); thieves take half, the oldest.
+    /// Spawns a job. A worker runs its oldest of these jobs first, when it has no job of
+    /// [`spawn`](Self::spawn); thieves take half of them, the oldest.
     pub fn spawn_fifo(&self, f: impl FnOnce(&Self) + Send + 'scope) {
         self.spawn_by(Worker::push_fifo, f);
     }
@@ -94,10 +98,10 @@ impl<'scope> Scope<'scope> {
         let scope = Borrowed(self);
         let run = move || {
             let Borrowed(scope) = { scope };
-            // SAFETY: the scope waits for this job.
+            // SAFETY: the scope counts this job, and waits for it.
             unsafe { Self::run_job(scope, f) };
         };
-        // SAFETY: the scope waits for the job, and what it borrows outlives that.
+        // SAFETY: the scope waits for the job, and everything that `f` borrows outlives the scope.
         let job = unsafe { job::boxed(run) };
         Worker::with_any(|worker| {
             if let Some(worker) = worker.filter(|&worker| ptr::eq(worker, self.owner)) {
@@ -105,7 +109,8 @@ impl<'scope> Scope<'scope> {
                 self.pending.here.set(self.pending.here.get() + 1);
                 return;
             }
-            // Ordering: Relaxed. The job is done after this, by whatever way it went.
+            // Ordering: Relaxed. The push below publishes the job, so it is counted as done after
+            // this.
             self.pending.elsewhere.fetch_add(1, Relaxed);
             match worker.filter(|worker| ptr::eq(&*worker.shared, self.shared())) {
                 Some(worker) => push(worker, job),
@@ -115,22 +120,22 @@ impl<'scope> Scope<'scope> {
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: the owner waits in the frame that this is in. Its `shared` never changes, and is
-        // `Sync`.
+        // SAFETY: the owner waits in the frame that holds this scope, so it is live. Its `shared`
+        // never changes, and is `Sync`.
         unsafe { &(*self.owner).shared }
     }
 
-    /// A job of this scope. It takes a pointer: the scope may be gone before this returns.
+    /// Runs a job of the scope. It takes a pointer, as the scope may be gone before this returns.
     ///
     /// # Safety
-    /// The scope counts this job.
+    /// The scope has counted this job as spawned.
     unsafe fn run_job(this: *const Self, f: impl FnOnce(&Self)) {
-        // SAFETY: the scope is there until the job is counted as done.
+        // SAFETY: the scope is live until the job is counted as done.
         let scope = unsafe { &*this };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(scope))) {
             scope.keep(payload);
         }
-        // No closure holds the scope by reference from here on.
+        // From here on no reference to the scope is held, as it may be gone after the count.
         let (owner, index, pending) = (scope.owner, scope.index, &raw const scope.pending);
         Worker::with(|worker| {
             // SAFETY: as above.
@@ -139,9 +144,9 @@ impl<'scope> Scope<'scope> {
                 pending.here.set(pending.here.get() - 1);
                 return;
             }
-            // Ordering: Release pairs with `is_done`.
+            // Ordering: Release pairs with the load in `is_done`.
             if pending.elsewhere.fetch_sub(1, Release) == 1 {
-                // The scope may be gone. The workers are not: this thread is one of them.
+                // The scope may be gone. The workers are not, as this thread is one of them.
                 worker.shared.workers[index].unpark.unpark();
             }
         });
@@ -159,8 +164,8 @@ impl<'scope> Scope<'scope> {
     }
 }
 
-/// A scope that waits for the job which has this.
+/// A pointer to a scope that waits for the job which holds the pointer.
 struct Borrowed<'scope>(*const Scope<'scope>);
 
-// SAFETY: a scope is `Sync`.
+// SAFETY: a shared reference to a scope is `Send`, as a scope is `Sync`.
 unsafe impl Send for Borrowed<'_> {}

@@ -1,16 +1,16 @@
-//! What a worker does: how it finds jobs, and how it waits.
+//! The worker's loop: how it finds jobs, and how it waits.
 use super::*;
 
 impl Worker {
-    /// Calls `f` with the worker that this thread is, if it is one.
+    /// Calls `f` with this thread's worker, if the thread is one.
     #[inline]
     pub(super) fn with_any<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
         let current = CURRENT.get();
-        // SAFETY: `main` sets it for as long as the worker lives, on this very thread.
+        // SAFETY: `main` sets the pointer on this thread, for as long as the worker lives.
         f(unsafe { current.as_ref() })
     }
 
-    /// Calls `f` with the worker that this thread is: jobs run on workers.
+    /// Calls `f` with this thread's worker. Only jobs call it, and jobs run on workers.
     pub(super) fn with<R>(f: impl FnOnce(&Worker) -> R) -> R {
         Self::with_any(|worker| f(worker.expect("a job runs on a worker")))
     }
@@ -37,7 +37,8 @@ impl Worker {
         RB: Send,
     {
         let job = StackJob::new(b, WorkerLatch::new(self.index));
-        // SAFETY: called once, and the job stays here until its handle is back or its latch set.
+        // SAFETY: it is called once, and the job stays in this frame until its handle is back or
+        // its latch is set.
         let handle = unsafe { job.as_job() };
         let address = handle.address();
         let abort = AbortOnUnwind;
@@ -45,7 +46,7 @@ impl Worker {
         let a = catch_unwind(AssertUnwindSafe(a));
         while let Some(other) = self.pop() {
             if other.address() == address {
-                // Nobody has stolen it, and this was its handle.
+                // No thief has stolen `b`, and this was its handle.
                 mem::forget(abort);
                 return match a {
                     Ok(a) => (a, job.into_closure()()),
@@ -62,10 +63,10 @@ impl Worker {
         }
     }
 
-    /// Rule 2.
+    /// Pushes a forked job (rule 2).
     #[inline]
     pub(super) fn push(&self, job: Job) {
-        // SAFETY: this thread's, and a push calls nothing back.
+        // SAFETY: only this thread uses the cell, and the call does not use the worker again.
         unsafe { &mut *self.deque.get() }.push(job);
         self.notify_if_all_sleep();
     }
@@ -89,7 +90,7 @@ impl Worker {
         unsafe { &mut *self.deque.get() }.pop()
     }
 
-    /// Runs jobs until this is done (rule 4).
+    /// Runs jobs until the condition holds (rule 4).
     pub(super) fn run_until(&self, awaited: &impl Awaited) {
         let abort = AbortOnUnwind;
         let mut searching = false;
@@ -109,7 +110,7 @@ impl Worker {
         mem::forget(abort);
     }
 
-    /// Rule 1. Ends a search that finds something.
+    /// Finds a job in the order of rule 1. Ends the search if it finds one.
     fn find(&self, searching: &mut bool) -> Option<Job> {
         // SAFETY: as in `push`.
         let oldest = || unsafe { &mut *self.fifo.get() }.pop();
@@ -140,7 +141,7 @@ impl Worker {
         if !batch.is_empty() {
             // SAFETY: as in `push`.
             unsafe { &mut *self.fifo.get() }.extend(batch);
-            self.shared.notify(); // Rule 3: a worker may have looked while they were in neither.
+            self.shared.notify(); // Rule 3: a look may have missed jobs that were in neither queue.
         }
         Some(first)
     }
@@ -159,7 +160,7 @@ impl Worker {
             for other in rest[1..].iter().chain(before) {
                 match steal(other) {
                     Steal::Success { first, moved } => {
-                        // Ordering: Relaxed, a count.
+                        // Ordering: Relaxed. It is only a count.
                         self.shared.stolen.fetch_add(moved + 1, Relaxed);
                         return Some(first);
                     }
@@ -170,11 +171,12 @@ impl Worker {
             if !retry {
                 return None;
             }
-            thread::yield_now(); // Another thief may wait for a processor in the midst of a steal.
+            thread::yield_now(); // Another thief, in mid-steal, may wait for this processor.
         }
     }
 
-    /// Sleeps until somebody notifies it or this is done. It counts as searching after that.
+    /// Sleeps until the worker is notified or the condition holds. Then the worker counts as
+    /// searching.
     fn sleep(&self, awaited: &impl Awaited, searching: bool) {
         let Shared { idle, .. } = &*self.shared;
         idle.sleep(self.index, searching);
@@ -184,11 +186,11 @@ impl Worker {
                 park.park();
             }
         }
-        idle.wake_self(self.index); // Nothing, if it was notified.
+        idle.wake_self(self.index); // Does nothing if the worker was notified.
     }
 }
 
-/// Rule 5.
+/// Aborts the process if a wait unwinds (rule 5).
 pub(super) struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
