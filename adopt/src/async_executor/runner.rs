@@ -22,7 +22,7 @@ use task_header::{Owned, Ran};
 /// on the thread get their turn.
 const RUNS: usize = 200;
 
-/// A runner looks at the injector before its ring in each run whose number this divides.
+/// A runner looks at the injector before its ring in every 61st run.
 const INJECTED_FIRST: u32 = 61;
 
 pub(super) struct Runner<'a> {

@@ -1,11 +1,12 @@
-//! A thread that waits until it is woken.
+//! A gate, at which a thread waits until it is woken.
 //!
-//! A mutex and a condition variable, since a thread's own token (`std::thread::park`) belongs to whatever code runs on the thread, and
-//! loom takes an unpark that comes late for the end of whatever the thread waits for then.
+//! It is a mutex and a condition variable, not `std::thread::park`. Any code on the thread may use
+//! that thread's token, and under loom a late unpark ends whatever the thread waits for at that
+//! time.
 use sync_shim::sync::{Condvar, Mutex};
 use waker_vtable::WakeRef;
 
-/// Holds one wake, however often it is woken.
+/// Remembers one wake, however often it is woken.
 pub(crate) struct Gate {
     open: Mutex<bool>,
     opened: Condvar,
@@ -19,7 +20,7 @@ impl Gate {
         }
     }
 
-    /// Waits for a wake since the last return.
+    /// Waits for a wake. A wake since the last return counts.
     pub(crate) fn pass(&self) {
         let mut open = self.open.lock();
         while !*open {
@@ -28,14 +29,14 @@ impl Gate {
         *open = false;
     }
 
-    /// Whether the next to pass doesn't wait.
+    /// True if the next call of `pass` does not wait.
     #[cfg(test)]
     pub(crate) fn is_open(&self) -> bool {
         *self.open.lock()
     }
 }
 
-/// What makes a `Waker` of it.
+/// Lets `waker_vtable` make a `Waker` of a gate.
 impl WakeRef for Gate {
     fn wake(&self) {
         *self.open.lock() = true;

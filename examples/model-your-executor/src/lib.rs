@@ -19,9 +19,9 @@ use worker::Worker;
 
 type Task = Notified<Scheduler>;
 
-/// What all workers share.
+/// The state that all workers share.
 struct Shared {
-    /// What is spawned or woken, and what overflows.
+    /// The spawned and woken tasks, and the overflow of the rings.
     injector: Injector<Node<Scheduler>>,
     stealers: Box<[Stealer<Task>]>,
     sleep: Sleep,
@@ -33,30 +33,31 @@ impl Shared {
     }
 }
 
-/// Each task counts the shared part, so that a waker that comes late finds it.
+/// The scheduler of a task. It counts the shared state, so that a late wake still finds that state.
 #[derive(Clone)]
 struct Scheduler(Arc<Shared>);
 
 impl Schedule for Scheduler {
     fn schedule(task: Task, _: WakeKind) {
-        // Once the task is queued another thread may free it, and its scheduler with it.
+        // Once the task is queued, another thread may free it, and its scheduler with it.
         let Self(shared) = task.scheduler().clone();
         shared.injector.requeue(task);
         shared.sleep.notify();
     }
 }
 
-/// Workers in threads of their own. Dropped, it cancels what isn't done, and waits for them.
+/// An executor with a thread for each worker. Its drop cancels the tasks that are not done, and
+/// waits for the threads.
 pub struct Executor {
     scheduler: Scheduler,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
 impl Executor {
-    /// Starts so many workers.
+    /// Starts an executor with `workers` workers.
     ///
     /// # Panics
-    /// With no worker, or more than 64; or when the system refuses a thread.
+    /// When `workers` is 0 or more than 64, and when the system refuses a thread.
     pub fn new(workers: usize) -> Self {
         let (scheduler, workers) = assemble(workers, 64);
         let start = |worker: Worker| thread::spawn(|| worker.run());
@@ -66,7 +67,7 @@ impl Executor {
         }
     }
 
-    /// Runs a future as a task.
+    /// Spawns a future as a task.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -83,7 +84,7 @@ impl Scheduler {
         let (task, join) = task_header::new(future, self.clone());
         match self.0.injector.push(task) {
             Ok(()) => self.0.sleep.notify(),
-            Err(closed) => drop(closed), // It is over; the handle says so.
+            Err(closed) => drop(closed), // Cancels the task; its handle says so.
         }
         join
     }
@@ -115,7 +116,7 @@ fn assemble(workers: usize, capacity: usize) -> (Scheduler, Vec<Worker>) {
     (Scheduler(shared.clone()), workers.collect())
 }
 
-/// Waits on this thread for a future.
+/// Polls a future on this thread until it completes.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let gate = Arc::new(Gate::new());
     let waker = waker_vtable::from_arc(gate.clone());

@@ -1,7 +1,11 @@
-//! What is checked: `cargo test` runs each scenario a few hundred times, and under `--cfg selvedge_loom` loom goes through its executions.
+//! The models of this executor.
 //!
-//! A scenario is small: one or two workers, one or two tasks, what races with them, and nothing else. What takes loom too long has a bound: only
-//! executions with so many preemptions at most.
+//! `cargo test` runs each scenario 200 times. Under `--cfg selvedge_loom` loom explores its
+//! executions.
+//!
+//! A scenario is small: one or two workers, a few tasks, the thread that races with them, and
+//! nothing else. If loom would take too long, the model has a bound: loom explores only executions
+//! with at most that number of preemptions.
 use crate::{Scheduler, assemble, block_on, sleep::Sleep, worker::Worker};
 use std::{
     future::poll_fn,
@@ -24,22 +28,25 @@ fn one_worker() -> (Scheduler, Worker) {
     (scheduler, workers.remove(0))
 }
 
-/// The protocol of `sleep.rs` by itself, around a queue that is a flag. All executions.
+/// Checks the protocol of `sleep.rs` by itself, with a flag as the queue: in all executions.
 ///
-/// Bites: leave out either fence; announce after the look; open no gate.
+/// It fails without either fence, with the announcement after the look, or if no gate is opened.
 #[test]
-fn who_sleeps_hears_of_a_push() {
-    model(|| a_push_against_a_sleep(true));
+fn sleeper_racing_a_push_is_woken() {
+    model(|| push_against_sleep(true));
 }
 
-/// The same without the second look. That it fails shows that the model above would see it.
+/// Leaves the second look out. Its failure shows that the model above would notice that mistake.
 #[test]
-fn who_sleeps_without_a_second_look_misses_a_push() {
-    model_must_fail("asleep over a push", || a_push_against_a_sleep(false));
+fn sleeper_without_second_look_misses_a_push() {
+    model_must_fail("asleep over a push", || push_against_sleep(false));
 }
 
-/// Says by an assertion what goes wrong: with a worker that really waits, loom would find a deadlock, whose panic drops its `Arc`s and ends the process.
-fn a_push_against_a_sleep(looks_again: bool) {
+/// Runs a push against a worker that goes to sleep, and asserts that the worker does not miss it.
+///
+/// The worker does not really wait here: loom would report a deadlock, and its panic would drop the
+/// `Arc`s and end the process.
+fn push_against_sleep(looks_again: bool) {
     let (sleep, queue) = (Arc::new(Sleep::new(1)), Arc::new(AtomicUsize::new(0)));
     let pusher = {
         let (sleep, queue) = (sleep.clone(), queue.clone());
@@ -54,11 +61,12 @@ fn a_push_against_a_sleep(looks_again: bool) {
     assert!(!waits || sleep.gate(0).is_open(), "asleep over a push");
 }
 
-/// A whole worker in a thread of its own: what is spawned runs, and the worker then leaves.
+/// Runs a whole worker on a thread of its own: a spawned task runs, and the worker then ends.
 ///
-/// Bites: `spawn` without `notify`; `close` without `wake_all`; `has_work` that forgets the injector.
+/// It fails if `spawn` does not notify, if `close` does not call `wake_all`, or if `has_work`
+/// leaves out the injector.
 #[test]
-fn what_is_spawned_runs() {
+fn spawned_task_runs_and_the_worker_ends() {
     bounded(2).check(|| {
         let (scheduler, worker) = one_worker();
         let thread = thread::spawn(|| worker.run());
@@ -68,11 +76,11 @@ fn what_is_spawned_runs() {
     });
 }
 
-/// A task that waits is woken from outside while its worker falls asleep.
+/// Wakes a waiting task from an outside thread while its worker goes to sleep.
 ///
-/// Bites: `schedule` without `notify`.
+/// It fails if `schedule` does not notify.
 #[test]
-fn a_wake_from_outside_reaches_its_task() {
+fn wake_from_outside_reaches_its_task() {
     bounded(2).check(|| {
         let (scheduler, worker) = one_worker();
         let thread = thread::spawn(|| worker.run());
@@ -80,7 +88,8 @@ fn a_wake_from_outside_reaches_its_task() {
         let task = {
             let slot = slot.clone();
             scheduler.spawn(poll_fn(move |cx| {
-                // Under the lock, so that either the waker is there or what it would tell.
+                // The lock orders this with the thread below: it finds the waker, or the task finds
+                // the number.
                 let mut waker = slot.0.lock();
                 if slot.1.load(Relaxed) != 0 {
                     return Poll::Ready(());
@@ -103,11 +112,12 @@ fn a_wake_from_outside_reaches_its_task() {
     });
 }
 
-/// Two workers and four tasks, three of them in one ring: each runs once, by whichever worker.
+/// Runs two workers and four tasks, three of them in one ring. Each task runs once, on either
+/// worker.
 ///
-/// Bites: a thief that drops what it moved besides the first.
+/// It fails if a thief drops the tasks that it moved besides the first.
 #[test]
-fn stolen_or_not_a_task_runs_once() {
+fn task_stolen_or_not_runs_once() {
     bounded(2).check(|| {
         let (scheduler, mut workers) = assemble(2, 4);
         let (mut one, mut two) = (workers.remove(0), workers.remove(0));
@@ -137,11 +147,12 @@ fn stolen_or_not_a_task_runs_once() {
     });
 }
 
-/// The end against a wake: the future is dropped once, by whoever has it then, and the worker waits for that.
+/// Ends a worker while another thread wakes its task. The thread that has the task then drops its
+/// future, once, and the worker waits for that.
 ///
-/// Bites: `end` without the wait for its list; `end` that does not look for queued tasks.
+/// It fails if `end` does not wait for its list, or does not look for queued tasks.
 #[test]
-fn the_end_against_a_wake_drops_the_future_once() {
+fn end_racing_a_wake_drops_the_future_once() {
     struct Counted(Arc<AtomicUsize>);
     impl Drop for Counted {
         fn drop(&mut self) {

@@ -1,15 +1,19 @@
-//! Which workers sleep, and how one of them is woken for what was pushed.
+//! The sleep protocol: a push wakes a sleeping worker, and no push is missed.
+//!
+//! A *notifier* is a thread that has pushed a task. A worker is *awake*, or it is *announced*: its
+//! bit is set, and it looks at the queues once more or waits at its gate.
 //!
 //! | field | written by |
 //! |---|---|
-//! | `sleeping`, a bit a worker | the worker sets its own; whoever wakes it, or itself, clears it |
-//! | `gates` | opened by whoever has cleared the worker's bit, and by all at the end |
+//! | `sleeping`, a bit for each worker | set by the worker; cleared by the notifier that wakes it, or by the worker |
+//! | `gates` | opened by the notifier that has cleared the worker's bit, and all of them at the end |
 //!
 //! 1. A worker sets its bit, fences, looks at every queue once more, and only then waits.
-//! 2. Who has pushed fences, and then looks at the bits.
-//! 3. The fences are `SeqCst`, so one of the two comes first: either the pusher sees the bit, or the worker sees what was pushed. So
-//!    nothing waits in a queue while all who could take it sleep.
-//! 4. A bit is cleared by a read-modify-write. Who cleared it opens the gate, which stays open until its worker has passed.
+//! 2. A notifier fences after its push, and then reads the bits.
+//! 3. Both fences are `SeqCst`, so one of them comes first: either the notifier sees the bit, or
+//!    the worker sees the pushed task. So no task waits in a queue while all workers sleep.
+//! 4. A bit is cleared by a read-modify-write. The notifier that has cleared it opens the gate,
+//!    which stays open until the worker has passed.
 use crate::gate::Gate;
 use sync_shim::{
     atomic::{
@@ -39,33 +43,34 @@ impl Sleep {
         &self.gates[worker]
     }
 
-    /// Sleeps, unless there is work after the announcement.
+    /// Sleeps, unless there is work after the announcement (rule 1).
     pub(crate) fn sleep(&self, worker: usize, has_work: impl FnOnce() -> bool) {
         self.announce(worker);
         if !has_work() {
             self.gates[worker].pass();
         }
-        // Ordering: Relaxed, it only says that there is no need to wake this one. If it was chosen meanwhile, its gate is open for the next time.
+        // Ordering: Relaxed. It only says that this worker need not be woken. If a notifier chose
+        // the worker meanwhile, its gate is open for the next time.
         self.sleeping.fetch_and(!(1 << worker), Relaxed);
     }
 
-    /// The first half of rule 1.
+    /// Sets the worker's bit and fences: the first half of rule 1.
     pub(crate) fn announce(&self, worker: usize) {
-        // Ordering: Relaxed, the fence publishes it.
+        // Ordering: Relaxed. The fence orders the bit before the look at the queues.
         self.sleeping.fetch_or(1 << worker, Relaxed);
         // Ordering: SeqCst pairs with the fence in `notify` (rule 3).
         fence(SeqCst);
     }
 
-    /// After a push: wakes one who sleeps.
+    /// Wakes one sleeping worker, after a push (rule 2).
     pub(crate) fn notify(&self) {
-        // Ordering: SeqCst pairs with the fence in `sleep` (rule 3).
+        // Ordering: SeqCst pairs with the fence in `announce` (rule 3).
         fence(SeqCst);
-        // Ordering: Relaxed, the fence orders it after the push.
+        // Ordering: Relaxed. The fence orders it after the push.
         let mut sleeping = self.sleeping.load(Relaxed);
         while sleeping != 0 {
             let worker = sleeping.trailing_zeros();
-            // Ordering: Relaxed, the gate's lock orders what comes after.
+            // Ordering: Relaxed. The gate's lock orders this thread before the woken worker.
             let before = self.sleeping.fetch_and(!(1 << worker), Relaxed);
             if before & 1 << worker != 0 {
                 self.gates[worker as usize].wake();

@@ -1,4 +1,4 @@
-//! What a worker does: finds a task, polls it, sleeps, and at the end drops what is left.
+//! The worker: it finds a task, polls it, sleeps, and at the end drops the tasks that are left.
 use crate::{Shared, Task};
 use coop_budget::{Budget, Scope};
 use queue_spmc::{
@@ -8,12 +8,12 @@ use queue_spmc::{
 use sync_shim::sync::Arc;
 use task_header::{Owned, Ran};
 
-/// One thread's share of the executor.
+/// A worker, which one thread runs.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     index: usize,
     ring: ring::Worker<Task>,
-    /// The tasks that wait, to be found again at the end.
+    /// The list of waiting tasks, for the end.
     owned: Owned<crate::Scheduler>,
 }
 
@@ -28,7 +28,7 @@ impl Worker {
         }
     }
 
-    /// Until the executor ends.
+    /// Runs tasks until the executor ends.
     pub(crate) fn run(mut self) {
         while !self.shared.injector.is_closed() {
             match self.find() {
@@ -39,7 +39,8 @@ impl Worker {
         self.end();
     }
 
-    /// Own ring, injector, half of another's ring.
+    /// Finds a task: in its own ring, in the injector, or in another worker's ring, of which it
+    /// takes half.
     pub(crate) fn find(&mut self) -> Option<Task> {
         self.ring
             .pop()
@@ -47,7 +48,8 @@ impl Worker {
             .or_else(|| self.steal())
     }
 
-    /// One to run at once, more to the ring, which is empty, and where others may have them.
+    /// Takes tasks from the injector: one to run at once, and the others for the ring, which is
+    /// empty. There other workers may steal them.
     fn take_share(&mut self) -> Option<Task> {
         let mut batch = self.shared.injector.pop_n(self.ring.capacity());
         let first = batch.pop_front()?;
@@ -65,13 +67,13 @@ impl Worker {
         others.find_map(
             |other| match other.steal_into_and_pop(ring, StealLimit::Half) {
                 Steal::Success { first, .. } => Some(first),
-                // `has_work` sees what is left, so that nobody sleeps over it.
+                // `has_work` sees the tasks that are left, so no worker goes to sleep over them.
                 Steal::Retry | Steal::Empty => None,
             },
         )
     }
 
-    /// Calls another worker if there is something to steal here: this one is about to poll.
+    /// Wakes another worker if there are tasks to steal here, as this worker is about to poll.
     fn share(&self) {
         if !self.ring.is_empty() {
             self.shared.sleep.notify();
@@ -91,14 +93,17 @@ impl Worker {
         let shared = &self.shared;
         let has_work = || shared.has_work() || shared.injector.is_closed();
         shared.sleep.sleep(self.index, has_work);
-        // Whoever chose this worker relies on it; it may have found another task than was pushed.
+        // The notifier that chose this worker relies on it to look for the pushed task. If there is
+        // work, another worker is woken too, as this one may take a different task.
         if shared.has_work() {
             shared.sleep.notify();
         }
     }
 
-    /// Drops what is queued and what waits. A task of this worker's list that is in another's hand by now is dropped where it turns
-    /// up, and the list's waker opens this worker's gate.
+    /// Drops the queued and the waiting tasks.
+    ///
+    /// Another thread may hold a task of this worker's list. That task is dropped by the worker
+    /// that finds it, and the list's waker then opens this worker's gate.
     pub(crate) fn end(&mut self) {
         self.owned.close();
         loop {
