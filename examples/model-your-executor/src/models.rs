@@ -88,8 +88,8 @@ fn wake_from_outside_reaches_its_task() {
         let task = {
             let slot = slot.clone();
             scheduler.spawn(poll_fn(move |cx| {
-                // The lock orders this with the thread below: it finds the waker, or the task finds
-                // the number.
+                // The lock orders this with the code below: that code finds the waker, or the task
+                // finds the number.
                 let mut waker = slot.0.lock();
                 if slot.1.load(Relaxed) != 0 {
                     return Poll::Ready(());
