@@ -4,8 +4,8 @@
 //! binary runs alone, beside busy loops, and on one processor, as on a machine that is slower or
 //! smaller than its author's.
 use crate::{
-    bench::progress,
     interrupt,
+    output::progress,
     workspace::{self, Package, cargo},
 };
 use anyhow::{Context, Result, ensure};

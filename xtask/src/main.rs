@@ -14,7 +14,6 @@ macro_rules! say {
 
 mod bench;
 mod flaky;
-mod instructions;
 mod interrupt;
 mod links;
 mod lockfile;

@@ -1,7 +1,7 @@
 //! Standard output. A reader that has gone is no failure; a disk that is full is one.
 use std::{
     fmt,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     sync::Mutex,
 };
 
@@ -28,4 +28,12 @@ pub(crate) fn note(written: io::Result<()>) {
 pub(crate) fn failure() -> Option<io::Error> {
     let mut failed = FAILED.lock().unwrap_or_else(|broken| broken.into_inner());
     failed.take()
+}
+
+/// On a terminal only: what is being done, in place of what was.
+pub(crate) fn progress(text: &str) {
+    let mut err = io::stderr().lock();
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
+    }
 }

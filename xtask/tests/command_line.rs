@@ -155,60 +155,6 @@ fn a_list_of_models_takes_no_optimised_build() {
     }
 }
 
-#[test]
-fn an_interrupted_bench_keeps_the_finished_samples() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
-    let metadata = format!(
-        r#"{{"packages": [], "workspace_root": "{}"}}"#,
-        root.display()
-    );
-    write(root, "metadata", &metadata);
-    write(root, "Cargo.lock", "");
-    let cargo = format!("[ $1 = build ] || cat {}/metadata\n", root.display());
-    program(root, "cargo", &cargo);
-    let row = |name: &str| {
-        format!(
-            r#"{{"name": "{name}", "what": "a row", "kind": "wake", "unit": "ns", "aim": 1, "without": []}}"#
-        )
-    };
-    let runtime =
-        |name: &str| format!(r#"{{"name": "{name}", "package": "{name}", "parallel": true}}"#);
-    let listing = format!(
-        r#"{{"runtimes": [{}, {}], "rows": [{}, {}]}}"#,
-        runtime("selvedge"),
-        runtime("tokio"),
-        row("yield_one"),
-        row("wake_one")
-    );
-    write(root, "listing", &listing);
-    write(
-        root,
-        "sample",
-        r#"{"operations": 1, "value": 2.5, "cpu_ns": 2.5}"#,
-    );
-    // It measures a row of two runtimes, and one of the next; then it hangs.
-    let bench = "cd $(dirname $0)/../..\n[ $1 = list ] && exec cat listing\n\
-        echo >>begun\n[ $(wc -l <begun) -gt 3 ] && exec sleep 1000\ncat sample\n";
-    program(root, "target/release/bench", bench);
-    let file = root.join("results.json");
-    let mut command = xtask("bench --rows yield_one,wake_one --peers tokio --rounds 1");
-    command.args(["--placement", "any", "--json"]).arg(&file);
-    command.env("CARGO", root.join("cargo")).current_dir(root);
-    let mut child = in_a_terminal(command);
-    has_lines(&mut child, &root.join("begun"), 4);
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    for what in ["yield_one: a row", "wake_one: a row", "interrupted: "] {
-        assert!(said.contains(what), "{said}");
-    }
-    let kept: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-    assert_eq!(kept["samples"].as_array().unwrap().len(), 3, "{kept}");
-    assert_eq!(kept["tables"].as_array().unwrap().len(), 2, "{kept}");
-}
-
 /// A package, out of this workspace, with a test binary of each kind.
 fn package(folder: &Path) {
     let manifest = "[package]\nname = \"probe\"\nversion = \"1.2.3-a\"\nedition = \"2024\"\n";

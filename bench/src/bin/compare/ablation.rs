@@ -1,9 +1,9 @@
 //! `cargo xtask bench --ablate DIR`: what each optimisation is worth. A copy of the tree is built for each with that one undone, by
 //! replacing a few lines of the source, and all are measured in the same rounds.
-use super::{
-    Listing, Machine, Options, Runtime, Session, build, choose, plot, print, table::Table,
+use crate::{
+    Listing, Machine, Options, Runtime, Session, build, choose, interrupt, plot, print,
+    table::Table,
 };
-use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use std::{
     fs,
@@ -157,7 +157,7 @@ pub(super) fn run(
         }
     }
     if interrupt::came() {
-        say!("interrupted: the page and the chart stay as they were");
+        print("interrupted: the page and the chart stay as they were\n");
         return Ok(false);
     }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;

@@ -3,15 +3,10 @@
 //!
 //! Each path runs so many times and twice so many; the difference is what the operations took. It repeats exactly for one compiler and one processor's features, so that
 //! counts by another compiler are shown and not judged.
-use crate::workspace::cargo;
+use crate::print;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 const OPERATIONS: u64 = 25_600;
 
@@ -28,30 +23,24 @@ struct Counts {
     rows: BTreeMap<String, f64>,
 }
 
-/// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one has grown; true, with a word, without valgrind.
-pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        say!(
-            "instructions: NOT counted, since valgrind is not installed (`apt-get install valgrind`)"
-        );
-        return Ok(true);
-    }
-    let counts = count_all(root)?;
+/// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one has grown.
+pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
+    let counts = count_all()?;
     let kept = kept(root)?;
     let comparable = kept.as_ref().is_some_and(|kept| kept.rustc == counts.rustc);
-    say!(
-        "instructions an operation (callgrind){}",
+    print(&format!(
+        "instructions an operation (callgrind){}\n",
         match &kept {
             None => "; none are kept to compare with".into(),
             Some(_) if comparable => String::new(),
             Some(kept) => format!("; those kept are of another compiler, {}", kept.rustc),
         }
-    );
+    ));
     let mut grown = Vec::new();
     for (row, count) in &counts.rows {
         let before = kept.as_ref().and_then(|kept| kept.rows.get(row));
         let before_text = before.map_or("-".into(), |before| format!("{before:.1}"));
-        say!("  {row:<24}{count:>10.1}{before_text:>10}");
+        print(&format!("  {row:<24}{count:>10.1}{before_text:>10}\n"));
         if let Some(before) = before
             && comparable
             && has_grown(row, *before, *count)
@@ -65,11 +54,11 @@ pub(crate) fn run(root: &Path, json: Option<&PathBuf>) -> Result<bool> {
         return Ok(true);
     }
     if !grown.is_empty() {
-        say!(
-            "grown by more than {:.0} %: {}. If that is worth it: --instructions --json docs/benchmarks/instructions.json",
+        print(&format!(
+            "grown by more than {:.0} %: {}. If that is worth it: --instructions --json docs/benchmarks/instructions.json\n",
             100.0 * GROWTH,
             grown.join(", ")
-        );
+        ));
     }
     Ok(grown.is_empty())
 }
@@ -89,22 +78,9 @@ fn kept(root: &Path) -> Result<Option<Counts>> {
     Ok(Some(counts))
 }
 
-fn count_all(root: &Path) -> Result<Counts> {
-    let built = cargo()
-        .current_dir(root)
-        .args([
-            "build",
-            "--quiet",
-            "--profile",
-            "bench",
-            "--target-dir",
-            "target",
-        ])
-        .args(["--package", "bench", "--example", "instructions"])
-        .status()
-        .context("cargo build")?;
-    ensure!(built.success(), "the example `instructions` doesn't build");
-    let binary = root.join("target/release/examples/instructions");
+fn count_all() -> Result<Counts> {
+    let binary = std::env::current_exe()?;
+    let binary = binary.with_file_name("examples").join("instructions");
     let listed = Command::new(&binary).output().context("naming the rows")?;
     let mut rows = BTreeMap::new();
     for row in String::from_utf8_lossy(&listed.stdout).lines() {

@@ -1,0 +1,641 @@
+//! `cargo xtask bench`: runtimes side by side, each sample a process of its own.
+//!
+//! A row is taken in rounds: in each, every runtime takes one sample, back to back, in an order that rotates from
+//! round to round. A sample that others disturbed, or whose processors lay elsewhere than asked for, is given up and taken
+//! again, a bounded number of times. What counts is the median of the rounds' ratios: two samples of one
+//! round are closer in time, and so in the machine's mood, than any two of different rounds.
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use options::{Options, Placement, choose};
+use output::progress;
+use serde::{Deserialize, Serialize};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    thread,
+    time::Duration,
+};
+
+mod ablation;
+mod instructions;
+#[path = "../../../../xtask/src/interrupt.rs"]
+mod interrupt;
+mod options;
+#[path = "../../../../xtask/src/output.rs"]
+mod output;
+mod plot;
+mod table;
+
+/// Compares runtimes by the samples that the program `bench`, beside this one, takes.
+#[derive(Parser)]
+#[command(name = "compare")]
+struct Cli {
+    /// The workspace.
+    #[arg(long)]
+    root: PathBuf,
+    /// The commit of the tree.
+    #[arg(long)]
+    commit: String,
+    #[command(flatten)]
+    options: Options,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = run(&cli.root, &cli.commit, &cli.options);
+    let failure = output::failure()
+        .map(|error| anyhow::Error::new(error).context("writing to standard output"));
+    match failure.map_or(done, Err) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Round trips below this many nanoseconds are near.
+const NEAR_NS: f64 = 150.0;
+
+#[derive(Deserialize)]
+struct Listing {
+    runtimes: Vec<Runtime>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Runtime {
+    name: String,
+    package: String,
+    parallel: bool,
+}
+
+#[derive(Clone, Deserialize)]
+struct Row {
+    name: String,
+    what: String,
+    kind: String,
+    unit: String,
+    /// How many times tokio's figure ours shall be at most.
+    aim: f64,
+    /// Runtimes that don't have it.
+    without: Vec<String>,
+}
+
+impl Row {
+    /// Whether it is about time, which others and the processors' places disturb.
+    fn is_timed(&self) -> bool {
+        self.unit == "ns"
+    }
+}
+
+/// What `bench sample` says.
+#[derive(Clone, Deserialize, Serialize)]
+struct Sample {
+    operations: u64,
+    value: f64,
+    p99: Option<f64>,
+    efficiency: Option<f64>,
+    cpu_ns: f64,
+    round_trip_before_ns: Option<f64>,
+    round_trip_after_ns: Option<f64>,
+    others: Option<f64>,
+}
+
+/// What became of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Kept,
+    /// Others used the machine.
+    Disturbed,
+    /// The processors lay otherwise than asked for, or moved meanwhile.
+    Misplaced,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Taken {
+    row: String,
+    rt: String,
+    round: usize,
+    verdict: Verdict,
+    #[serde(flatten)]
+    sample: Sample,
+}
+
+impl Sample {
+    fn verdict(&self, placement: Placement, disturbance: f64) -> Verdict {
+        let trips = [self.round_trip_before_ns, self.round_trip_after_ns];
+        let all = |is: fn(f64) -> bool| trips.iter().all(|trip| trip.is_some_and(is));
+        let placed = match placement {
+            Placement::Near => all(|trip| trip < NEAR_NS),
+            Placement::Far => all(|trip| trip >= NEAR_NS),
+            Placement::Any => true,
+        };
+        if self
+            .others
+            .is_some_and(|others| 100.0 * others > disturbance)
+        {
+            Verdict::Disturbed
+        } else if placed {
+            Verdict::Kept
+        } else {
+            Verdict::Misplaced
+        }
+    }
+}
+
+/// Measures and prints the table; false when something could not be measured.
+fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
+    options.check()?;
+    if options.list {
+        print(&options::list());
+        return Ok(true);
+    }
+    if options.instructions {
+        return instructions::run(root, options.json.as_deref());
+    }
+    if !options.from.is_empty() {
+        return show(&saved(&options.from)?, options);
+    }
+    let bench = format!("bench{}", std::env::consts::EXE_SUFFIX);
+    let bench = std::env::current_exe()?.with_file_name(bench);
+    let listing: Listing = serde_json::from_slice(&output(&bench, &["list", "--json"])?)
+        .context("reading what `bench list` says")?;
+    interrupt::watch();
+    if let Some(dir) = &options.ablate {
+        return ablation::run(root, commit, &listing, options, &bench, dir);
+    }
+    let (ours, others) = listing
+        .runtimes
+        .split_first()
+        .context("bench knows no runtime")?;
+    let rows = choose(&listing.rows, |row| &row.name, &options.rows, "row")?;
+    let mut runtimes = vec![ours.clone()];
+    let (peers, asked) = options.peers(&ours.name);
+    if !peers.is_empty() || !asked {
+        runtimes.extend(choose(others, |rt| &rt.name, &peers, "peer")?);
+    }
+
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    let machine = Machine::this(options, &runtimes, commit, &lock);
+    print(&machine.line());
+    if options.quick {
+        print(
+            "--quick: one short sample of each, disturbed or not; it shows that all works, and no more\n",
+        );
+    }
+    let mut session = Session {
+        options,
+        bench: &bench,
+        variants: &[],
+        patience: 0,
+        failures: 0,
+    };
+    let mut report = Report {
+        machine,
+        tables: Vec::new(),
+        samples: Vec::new(),
+    };
+    for row in &rows {
+        let having: Vec<_> = runtimes
+            .iter()
+            .filter(|rt| !row.without.contains(&rt.name))
+            .cloned()
+            .collect();
+        let taken = session.take(row, &having)?;
+        if taken.is_empty() && interrupt::came() {
+            break;
+        }
+        let table = table::Table::of(row, &having, &taken);
+        print(&table.text());
+        report.tables.push(table);
+        report.samples.extend(taken);
+        // As they come, for a run that is cut off.
+        report.write(options)?;
+        if interrupt::came() {
+            break;
+        }
+    }
+    print(&report.closing());
+    if interrupt::came() {
+        let begun = report.tables.len();
+        print(&format!(
+            "interrupted: {begun} of {} rows were begun\n",
+            rows.len()
+        ));
+        return Ok(false);
+    }
+    report.keep(options)?;
+    let complete = report.tables.iter().all(table::Table::is_complete);
+    Ok(complete && session.failures == 0)
+}
+
+/// A saved report, as if it had just been measured.
+fn show(report: &Report, options: &Options) -> Result<bool> {
+    print(&report.machine.line());
+    for table in &report.tables {
+        print(&table.text());
+    }
+    print(&report.closing());
+    report.keep(options)?;
+    Ok(report.tables.iter().all(table::Table::is_complete))
+}
+
+/// What was measured in several goes, as one report.
+fn saved(files: &[PathBuf]) -> Result<Report> {
+    let mut reports = files.iter().map(|file| {
+        let json = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+        serde_json::from_slice::<Report>(&json)
+            .with_context(|| format!("{} was not written by --json", file.display()))
+    });
+    let mut report = reports.next().context("no file")??;
+    for more in reports {
+        let more = more?;
+        ensure!(
+            more.machine == report.machine,
+            "the files are of different machines, versions or options"
+        );
+        for table in &more.tables {
+            ensure!(
+                report.tables.iter().all(|known| known.row != table.row),
+                "{} is in two files",
+                table.row
+            );
+        }
+        report.tables.extend(more.tables);
+        report.samples.extend(more.samples);
+    }
+    Ok(report)
+}
+
+#[derive(Deserialize, Serialize)]
+struct Report {
+    machine: Machine,
+    tables: Vec<table::Table>,
+    samples: Vec<Taken>,
+}
+
+impl Report {
+    /// Writes the file that the options ask for.
+    fn write(&self, options: &Options) -> Result<()> {
+        if let Some(file) = &options.json {
+            let json = serde_json::to_string_pretty(self)?;
+            std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the options ask for.
+    fn keep(&self, options: &Options) -> Result<()> {
+        self.write(options)?;
+        if let Some(dir) = &options.plot {
+            let page = dir.join("results.md");
+            for file in plot::draw(&self.machine, &self.tables, dir)? {
+                print(&format!("{}\n", file.display()));
+            }
+            std::fs::write(&page, self.page())
+                .with_context(|| format!("writing {}", page.display()))?;
+        }
+        Ok(())
+    }
+
+    fn page(&self) -> String {
+        let page = table::page(&self.machine.line(), &self.tables, self.aim());
+        format!("{page}\n```text{}```\n", self.closing())
+    }
+
+    fn closing(&self) -> String {
+        table::closing(&self.tables, &self.samples, self.aim())
+    }
+
+    /// The rows' aims are of the system's allocator.
+    fn aim(&self) -> table::Aim {
+        match &*self.machine.allocator {
+            JEMALLOC => table::Aim::BestPeer(0.9),
+            _ => table::Aim::Rows,
+        }
+    }
+}
+
+/// Builds the bench of a tree into a target directory.
+fn build(tree: &Path, jemalloc: bool, target: &Path) -> Result<PathBuf> {
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    build
+        .env_remove("CARGO_TARGET_DIR")
+        .current_dir(tree)
+        .args(["build", "--profile", "bench", "--target-dir"])
+        .arg(target)
+        .args(["--package", "bench", "--bin", "bench"]);
+    if jemalloc {
+        build.args(["--features", "jemalloc"]);
+    }
+    ensure!(build.status()?.success(), "bench doesn't build");
+    let name = format!("bench{}", std::env::consts::EXE_SUFFIX);
+    Ok(target.join("release").join(name))
+}
+
+const JEMALLOC: &str = "jemalloc";
+
+/// Where and with what it was measured: a figure without it says little.
+#[derive(PartialEq, Deserialize, Serialize)]
+struct Machine {
+    processor: String,
+    processors: usize,
+    workers: u16,
+    rounds: usize,
+    placement: Placement,
+    allocator: String,
+    /// The kernel and the compiler.
+    #[serde(default)]
+    system: String,
+    /// Of the tree, where it is known.
+    #[serde(default)]
+    commit: String,
+    versions: Vec<(String, String)>,
+}
+
+impl Machine {
+    fn this(options: &Options, runtimes: &[Runtime], commit: &str, lock: &str) -> Self {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == "model name").then(|| value.trim().to_owned())
+        });
+        let version = |rt: &Runtime| {
+            let version = version(lock, &rt.package).unwrap_or("?");
+            (rt.name.clone(), version.to_owned())
+        };
+        Self {
+            processor: model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            processors: thread::available_parallelism().map_or(1, usize::from),
+            workers: options.workers,
+            rounds: options.rounds(),
+            placement: options.placement,
+            allocator: if options.jemalloc {
+                JEMALLOC
+            } else {
+                "the system's"
+            }
+            .to_owned(),
+            system: system(),
+            commit: commit.to_owned(),
+            versions: runtimes.iter().map(version).collect(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let versions: Vec<_> = self
+            .versions
+            .iter()
+            .enumerate()
+            .map(|(i, (name, version))| match &*self.commit {
+                commit if i == 0 && !commit.is_empty() => format!("{name} {version} at {commit}"),
+                _ => format!("{name} {version}"),
+            })
+            .collect();
+        format!(
+            "{}, processors: {} ({}), workers: {}, allocator: {}, {}; rounds: {}; {}\n",
+            self.processor,
+            self.processors,
+            match self.placement {
+                Placement::Near => "near each other",
+                Placement::Far => "far from each other",
+                Placement::Any => "anywhere",
+            },
+            self.workers,
+            self.allocator,
+            self.system,
+            self.rounds,
+            versions.join(", ")
+        )
+    }
+}
+
+/// `linux 6.12.0, rustc 1.95.0`, as far as it is told.
+fn system() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let compiler = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .arg("--version")
+        .output();
+    let compiler = compiler.map_or_else(
+        |_| "rustc".to_owned(),
+        |said| String::from_utf8_lossy(&said.stdout).into_owned(),
+    );
+    let compiler: Vec<_> = compiler.split_whitespace().take(2).collect();
+    let (os, release) = (std::env::consts::OS, release.trim());
+    format!("{os} {release}, {}", compiler.join(" "))
+}
+
+/// The version of a package in a lock file.
+fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let name = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != name);
+    lines
+        .nth(1)?
+        .strip_prefix("version = \"")?
+        .strip_suffix('"')
+}
+
+impl Options {
+    /// The peers asked for, less ours, which is measured anyway; and whether any name was given.
+    fn peers(&self, ours: &str) -> (Vec<String>, bool) {
+        let peers = self.peers.iter().filter(|name| *name != ours);
+        (peers.cloned().collect(), !self.peers.is_empty())
+    }
+
+    fn rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds }
+    }
+
+    fn retries(&self) -> usize {
+        if self.quick { 0 } else { self.retries }
+    }
+}
+
+/// Takes samples.
+struct Session<'a> {
+    options: &'a Options,
+    bench: &'a Path,
+    /// Names that stand for ours as another program has it.
+    variants: &'a [(String, PathBuf)],
+    /// Retries left in this row, so that a machine that never suits doesn't hold us for hours.
+    patience: usize,
+    failures: usize,
+}
+
+impl Session<'_> {
+    /// All rounds of a row, or those before an interrupt.
+    fn take(&mut self, row: &Row, runtimes: &[Runtime]) -> Result<Vec<Taken>> {
+        let mut taken = Vec::new();
+        self.patience = 3 * runtimes.len() * self.options.rounds();
+        for round in 0..self.options.rounds() {
+            for turn in 0..runtimes.len() {
+                let rt = &runtimes[(turn + round) % runtimes.len()];
+                progress(&format!("{}: round {}, {}", row.name, round + 1, rt.name));
+                self.take_until_kept(row, rt, round, &mut taken)?;
+                if interrupt::came() {
+                    progress("");
+                    return Ok(taken);
+                }
+            }
+        }
+        progress("");
+        Ok(taken)
+    }
+
+    fn take_until_kept(
+        &mut self,
+        row: &Row,
+        rt: &Runtime,
+        round: usize,
+        taken: &mut Vec<Taken>,
+    ) -> Result<()> {
+        for attempt in 0.. {
+            let sample = self.sample(&row.name, &rt.name)?;
+            // That may have ended the sample, or disturbed it.
+            if interrupt::came() {
+                return Ok(());
+            }
+            match sample {
+                Err(how) => {
+                    progress("");
+                    eprintln!("{} on {}: {how}", row.name, rt.name);
+                    self.failures += 1;
+                    return Ok(());
+                }
+                Ok(sample) => {
+                    let verdict = if self.options.quick || !row.is_timed() {
+                        Verdict::Kept
+                    } else {
+                        sample.verdict(self.options.placement, self.options.disturbance)
+                    };
+                    taken.push(Taken {
+                        row: row.name.clone(),
+                        rt: rt.name.clone(),
+                        round,
+                        verdict,
+                        sample,
+                    });
+                    let again = attempt < self.options.retries() && self.patience > 0;
+                    if verdict == Verdict::Kept || !again {
+                        return Ok(());
+                    }
+                    self.patience -= 1;
+                    // Processors move every few seconds, and a compiler's burst is as long.
+                    thread::sleep(Duration::from_millis(100 * (attempt as u64 + 1)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One process. The inner error is how it failed.
+    fn sample(&self, row: &str, rt: &str) -> Result<Result<Sample, String>> {
+        let workers = self.options.workers.to_string();
+        let millis = if self.options.quick { "20" } else { "200" };
+        let mut variants = self.variants.iter();
+        let (bench, rt) = match variants.find(|(name, _)| name == rt) {
+            Some((_, bench)) => (bench.as_path(), "selvedge"),
+            None => (self.bench, rt),
+        };
+        let output = Command::new(bench)
+            .args(["sample", "--json", "--rt", rt, "--row", row])
+            .args(["--workers", &workers, "--millis", millis])
+            .output()
+            .with_context(|| format!("starting {}", bench.display()))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Ok(Err(format!(
+                "no sample, {} (14 is its time limit) {}",
+                output.status,
+                said.trim()
+            )));
+        }
+        Ok(serde_json::from_slice(&output.stdout).map_err(|error| format!("no sample, {error}")))
+    }
+}
+
+fn output(bench: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new(bench)
+        .args(arguments)
+        .output()
+        .with_context(|| format!("starting {}", bench.display()))?;
+    ensure!(
+        output.status.success(),
+        "bench {} failed: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(output.stdout)
+}
+
+fn print(text: &str) {
+    output::write(format_args!("{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(before: Option<f64>, after: Option<f64>, others: Option<f64>) -> Sample {
+        Sample {
+            operations: 1,
+            value: 1.0,
+            p99: None,
+            efficiency: None,
+            cpu_ns: 1.0,
+            round_trip_before_ns: before,
+            round_trip_after_ns: after,
+            others,
+        }
+    }
+
+    #[test]
+    fn the_pages_are_of_the_figures_beside_them() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks");
+        for dir in [docs.clone(), docs.join("jemalloc")] {
+            let report = saved(&[dir.join("results.json")]).unwrap();
+            let page = std::fs::read_to_string(dir.join("results.md")).unwrap();
+            assert_eq!(page, report.page(), "{}", dir.display());
+        }
+        let readme = std::fs::read_to_string(docs.join("../../README.md")).unwrap();
+        let report = saved(&[docs.join("results.json")]).unwrap();
+        let closing = report.closing();
+        assert!(readme.contains(&closing), "the README is to say:{closing}");
+    }
+
+    #[test]
+    fn a_sample_during_which_the_processors_moved_is_neither_near_nor_far() {
+        let moved = sample(Some(60.0), Some(450.0), Some(0.0));
+        assert_eq!(moved.verdict(Placement::Near, 5.0), Verdict::Misplaced);
+        assert_eq!(moved.verdict(Placement::Far, 5.0), Verdict::Misplaced);
+        assert_eq!(moved.verdict(Placement::Any, 5.0), Verdict::Kept);
+        let near = sample(Some(60.0), Some(62.0), Some(0.0));
+        assert_eq!(near.verdict(Placement::Near, 5.0), Verdict::Kept);
+        assert_eq!(near.verdict(Placement::Far, 5.0), Verdict::Misplaced);
+    }
+
+    #[test]
+    fn a_machine_that_does_not_say_how_far_its_processors_are_suits_any_only() {
+        let unknown = sample(None, None, None);
+        assert_eq!(unknown.verdict(Placement::Near, 5.0), Verdict::Misplaced);
+        assert_eq!(unknown.verdict(Placement::Any, 5.0), Verdict::Kept);
+    }
+
+    #[test]
+    fn a_disturbed_sample_is_given_up_wherever_its_processors_were() {
+        let disturbed = sample(Some(60.0), Some(60.0), Some(0.2));
+        assert_eq!(disturbed.verdict(Placement::Near, 5.0), Verdict::Disturbed);
+        assert_eq!(disturbed.verdict(Placement::Any, 5.0), Verdict::Disturbed);
+        assert_eq!(disturbed.verdict(Placement::Any, 20.0), Verdict::Kept);
+    }
+
+    #[test]
+    fn a_version_is_that_of_the_package_of_this_very_name() {
+        let lock = "[[package]]\nname = \"tokio-util\"\nversion = \"0.7.0\"\n\n[[package]]\nname = \"tokio\"\nversion = \"1.2.3\"\n";
+        assert_eq!(version(lock, "tokio"), Some("1.2.3"));
+        assert_eq!(version(lock, "smol"), None);
+    }
+}

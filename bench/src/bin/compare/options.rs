@@ -1,0 +1,128 @@
+//! The options of `cargo xtask bench`, which has this file, too: it lists the names, and refuses
+//! others, without building the bench.
+use anyhow::{Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+#[path = "../../names.rs"]
+mod names;
+
+/// Options of `cargo xtask bench`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Rounds.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) rounds: usize,
+    /// One round of short samples, taken as they come: to see that all works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only these rows.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) rows: Vec<String>,
+    /// Only these runtimes beside ours.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) peers: Vec<String>,
+    /// Worker threads.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) workers: u16,
+    /// Which samples count: those whose processors were near each other, far, or any.
+    #[arg(long, value_enum, default_value_t = Placement::Near)]
+    pub(crate) placement: Placement,
+    /// The part of the machine that others may have during a sample.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    pub(crate) disturbance: f64,
+    /// How often a sample is taken again, at most; in a row at most three times as often as it has samples.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) retries: usize,
+    /// Writes the machine, the versions, every sample and the table to a file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Draws the tables as bar charts, SVG, into a directory, with a page of figures.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Measures nothing, and takes the tables from files that --json wrote on one machine.
+    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with_all = ["quick", "rows", "peers", "list"])]
+    pub(crate) from: Vec<PathBuf>,
+    /// Measures ours with each of its optimisations off in turn, and writes the table and a chart into a directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "from", "list", "instructions"])]
+    pub(crate) ablate: Option<PathBuf>,
+    /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
+    #[arg(long)]
+    pub(crate) jemalloc: bool,
+    /// Lists the rows and the runtimes, and measures nothing.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Counts the instructions of hot paths instead, with valgrind, and fails when one has grown since they were kept; with --json keeps them.
+    #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "from"])]
+    pub(crate) instructions: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Placement {
+    Near,
+    Far,
+    Any,
+}
+
+impl Options {
+    /// Refuses what can't be measured: now, rather than after a build, or an hour of measuring.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(self.rounds > 0, "--rounds is at least 1");
+        ensure!(self.workers > 0, "--workers is at least 1");
+        ensure!(
+            self.disturbance >= 0.0,
+            "--disturbance is a number from 0 on"
+        );
+        let all: Vec<_> = names::ROWS.iter().map(|(name, _)| *name).collect();
+        choose(&all, |name| name, &self.rows, "row")?;
+        choose(names::RUNTIMES, |name| name, &self.peers, "peer")?;
+        Ok(())
+    }
+}
+
+/// The rows and the runtimes.
+pub(crate) fn list() -> String {
+    let mut text = "runtimes\n".to_owned();
+    for name in names::RUNTIMES {
+        text.push_str(&format!("  {name}\n"));
+    }
+    text.push_str("rows\n");
+    for (name, what) in names::ROWS {
+        text.push_str(&format!("  {name:<24}{what}\n"));
+    }
+    text
+}
+
+/// Those of `all` that are wanted by name; all where none is named.
+pub(crate) fn choose<T: Clone>(
+    all: &[T],
+    name: impl Fn(&T) -> &str,
+    wanted: &[String],
+    what: &str,
+) -> Result<Vec<T>> {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|wanted| all.iter().all(|item| name(item) != **wanted))
+    {
+        let names: Vec<_> = all.iter().map(&name).collect();
+        bail!("no {what} {unknown}; there are {}", names.join(", "));
+    }
+    let chosen = all
+        .iter()
+        .filter(|item| wanted.is_empty() || wanted.iter().any(|wanted| *wanted == name(item)));
+    Ok(chosen.cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_row_is_named_with_those_that_exist() {
+        let all = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(choose(&all, |name| name, &[], "row").unwrap(), all);
+        let error = choose(&all, |name| name, &["c".to_owned()], "row").unwrap_err();
+        assert_eq!(error.to_string(), "no row c; there are a, b");
+    }
+}
