@@ -32,7 +32,7 @@ pub use padded::CachePadded;
 
 #[cfg(selvedge_loom)]
 #[doc(hidden)]
-pub use loom;
+pub use {backend::imp::mutant, loom};
 
 #[cfg(selvedge_shuttle)]
 #[doc(hidden)]

@@ -1,52 +1,8 @@
 //! loom's mock types. A model needs `std`, so this backend does too.
 
-pub mod atomic {
-    use std::{
-        cell::Cell,
-        sync::atomic::Ordering::{self, Relaxed, SeqCst},
-    };
-
-    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
-
-    loom::lazy_static! {
-        static ref TURN: AtomicUsize = AtomicUsize::new(0);
-    }
-
-    std::thread_local! {
-        /// All threads of a model run on one real thread.
-        static STEPS: Cell<bool> = const { Cell::new(true) };
-    }
-
-    /// Prepares a scenario. It creates `TURN`, so that the first thread that fences orders nothing
-    /// by its creation.
-    pub(crate) fn begin(steps: bool) {
-        let _: &AtomicUsize = &TURN;
-        STEPS.set(steps);
-    }
-
-    /// Fences. For loom a fence is not a step of its own, so nothing could come between it and the
-    /// operation before it. An operation that orders nothing makes it a step.
-    #[track_caller]
-    pub fn fence(order: Ordering) {
-        if order == SeqCst && STEPS.get() {
-            // Ordering: Relaxed, it only adds a step, at which the model may switch threads.
-            TURN.fetch_add(1, Relaxed);
-        }
-        loom::sync::atomic::fence(order);
-    }
-
-    macro_rules! retire {
-        ($($t:ty $(, $g:ident)?;)*) => {$(
-            impl$(<$g>)? crate::atomic::Retire for $t {
-                #[inline(always)]
-                fn retire(&mut self) {
-                    self.with_mut(|_| ());
-                }
-            }
-        )*};
-    }
-    retire! { AtomicU32; AtomicU64; AtomicUsize; AtomicPtr<T>, T; }
-}
+pub mod atomic;
+#[doc(hidden)]
+pub mod mutant;
 
 pub mod cell {
     /// loom's cell with the shim's signature.

@@ -18,6 +18,8 @@ use crate::{
     thread,
 };
 use std::{
+    ffi::OsStr,
+    fs,
     panic::{AssertUnwindSafe, catch_unwind},
     process::Command,
     sync::{Mutex, OnceLock},
@@ -686,6 +688,61 @@ fn loom_limits_in_the_environment_do_not_end_a_model() {
     let all = report(&[]);
     assert_eq!(report(&[looked_at, ("LOOM_MAX_PERMUTATIONS", "2")]), all);
     assert_eq!(report(&[looked_at, ("LOOM_MAX_DURATION", "0")]), all);
+    message_passing_by_release_and_acquire_holds();
+}
+
+/// Each mutant runs in its own process, since the environment names it.
+#[test]
+fn mutant_of_one_call_site_fails_the_model() {
+    let sites = std::env::temp_dir().join(format!("selvedge-sites-{}", std::process::id()));
+    let passes = |model: &str, name: &str, value: &OsStr| {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", &format!("litmus::models::{model}")]);
+        let output = child.env(name, value).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("running 1 test"));
+        output.status.success()
+    };
+    for (model, call, how) in [
+        (
+            "message_passing_by_release_and_acquire_holds",
+            "store [Release]",
+            "0 Relaxed",
+        ),
+        (
+            "message_passing_by_release_and_acquire_holds",
+            "load [Acquire]",
+            "0 Relaxed",
+        ),
+        (
+            "store_buffering_with_fences_never_misses_both",
+            "fence [SeqCst]",
+            "0 AcqRel",
+        ),
+        (
+            "store_buffering_with_fences_never_misses_both",
+            "fence [SeqCst]",
+            "0 dropped",
+        ),
+        (
+            "failed_exchange_never_reads_a_stale_value",
+            "compare_exchange [AcqRel, Relaxed]",
+            "0 stored",
+        ),
+    ] {
+        let _ = fs::remove_file(&sites);
+        assert!(passes(model, "SELVEDGE_SITES", sites.as_ref()));
+        let passed = fs::read_to_string(&sites).unwrap();
+        let place = passed.lines().find_map(|line| line.strip_suffix(call));
+        let mutant = format!("{}{how}", place.expect("the model makes the call"));
+        assert!(
+            !passes(model, "SELVEDGE_MUTANT", mutant.as_ref()),
+            "{mutant}"
+        );
+        // Another column is another site.
+        let other = mutant.replacen(' ', "9 ", 1);
+        assert!(passes(model, "SELVEDGE_MUTANT", other.as_ref()), "{other}");
+    }
+    fs::remove_file(&sites).unwrap();
     message_passing_by_release_and_acquire_holds();
 }
 

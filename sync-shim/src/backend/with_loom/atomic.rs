@@ -1,0 +1,220 @@
+//! loom's atomics. Each operation is a call site, which [`mutant`](super::mutant) may weaken.
+use super::mutant;
+use std::{
+    cell::Cell,
+    fmt,
+    ops::{Deref, DerefMut},
+    sync::atomic::Ordering::{self, Relaxed, Release, SeqCst},
+};
+
+loom::lazy_static! {
+    static ref TURN: loom::sync::atomic::AtomicUsize = loom::sync::atomic::AtomicUsize::new(0);
+}
+
+std::thread_local! {
+    /// All threads of a model run on one real thread.
+    static STEPS: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Prepares a scenario. It creates `TURN`, so that the first thread that fences orders nothing by its
+/// creation.
+pub(crate) fn begin(steps: bool) {
+    let _: &loom::sync::atomic::AtomicUsize = &TURN;
+    STEPS.set(steps);
+}
+
+/// Fences. For loom a fence is not a step of its own, so nothing could come between it and the
+/// operation before it. An operation that orders nothing makes it a step.
+#[track_caller]
+pub fn fence(order: Ordering) {
+    let ([order], how) = mutant::at("fence", [order]);
+    if how.is_some() {
+        return;
+    }
+    if order == SeqCst && STEPS.get() {
+        // Ordering: Relaxed, it only adds a step, at which the model may switch threads.
+        TURN.fetch_add(1, Relaxed);
+    }
+    loom::sync::atomic::fence(order);
+}
+
+macro_rules! atomics {
+    ($($name:ident $(<$g:ident>)?, $value:ty;)*) => {$(
+        /// loom's.
+        pub struct $name$(<$g>)?(loom::sync::atomic::$name$(<$g>)?);
+
+        impl$(<$g>)? $name$(<$g>)? {
+            /// loom's.
+            #[track_caller]
+            pub fn new(value: $value) -> Self {
+                Self(loom::sync::atomic::$name::new(value))
+            }
+
+            /// loom's.
+            #[track_caller]
+            pub fn into_inner(self) -> $value {
+                self.0.into_inner()
+            }
+
+            /// loom's.
+            #[track_caller]
+            pub fn load(&self, order: Ordering) -> $value {
+                let ([order], _) = mutant::at("load", [order]);
+                self.0.load(order)
+            }
+
+            /// loom's.
+            #[track_caller]
+            pub fn store(&self, value: $value, order: Ordering) {
+                let ([order], _) = mutant::at("store", [order]);
+                self.0.store(value, order);
+            }
+
+            /// loom's.
+            #[track_caller]
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                let ([order], _) = mutant::at("swap", [order]);
+                self.0.swap(value, order)
+            }
+
+            /// loom's.
+            ///
+            /// # Errors
+            /// Gives the value that was there.
+            #[track_caller]
+            pub fn compare_exchange(
+                &self,
+                from: $value,
+                to: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                let orders = mutant::at("compare_exchange", [success, failure]);
+                self.exchange(from, to, orders)
+            }
+
+            /// loom's, which never fails spuriously.
+            ///
+            /// # Errors
+            /// Gives the value that was there.
+            #[track_caller]
+            pub fn compare_exchange_weak(
+                &self,
+                from: $value,
+                to: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                let orders = mutant::at("compare_exchange_weak", [success, failure]);
+                self.exchange(from, to, orders)
+            }
+
+            #[track_caller]
+            fn exchange(
+                &self,
+                from: $value,
+                to: $value,
+                ([success, failure], how): ([Ordering; 2], Option<&str>),
+            ) -> Result<$value, $value> {
+                if how.is_some() {
+                    // Ordering: Release, as strong as a store can be: only the comparison is gone.
+                    self.0.store(to, Release);
+                    return Ok(from);
+                }
+                self.0.compare_exchange(from, to, success, failure)
+            }
+
+            /// loom's.
+            ///
+            /// # Errors
+            /// Gives the value that was there when `f` gave none.
+            #[track_caller]
+            pub fn fetch_update(
+                &self,
+                set: Ordering,
+                fetch: Ordering,
+                f: impl FnMut($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                let ([set, fetch], _) = mutant::at("fetch_update", [set, fetch]);
+                self.0.fetch_update(set, fetch, f)
+            }
+        }
+
+        impl$(<$g>)? fmt::Debug for $name$(<$g>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl$(<$g>)? Default for $name$(<$g>)? {
+            #[track_caller]
+            fn default() -> Self {
+                Self(Default::default())
+            }
+        }
+
+        impl$(<$g>)? From<$value> for $name$(<$g>)? {
+            #[track_caller]
+            fn from(value: $value) -> Self {
+                Self::new(value)
+            }
+        }
+
+        /// Gives access to loom's other operations.
+        impl$(<$g>)? Deref for $name$(<$g>)? {
+            type Target = loom::sync::atomic::$name$(<$g>)?;
+
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl$(<$g>)? DerefMut for $name$(<$g>)? {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+    )*};
+}
+
+atomics! {
+    AtomicBool, bool;
+    AtomicU32, u32;
+    AtomicU64, u64;
+    AtomicUsize, usize;
+    AtomicPtr<T>, *mut T;
+}
+
+macro_rules! arithmetic {
+    ($($name:ident, $value:ty: $($op:ident)*;)*) => {$(
+        impl $name {
+            $(
+                /// loom's.
+                #[track_caller]
+                pub fn $op(&self, value: $value, order: Ordering) -> $value {
+                    let ([order], _) = mutant::at(stringify!($op), [order]);
+                    self.0.$op(value, order)
+                }
+            )*
+        }
+    )*};
+}
+
+arithmetic! {
+    AtomicBool, bool: fetch_and fetch_or fetch_xor;
+    AtomicU32, u32: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min;
+    AtomicU64, u64: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min;
+    AtomicUsize, usize: fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min;
+}
+
+macro_rules! retire {
+    ($($t:ty $(, $g:ident)?;)*) => {$(
+        impl$(<$g>)? crate::atomic::Retire for $t {
+            #[inline(always)]
+            fn retire(&mut self) {
+                self.0.with_mut(|_| ());
+            }
+        }
+    )*};
+}
+retire! { AtomicU32; AtomicU64; AtomicUsize; AtomicPtr<T>, T; }
