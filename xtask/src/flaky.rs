@@ -3,13 +3,16 @@
 //! A test that passes once may count on time, on the allocator, or on threads being quick. Each
 //! binary runs alone, beside busy loops, and on one processor, as on a machine that is slower or
 //! smaller than its author's.
+//!
+//! `cargo test` builds the binaries, and starts this command as the runner of each, which notes its
+//! folder and variables: so that a run is as under cargo.
 use crate::{
     interrupt,
     output::progress,
-    workspace::{self, Package, cargo},
+    workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     fs::{self, File},
@@ -56,6 +59,9 @@ pub(crate) struct Options {
     /// Another workspace.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
+    /// Notes how cargo runs this one.
+    #[arg(long, hide = true, value_name = "FILE")]
+    note: Option<PathBuf>,
 }
 
 /// What else the machine does during a run.
@@ -83,23 +89,27 @@ impl Setting {
     }
 }
 
-/// A test binary, and what cargo gives it.
+/// A test binary, and how cargo runs it.
+#[derive(Serialize, Deserialize)]
 struct Binary {
     package: String,
     name: String,
     file: PathBuf,
-    /// The root of its package, where cargo runs it.
     folder: PathBuf,
     environment: BTreeMap<String, String>,
 }
 
 /// Runs what the options name; false when a test failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
+    if let Some(file) = &options.note {
+        let binary = Binary::noted(file)?;
+        say!("{NOTE}{}", serde_json::to_string(&binary)?);
+        return Ok(true);
+    }
     ensure!(options.runs > 0, "--runs is at least 1");
     ensure!(options.limit > 0, "--limit is at least 1");
     ensure!(options.at_once > 0, "--at-once is at least 1");
-    let (packages, root) = workspace::load_at(options.path.as_deref())?;
-    let chosen = choose(options, &packages)?;
+    let (_, root) = workspace::load_at(options.path.as_deref())?;
     let mut settings = SETTINGS.to_vec();
     settings.retain(|setting| options.settings.is_empty() || options.settings.contains(setting));
     let processor = processor();
@@ -107,7 +117,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         say!("NOT run on one processor: {why}");
         settings.retain(|setting| *setting != Setting::One);
     }
-    let binaries = build(options, &chosen, &root)?;
+    let binaries = build(options, &root)?;
     let words: Vec<_> = settings.iter().map(|setting| setting.words()).collect();
     say!(
         "{} test binaries, {} times each {}. Doc tests are not test binaries: they do not run.",
@@ -144,115 +154,63 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(all_ran && counts.failures.is_empty())
 }
 
-/// The packages whose test binaries run. Nothing is built for a name that is none.
-fn choose<'a>(options: &Options, packages: &'a [Package]) -> Result<Vec<&'a Package>> {
-    for name in &options.packages {
-        let all: Vec<_> = packages.iter().map(|package| &*package.name).collect();
-        ensure!(
-            all.contains(&name.as_str()),
-            "no package {name}; there are {}",
-            all.join(", ")
-        );
+/// What the line of a binary begins with.
+const NOTE: &str = "flaky: ";
+
+impl Binary {
+    /// What cargo has started this process as.
+    fn noted(file: &Path) -> Result<Self> {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
+        Ok(Self {
+            package: std::env::var("CARGO_PKG_NAME")?,
+            name: name.to_owned(),
+            file: file.to_owned(),
+            folder: std::env::current_dir()?,
+            environment: std::env::vars().collect(),
+        })
     }
-    let named = |package: &&Package| {
-        options.packages.is_empty() || options.packages.contains(&package.name)
+}
+
+/// Builds the tests, with the examples and programs that they run, and asks cargo how it runs them.
+fn build(options: &Options, root: &Path) -> Result<Vec<Binary>> {
+    let test = || {
+        let mut cargo = cargo();
+        cargo.current_dir(root).args(["test", "--all-features"]);
+        cargo.args(options.packages.is_empty().then_some("--workspace"));
+        for package in &options.packages {
+            cargo.args(["--package", package]);
+        }
+        cargo
     };
-    let mut chosen: Vec<_> = packages.iter().filter(named).collect();
+    ensure!(
+        test().arg("--no-run").status()?.success(),
+        "the tests don't build"
+    );
+    let this = std::env::current_exe()?;
+    let runner = [this.to_string_lossy(), "flaky".into(), "--note".into()];
+    let mut noted = test();
+    noted.args(["--tests", "--config"]);
+    noted.arg(format!("target.'cfg(all())'.runner = {runner:?}"));
+    let noted = noted.output().context("cargo test")?;
+    ensure!(
+        noted.status.success(),
+        "cargo doesn't run the tests: {}",
+        String::from_utf8_lossy(&noted.stderr)
+    );
+    let said = String::from_utf8_lossy(&noted.stdout);
+    let binaries = said.lines().filter_map(|line| line.strip_prefix(NOTE));
+    let binaries = binaries.map(serde_json::from_str);
+    let mut binaries: Vec<Binary> = binaries.collect::<Result<_, _>>()?;
     for name in &options.binaries {
-        let all: Vec<_> = chosen.iter().flat_map(|p| p.test_binaries()).collect();
+        let all: Vec<_> = binaries.iter().map(|binary| &*binary.name).collect();
         ensure!(
-            all.contains(&name.as_str()),
+            all.contains(&&**name),
             "no test binary {name} there; there are {}",
             all.join(", ")
         );
     }
-    let has = |package: &&Package| {
-        let mut names = package.test_binaries();
-        options.binaries.is_empty() || names.any(|name| options.binaries.iter().any(|b| b == name))
-    };
-    chosen.retain(has);
-    Ok(chosen)
-}
-
-/// What cargo says of something that it has built.
-#[derive(Deserialize)]
-struct Message {
-    reason: String,
-    package_id: String,
-    target: Target,
-    executable: Option<PathBuf>,
-    profile: Profile,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
-}
-
-/// Builds the tests, with the examples and programs that they run, as `cargo test` does.
-fn build(options: &Options, chosen: &[&Package], root: &Path) -> Result<Vec<Binary>> {
-    let mut cargo = cargo();
-    cargo
-        .current_dir(root)
-        .args(["test", "--no-run", "--all-features"])
-        .arg("--message-format=json-render-diagnostics");
-    if options.packages.is_empty() && options.binaries.is_empty() {
-        cargo.arg("--workspace");
-    }
-    for package in chosen {
-        cargo.args(["--package", &package.name]);
-    }
-    let output = cargo.stderr(Stdio::inherit()).output();
-    let output = output.context("cargo test --no-run")?;
-    ensure!(output.status.success(), "the tests don't build");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let built: Vec<Message> = said
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .filter(|message: &Message| message.reason == "compiler-artifact")
-        .collect();
-    let mut binaries = Vec::new();
-    for message in built.iter().filter(|message| message.profile.test) {
-        let name = &message.target.name;
-        let wanted = options.binaries.is_empty() || options.binaries.contains(name);
-        let (Some(file), true) = (&message.executable, wanted) else {
-            continue;
-        };
-        let package = chosen
-            .iter()
-            .find(|package| package.id == message.package_id);
-        let package = package.context("cargo built a test of a package that is none of these")?;
-        let mut environment = package.environment();
-        let programs = built.iter().filter(|program| {
-            program.package_id == message.package_id
-                && !program.profile.test
-                && program.target.kind.iter().any(|kind| kind == "bin")
-        });
-        for program in programs {
-            if let Some(file) = &program.executable {
-                let name = format!("CARGO_BIN_EXE_{}", program.target.name);
-                environment.insert(name, file.display().to_string());
-            }
-        }
-        let kind = message.target.kind.first().map_or("", String::as_str);
-        binaries.push(Binary {
-            package: package.name.clone(),
-            // A program may have its library's name.
-            name: match kind {
-                "bin" | "example" => format!("{name} ({kind})"),
-                _ => name.clone(),
-            },
-            file: file.clone(),
-            folder: package.folder().to_owned(),
-            environment,
-        });
-    }
+    binaries.retain(|b| options.binaries.is_empty() || options.binaries.contains(&b.name));
     ensure!(!binaries.is_empty(), "cargo names no test binary");
     binaries.sort_by(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
     Ok(binaries)
@@ -415,7 +373,6 @@ impl Runner<'_> {
         command
             .args(self.filter)
             .current_dir(&binary.folder)
-            .env_remove("CARGO_TARGET_DIR")
             .envs(&binary.environment)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)

@@ -18,17 +18,8 @@ struct Metadata {
 #[derive(Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) id: String,
-    manifest_path: PathBuf,
     version: String,
-    authors: Vec<String>,
-    description: Option<String>,
-    homepage: Option<String>,
-    repository: Option<String>,
-    license: Option<String>,
-    license_file: Option<String>,
     rust_version: Option<String>,
-    readme: Option<String>,
     dependencies: Vec<Dependency>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
@@ -42,8 +33,6 @@ struct Target {
     name: String,
     kind: Vec<String>,
     src_path: PathBuf,
-    /// Whether `cargo test` builds a test binary of it.
-    test: bool,
 }
 
 #[derive(Deserialize)]
@@ -79,50 +68,6 @@ impl Package {
         self.targets
             .iter()
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
-    }
-
-    /// The names of its test binaries.
-    pub(crate) fn test_binaries(&self) -> impl Iterator<Item = &str> {
-        let tests = self.targets.iter().filter(|target| target.test);
-        tests.map(|target| target.name.as_str())
-    }
-
-    /// Where its manifest is, and its tests run.
-    pub(crate) fn folder(&self) -> &Path {
-        let folder = self.manifest_path.parent();
-        folder.unwrap_or(&self.manifest_path)
-    }
-
-    /// The variables that cargo sets for its tests.
-    pub(crate) fn environment(&self) -> BTreeMap<String, String> {
-        let (version, pre) = self.version.split_once('-').unwrap_or((&self.version, ""));
-        let pre = pre.split('+').next().unwrap_or_default();
-        let mut numbers = version.split(['.', '+']);
-        let mut number = || numbers.next().unwrap_or_default().to_owned();
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let path = |path: &Path| path.display().to_string();
-        let package = [
-            ("NAME", self.name.clone()),
-            ("VERSION", self.version.clone()),
-            ("VERSION_MAJOR", number()),
-            ("VERSION_MINOR", number()),
-            ("VERSION_PATCH", number()),
-            ("VERSION_PRE", pre.to_owned()),
-            ("AUTHORS", self.authors.join(":")),
-            ("DESCRIPTION", text(&self.description)),
-            ("HOMEPAGE", text(&self.homepage)),
-            ("REPOSITORY", text(&self.repository)),
-            ("LICENSE", text(&self.license)),
-            ("LICENSE_FILE", text(&self.license_file)),
-            ("RUST_VERSION", text(&self.rust_version)),
-            ("README", text(&self.readme)),
-        ];
-        let mut all: BTreeMap<_, _> = (package.into_iter())
-            .map(|(name, value)| (format!("CARGO_PKG_{name}"), value))
-            .collect();
-        all.insert("CARGO_MANIFEST_DIR".into(), path(self.folder()));
-        all.insert("CARGO_MANIFEST_PATH".into(), path(&self.manifest_path));
-        all
     }
 
     /// Whether it has integration tests.

@@ -175,8 +175,8 @@ fn package(folder: &Path) {
     let runs = r#"
         #[test]
         fn programs_and_examples_are_built() {
-            use std::{env::{current_exe, var}, path::Path};
-            assert!(Path::new(&var("CARGO_BIN_EXE_probe").unwrap()).exists());
+            use std::{env::current_exe, path::Path};
+            assert!(Path::new(env!("CARGO_BIN_EXE_probe")).exists());
             let test = current_exe().unwrap();
             assert!(test.parent().unwrap().with_file_name("examples/shows").exists());
         }
@@ -233,10 +233,13 @@ fn flaky_counts_what_fails_in_each_setting() {
     assert!(said.contains("failed tests: 1"), "{said}");
     let (output, said) = ran(flaky(folder, "--runs 1 --test runs --setting alone"));
     assert!(output.status.success(), "{output:?}");
-    assert!(said.contains("1 runs in ") && said.contains("failed tests: 0"));
+    assert!(
+        said.contains("1 runs in ") && said.contains("failed tests: 0"),
+        "{said}"
+    );
     let (output, _) = ran(flaky(folder, "--test nosuch"));
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no test binary nosuch there; there are probe"));
+    assert!(text(&output.stderr).contains("no test binary nosuch there; there are fails"));
 
     let (output, said) = ran(flaky(
         folder,
