@@ -3,13 +3,12 @@
 //! A model is a test below a module `models` that prints the line `model: executions=N bound=B outcome=O` when it
 //! has explored everything (`sync_shim::model`). Whatever ends without that line has not been explored.
 use crate::{
-    output,
+    jobs, output,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::VecDeque,
     ffi::OsStr,
     io::Read,
     path::{Path, PathBuf},
@@ -76,6 +75,22 @@ impl Options {
             limit: None,
             jobs: 2,
             path: None,
+        }
+    }
+
+    /// Those that judge the mutants of a package.
+    pub(crate) fn of(
+        package: &str,
+        model: Option<String>,
+        full: bool,
+        path: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            crates: vec![package.into()],
+            model,
+            full,
+            path,
+            ..Self::quick()
         }
     }
 
@@ -208,21 +223,9 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     let ours = workspace::load()?.1.join("target");
     let theirs = ours.join("loom");
-    let all: Vec<_> = packages
-        .iter()
-        .filter(|p| options.path.is_some() || p.is_modelled())
-        .map(|p| p.name.as_str())
-        .collect();
-    for name in &options.crates {
-        ensure!(
-            all.contains(&name.as_str()),
-            "no crate {name} with models; there are {}",
-            all.join(", ")
-        );
-    }
-    let wanted = all.iter().filter(|name| {
-        options.crates.is_empty() || options.crates.iter().any(|wanted| wanted == **name)
-    });
+    let modelled = packages.iter();
+    let modelled = modelled.filter(|p| options.path.is_some() || p.is_modelled());
+    let wanted = workspace::chosen(modelled, &options.crates, "models")?;
     let release = !options.list || ALL_ARE_BUILT.get().is_some();
     let mut models = Vec::new();
     for package in wanted {
@@ -232,11 +235,10 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
             target: options.path.as_ref().map_or(&ours, |_| &theirs),
             flags: FLAGS,
             of_members: options.path.is_none(),
-            features: None,
             targets: LIB,
         };
-        for binary in build.binaries(package)? {
-            models.extend(list(package, binary)?);
+        for binary in build.binaries(&package.name)? {
+            models.extend(list(&package.name, binary)?);
         }
     }
     if release && options.crates.is_empty() && options.path.is_none() {
@@ -279,9 +281,6 @@ pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
 /// The tests inside of a crate.
 pub(crate) const LIB: &[&str] = &["--lib"];
 
-/// Those and the integration tests.
-pub(crate) const ALL: &[&str] = &["--lib", "--test", "*"];
-
 /// How the tests of a package are built.
 pub(crate) struct Build<'a> {
     /// With optimisation: not for names alone.
@@ -291,8 +290,6 @@ pub(crate) struct Build<'a> {
     pub(crate) flags: &'a str,
     /// Whether the flags are for the workspace's members alone.
     pub(crate) of_members: bool,
-    /// All of them when there is no list.
-    pub(crate) features: Option<&'a str>,
     /// Which of the tests, as cargo is told: the crate's own, or others.
     pub(crate) targets: &'a [&'a str],
 }
@@ -304,17 +301,13 @@ impl Build<'_> {
         let mut cargo = cargo();
         cargo
             .current_dir(self.root)
-            .args(["test", "--no-run"])
+            .args(["test", "--no-run", "--all-features"])
             .args(self.release.then_some("--release"))
             .args(self.targets)
             .arg("--message-format=json-render-diagnostics")
             .arg("--target-dir")
             .arg(self.target)
             .args(["--package", package]);
-        match self.features {
-            None => cargo.arg("--all-features"),
-            Some(features) => cargo.args(["--features", features]),
-        };
         if self.of_members {
             workspace::add_flags(&mut cargo, self.root, self.flags)?;
         } else {
@@ -384,34 +377,13 @@ pub(crate) fn run_all(
         .map(|m| m.package.len() + m.name.len() + 1)
         .max()
         .unwrap_or(0);
-    let queue = Mutex::new(VecDeque::from(models));
-    let outcomes = Mutex::new(Vec::new());
-    let failure = Mutex::new(None);
-    thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let next = queue.lock().expect("no job panics").pop_front();
-                    let Some(model) = next else { return };
-                    let ran = run_one(&model, limit, &[]).and_then(|(mut outcome, said)| {
-                        outcome.commit = Some(commit.into());
-                        output::write(format_args!("{}", line(&outcome, width, &said)));
-                        done(&outcome)?;
-                        outcomes.lock().expect("no job panics").push(outcome);
-                        Ok(())
-                    });
-                    if let Err(error) = ran {
-                        *failure.lock().expect("no job panics") = Some(error);
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    if let Some(error) = failure.into_inner()? {
-        return Err(error);
-    }
-    let mut outcomes = outcomes.into_inner()?;
+    let mut outcomes = jobs::each(jobs, &models, |model| {
+        let (mut outcome, said) = run_one(model, limit, &[])?;
+        outcome.commit = Some(commit.into());
+        output::write(format_args!("{}", line(&outcome, width, &said)));
+        done(&outcome)?;
+        Ok(outcome)
+    })?;
     outcomes.sort_by(|a, b| (&a.package, &a.model).cmp(&(&b.package, &b.model)));
     Ok(outcomes)
 }

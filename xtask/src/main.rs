@@ -15,6 +15,7 @@ macro_rules! say {
 mod bench;
 mod flaky;
 mod interrupt;
+mod jobs;
 mod links;
 mod lockfile;
 mod loom;
@@ -27,6 +28,7 @@ mod report;
 mod sanitize;
 mod shuttle;
 mod soak;
+mod source;
 mod test;
 mod workspace;
 

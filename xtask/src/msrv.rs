@@ -6,12 +6,11 @@
 //! same sets of features; clippy looks for items of the library that are too new, and this file for
 //! syntax that is. The step then says that the crate is not checked with the Rust that it promises.
 use crate::{
-    orderings::source::{Cfg, modules},
+    source::{closing, modules},
     test::succeeds,
     workspace::{self, Package, cargo},
 };
 use anyhow::{Context, Result, ensure};
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::{
     fmt::Write as _,
     fs,
@@ -148,15 +147,11 @@ fn looks_old_enough(package: &Package, version: (u32, u32)) -> Result<bool> {
             .args(["--", "-D", "clippy::incompatible_msrv"]);
         passed &= succeeds(&mut clippy)?;
     }
-    let cfg = Cfg::of("", &package.features())?;
-    for module in modules(package.lib().context("no library")?, &cfg)? {
-        let tokens = module.text.parse::<TokenStream>();
-        let tokens = tokens.map_err(|error| anyhow::anyhow!("{}: {error}", module.file))?;
-        let mut found = Vec::new();
-        newer_syntax(tokens, &mut found);
-        for (line, what, needs) in found {
+    for module in modules(package.lib().context("no library")?, "")? {
+        for (at, what, needs) in newer_syntax(&module.code) {
             if needs > version {
-                let (name, file) = (&package.name, &module.file);
+                let line = module.code[..at].matches('\n').count() + 1;
+                let (name, file) = (&package.name, module.file.display());
                 eprintln!("{name}: {file}:{line}: {what} need Rust {needs:?}");
                 passed = false;
             }
@@ -165,88 +160,44 @@ fn looks_old_enough(package: &Package, version: (u32, u32)) -> Result<bool> {
     Ok(passed)
 }
 
-/// Syntax that is newer than edition 2024: its line, its name and the Rust that it needs. In
-/// macros, too.
-fn newer_syntax(tokens: TokenStream, found: &mut Vec<(usize, &'static str, (u32, u32))>) {
-    let tokens: Vec<_> = tokens.into_iter().collect();
-    for (at, token) in tokens.iter().enumerate() {
-        match token {
-            TokenTree::Group(group) => newer_syntax(group.stream(), found),
-            TokenTree::Ident(word) if word == "let" => {
-                let line = word.span().start().line;
-                let is_after = |word: &str| at > 0 && is_word(&tokens[at - 1], word);
-                if at > 1 && is_and(&tokens, at - 2) {
-                    found.push((line, "let chains", (1, 88)));
-                } else if is_after("if") || is_after("while") {
-                    let (what, needs) = match condition(&tokens[at + 1..]) {
-                        Condition::Chain => ("let chains", (1, 88)),
-                        Condition::Guard => ("`if let` guards", (1, 95)),
-                        Condition::Plain => continue,
-                    };
-                    found.push((line, what, needs));
-                }
-            }
-            _ => {}
+/// Syntax that is newer than edition 2024: where it is, its name and the Rust that it needs.
+fn newer_syntax(code: &str) -> Vec<(usize, &'static str, (u32, u32))> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("let ") {
+        let before = code[..at].trim_end();
+        let begins = before.ends_with("if") || before.ends_with("while");
+        let condition = condition(&code[at..]);
+        let (pattern, value) = condition.split_once(" = ").unwrap_or_default();
+        if before.ends_with("&&") && !pattern.is_empty() || begins && value.contains("&& ") {
+            found.push((at, "let chains", (1, 88)));
+        } else if begins && code[at + condition.len()..].starts_with("=>") {
+            found.push((at, "`if let` guards", (1, 95)));
         }
     }
+    found
 }
 
-enum Condition {
-    Plain,
-    Chain,
-    Guard,
-}
-
-/// What follows `if let` or `while let`.
-fn condition(tokens: &[TokenTree]) -> Condition {
-    let is_assignment = |at: usize| {
-        let is = |at: Option<usize>, sign| at.is_some_and(|at| is_sign(&tokens[at], sign, None));
-        // Not the end of `..=`.
-        is_sign(&tokens[at], '=', Some(Spacing::Alone)) && !is(at.checked_sub(1), '.')
-    };
-    let Some(assignment) = (0..tokens.len()).find(|&at| is_assignment(at)) else {
-        return Condition::Plain;
-    };
-    for at in assignment + 1..tokens.len() {
-        match &tokens[at] {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
-            _ if is_arrow(tokens, at) => return Condition::Guard,
-            // A reference to a reference is at the begin.
-            _ if at > assignment + 1 && is_and(tokens, at) => return Condition::Chain,
-            _ => {}
+/// What follows `if`, up to the body or an arrow, with blanks for what is in brackets.
+fn condition(code: &str) -> String {
+    let mut text = String::new();
+    while let Some(next) = code[text.len()..].chars().next() {
+        let (at, has_value) = (text.len(), text.contains(" = "));
+        if next == ';' || (next == '{' && has_value) || code[at..].starts_with("=>") {
+            break;
+        } else if "([{".contains(next) {
+            let end = code.len().min(closing(code, at) + 1);
+            text += &" ".repeat(end - at);
+        } else {
+            text.push(next);
         }
     }
-    Condition::Plain
-}
-
-fn is_word(token: &TokenTree, word: &str) -> bool {
-    matches!(token, TokenTree::Ident(ident) if ident == word)
-}
-
-fn is_sign(token: &TokenTree, sign: char, spacing: Option<Spacing>) -> bool {
-    let TokenTree::Punct(punct) = token else {
-        return false;
-    };
-    punct.as_char() == sign && spacing.is_none_or(|spacing| punct.spacing() == spacing)
-}
-
-/// Whether `=>` begins there.
-fn is_arrow(tokens: &[TokenTree], at: usize) -> bool {
-    let is_next = |next| is_sign(next, '>', None);
-    is_sign(&tokens[at], '=', Some(Spacing::Joint)) && tokens.get(at + 1).is_some_and(is_next)
-}
-
-/// Whether `&&` begins there.
-fn is_and(tokens: &[TokenTree], at: usize) -> bool {
-    is_sign(&tokens[at], '&', Some(Spacing::Joint))
-        && tokens
-            .get(at + 1)
-            .is_some_and(|next| is_sign(next, '&', None))
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::code;
 
     #[test]
     fn version_of_a_toolchain_is_its_first_two_numbers() {
@@ -272,11 +223,7 @@ mod tests {
             "fn f() { if let Some(a) = (b && c) {} }",
             "fn f() { match a { b if c && d => {} } }",
         ];
-        let count = |text: &str| {
-            let mut found = Vec::new();
-            newer_syntax(text.parse().unwrap(), &mut found);
-            found.len()
-        };
+        let count = |text: &str| newer_syntax(&code(text, "")).len();
         assert!(new.iter().all(|text| count(text) > 0));
         assert!(old.iter().all(|text| count(text) == 0));
     }

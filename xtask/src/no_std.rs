@@ -9,7 +9,7 @@
 //! tables of the prebuilt `core` and `alloc` name it, though nothing unwinds
 //! where a panic aborts.
 use crate::{
-    test::succeeds,
+    test::{cargo_succeeds, succeeds},
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -33,19 +33,11 @@ const PARTS: &[(&str, &[&str])] = &[
 pub(crate) fn run() -> Result<bool> {
     // One by one, so that no feature of one comes from another.
     for (part, _) in PARTS {
-        if !succeeds(cargo().args(["build", "--no-default-features", "--package", part]))? {
+        if !cargo_succeeds(&format!("build --no-default-features --package {part}"))? {
             return Ok(false);
         }
     }
-    let test = [
-        "test",
-        "--no-default-features",
-        "--package",
-        "task-header",
-        "--test",
-        "without_std",
-    ];
-    if !succeeds(cargo().args(test))? {
+    if !cargo_succeeds("test --no-default-features --package task-header --test without_std")? {
         return Ok(false);
     }
     let (_, root) = workspace::load()?;

@@ -1,21 +1,25 @@
 //! `cargo xtask orderings`: is each ordering needed, and would a model notice if it were gone?
 //!
-//! The workspace of a crate is copied to a scratch tree, in which every atomic ordering and fence of the crate is
-//! written as a choice made when the program runs ([`sites`]). Its models are built once. Each runs once without a
-//! mutant, which says how long it takes and at which sites it comes by; then each mutant ([`mutants`]) runs against
-//! the models that come by its site, a process each, until one fails ([`trial`]).
+//! The calls of a crate's atomics are found in its text ([`sites`]), and its models are built once.
+//! sync-shim, through which each call goes, records which of them a model makes, and weakens the one
+//! that the environment names. Each model runs once without a mutant, which also says how long it
+//! takes; then each mutant ([`mutants`]) runs against the models that come by its call, a process
+//! each, until one fails ([`trial`]). The changes of the source that `orderings.toml` lists are all
+//! choices in one copy of the workspace ([`tree`]), which is built once, too.
 //!
 //! A survivor is an ordering stronger than needed, or a scenario that is missing, or something that the checker can't
 //! see. The last is written down with its reason in `orderings.toml` ([`list`]).
 use crate::{
+    jobs,
     loom::{self, Build},
-    workspace,
+    workspace::{self, Package},
 };
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
+use sites::{Found, Mutant};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -25,7 +29,6 @@ use trial::{Bench, End, Verdict};
 pub(crate) mod list;
 mod mutants;
 mod sites;
-pub(crate) mod source;
 mod tree;
 mod trial;
 
@@ -59,20 +62,9 @@ pub(crate) struct Options {
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Somebody else's workspace: every test of the crate is a model there.
+    /// Somebody else's workspace, whose models run on `sync-shim`.
     #[arg(long, value_name = "FOLDER", requires = "crates")]
     path: Option<PathBuf>,
-    /// With --path: RUSTFLAGS under which it is modelled.
-    #[arg(
-        long,
-        default_value = "--cfg loom",
-        requires = "path",
-        allow_hyphen_values = true
-    )]
-    rustflags: String,
-    /// With --path: features in place of all.
-    #[arg(long, requires = "path")]
-    features: Option<String>,
     /// Only mutants of these functions: `crate/file/function`.
     #[arg(skip)]
     functions: Option<BTreeSet<String>>,
@@ -122,16 +114,7 @@ impl Row {
 
     /// What tells it from others, also after the source has changed.
     pub(crate) fn name(&self) -> (String, String) {
-        let Self {
-            operation,
-            ordering,
-            mutant,
-            ..
-        } = self;
-        (
-            self.site.clone(),
-            format!("{operation} {ordering} -> {mutant}"),
-        )
+        row_name(&self.site, &self.operation, &self.ordering, &self.mutant)
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -172,10 +155,14 @@ impl Options {
             mutant_limit: 120,
             jobs: 2,
             path: None,
-            rustflags: String::new(),
-            features: None,
             functions: None,
         }
+    }
+
+    /// The models that judge.
+    fn models_of(&self, package: &Package) -> loom::Options {
+        let (full, path) = (self.full, self.path.clone());
+        loom::Options::of(&package.name, self.model.clone(), full, path)
     }
 
     /// The same, of these functions only.
@@ -215,254 +202,169 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 /// What a run gives.
+#[derive(Default)]
 pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
     /// Entries of `orderings.toml` about what is gone.
     pub(crate) stale: Vec<String>,
-    /// Orderings that are written so that no mutant of them can be made.
+    /// Orderings of which no mutant can be made, and calls that the text does not show.
     pub(crate) unreached: Vec<String>,
 }
 
 pub(crate) fn results(options: &Options) -> Result<Results> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
-    let chosen = choose(options, &packages)?;
+    // The shim is what the models run on; its own atomics are not in them.
+    let ours = |package: &&Package| package.is_modelled() && package.name != "sync-shim";
+    let modelled = packages.iter();
+    let modelled = modelled.filter(|package| options.path.is_some() || ours(package));
+    let chosen = workspace::chosen(modelled, &options.crates, "models")?;
     let list = list::List::read(&root.join("orderings.toml"))?;
-    let (mut rows, mut stale, mut unreached) = (Vec::new(), Vec::new(), Vec::new());
+    let mut results = Results::default();
     if options.crates.is_empty() {
         let all: Vec<_> = chosen.iter().map(|package| package.name.as_str()).collect();
-        stale.extend(list.strangers(&all));
+        results.stale.extend(list.strangers(&all));
     }
     for package in chosen {
-        let found = prepare(options, package, &root, &list)?;
-        let names = [package.name.clone()];
-        stale.extend(list.stale(&found.sites, &names));
-        unreached.extend(found.unreached.iter().cloned());
-        rows.extend(judge(options, package, &root, &found, &list)?);
+        results.add(options, package, &root, &list)?;
     }
-    Ok(Results {
-        rows,
-        stale,
-        unreached,
-    })
+    Ok(results)
 }
 
-fn choose<'a>(
-    options: &Options,
-    packages: &'a [workspace::Package],
-) -> Result<Vec<&'a workspace::Package>> {
-    // The shim is what the models run on; its own atomics are not in them.
-    let ours = |package: &&workspace::Package| package.is_modelled() && package.name != "sync-shim";
-    let foreign = options.path.is_some();
-    let all: Vec<_> = packages
-        .iter()
-        .filter(|package| foreign || ours(package))
-        .collect();
-    for name in &options.crates {
-        ensure!(
-            all.iter().any(|package| package.name == *name),
-            "no crate {name} here; there are {}",
-            all.iter()
-                .map(|package| package.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        );
-    }
-    let named = |package: &&workspace::Package| {
-        options.crates.is_empty() || options.crates.contains(&package.name)
-    };
-    Ok(all.into_iter().filter(named).collect())
-}
-
-fn flags(options: &Options) -> String {
-    match options.path {
-        None => format!("{} --cap-lints allow", loom::FLAGS),
-        Some(_) => format!("{} --cap-lints allow", options.rustflags),
-    }
-}
-
-fn scratch(root: &Path, package: &str) -> PathBuf {
-    root.join("target/orderings").join(package)
-}
-
-/// Writes the scratch tree.
-fn prepare(
-    options: &Options,
-    package: &workspace::Package,
-    root: &Path,
-    list: &list::List,
-) -> Result<sites::Found> {
-    let features = match &options.features {
-        None => package.features(),
-        Some(features) => features.split(',').map(str::to_owned).collect(),
-    };
-    let cfg = source::Cfg::of(&flags(options).replace("--cap-lints allow", ""), &features)?;
-    let lib = package
-        .lib()
-        .with_context(|| format!("{} has no library", package.name))?;
-    let modules = source::modules(lib, &cfg)?;
-    let listed: Vec<_> = list
-        .structural
-        .iter()
-        .filter(|entry| list::of(&entry.site, &package.name))
-        .cloned()
-        .collect();
-    let found = sites::rewrite(&package.name, &modules, &cfg, &listed)?;
-    let tree = scratch(root, &package.name).join("tree");
-    tree::copy(root, &tree)?;
-    let folder = lib.parent().context("a root has a folder")?;
-    let base = tree.join(
-        folder
-            .strip_prefix(root)
-            .context("the crate is not below its workspace")?,
-    );
-    for (file, text) in &found.files {
-        fs::write(base.join(file), text)?;
-    }
-    let rewritten = base.join(lib.file_name().context("a file has a name")?);
-    let choice = include_str!("orderings/choice.rs")
-        .replace("; SITES]", &format!("; {}]", found.sites.len()));
-    let text = fs::read_to_string(&rewritten)?;
-    fs::write(&rewritten, format!("{text}\n{choice}"))?;
-    Ok(found)
-}
-
-/// Builds the tree and runs its mutants.
-fn judge(
-    options: &Options,
-    package: &workspace::Package,
-    root: &Path,
-    found: &sites::Found,
-    list: &list::List,
-) -> Result<Vec<Row>> {
-    let wanted = |site: &sites::Site| {
-        let site = site.key.as_str();
-        options
-            .site
-            .as_deref()
-            .is_none_or(|text| site.contains(text))
-            && (options.functions.as_ref()).is_none_or(|all| all.contains(function(site)))
-    };
-    let mutants: Vec<_> = found
-        .sites
-        .iter()
-        .enumerate()
-        .filter(|(_, site)| wanted(site))
-        .flat_map(|(number, site)| {
-            site.mutants
-                .iter()
-                .map(move |how| (number, site, how.as_str()))
-        })
-        .collect();
-    let commit = workspace::commit(root);
-    let verdicts = if options.list || mutants.is_empty() {
-        let none = Verdict {
-            end: End::Unreached,
-            by: None,
-            said: None,
-            tried: 0,
-            seconds: 0.0,
+impl Results {
+    /// Runs the mutants of a package, or lists them.
+    fn add(
+        &mut self,
+        options: &Options,
+        package: &Package,
+        root: &Path,
+        list: &list::List,
+    ) -> Result<()> {
+        let lib = package.lib();
+        let lib = lib.with_context(|| format!("{} has no library", package.name))?;
+        let mut found = sites::find(&package.name, lib, root)?;
+        let listed = list.structural.iter();
+        let listed: Vec<_> = listed
+            .filter(|entry| list::of(&entry.site, &package.name))
+            .collect();
+        let changed = found.change(&listed)?;
+        self.stale.extend(list.stale(&found.mutants, &package.name));
+        self.unreached.append(&mut found.unreached);
+        let wanted = |mutant: &&Mutant| {
+            let text = options.site.as_deref().unwrap_or_default();
+            let functions = options.functions.as_ref();
+            mutant.site.contains(text)
+                && functions.is_none_or(|all| all.contains(function(&mutant.site)))
         };
-        vec![none; mutants.len()]
-    } else {
-        run_mutants(options, package, root, &mutants)?
-    };
-    Ok(mutants
-        .iter()
-        .zip(verdicts)
-        .map(|(&(_, site, how), verdict)| Row {
+        let mutants: Vec<_> = found.mutants.iter().filter(wanted).collect();
+        let verdicts = if options.list || mutants.is_empty() {
+            vec![Verdict::default(); mutants.len()]
+        } else {
+            let (verdicts, unreached) =
+                run_mutants(options, package, root, &found, &mutants, changed)?;
+            self.unreached.extend(unreached);
+            verdicts
+        };
+        let commit = workspace::commit(root);
+        let rows = mutants.iter().zip(verdicts);
+        self.rows.extend(rows.map(|(mutant, verdict)| Row {
             package: package.name.clone(),
-            site: site.key.clone(),
-            line: site.line,
-            operation: site.operation.clone(),
-            ordering: site
-                .written
-                .map_or_else(|| "-".into(), |order| order.to_string()),
-            mutant: how.into(),
+            site: mutant.site.clone(),
+            line: mutant.line,
+            operation: mutant.operation.clone(),
+            ordering: mutant.ordering(),
+            mutant: mutant.how.clone(),
             end: verdict.end,
             model: verdict.by,
-            reason: list.reason(site, how).map(str::to_owned),
+            reason: list.reason(mutant).map(str::to_owned),
             said: verdict.said,
             tried: verdict.tried,
             seconds: verdict.seconds,
             commit: Some(commit.clone()),
-        })
-        .collect())
+        }));
+        Ok(())
+    }
 }
 
+impl Mutant {
+    fn ordering(&self) -> String {
+        self.written.map_or("-".into(), |order| order.to_string())
+    }
+
+    /// As [`Row::name`].
+    fn row_name(&self) -> (String, String) {
+        row_name(&self.site, &self.operation, &self.ordering(), &self.how)
+    }
+}
+
+fn row_name(site: &str, operation: &str, ordering: &str, mutant: &str) -> (String, String) {
+    let change = format!("{operation} {ordering} -> {mutant}");
+    (site.to_owned(), change)
+}
+
+/// The verdicts, and the calls that models make and the text does not show.
 fn run_mutants(
     options: &Options,
-    package: &workspace::Package,
+    package: &Package,
     root: &Path,
-    mutants: &[(usize, &sites::Site, &str)],
-) -> Result<Vec<Verdict>> {
-    let scratch = scratch(root, &package.name);
-    let ours = options.path.is_none();
-    let build = Build {
-        release: true,
-        root: &scratch.join("tree"),
-        target: &root.join("target/orderings/build"),
-        flags: &flags(options),
-        of_members: false,
-        features: options.features.as_deref(),
-        targets: if ours || !package.has_tests() {
-            loom::LIB
-        } else {
-            loom::ALL
-        },
+    found: &Found,
+    mutants: &[&Mutant],
+    changed: Vec<(PathBuf, String)>,
+) -> Result<(Vec<Verdict>, BTreeSet<String>)> {
+    let scratch = root.join("target/orderings");
+    fs::create_dir_all(&scratch).with_context(|| format!("making {}", scratch.display()))?;
+    let models = loom::find(&options.models_of(package))?;
+    let changed = if mutants.iter().any(|mutant| mutant.place.is_none()) {
+        let tree = scratch.join("tree");
+        tree::copy(root, &tree, changed)?;
+        let build = Build {
+            release: true,
+            root: &tree,
+            target: &scratch.join("build"),
+            flags: &format!("{} --cap-lints allow", loom::FLAGS),
+            of_members: false,
+            targets: loom::LIB,
+        };
+        build.binaries(&package.name)?.pop()
+    } else {
+        None
     };
-    let mut models = Vec::new();
-    for binary in build.binaries(&package.name)? {
-        models.extend(if ours {
-            loom::list(&package.name, binary)?
-        } else {
-            loom::tests(&package.name, &binary)?
-        });
-    }
-    models.retain(|model| {
-        let named = options
-            .model
-            .as_ref()
-            .is_none_or(|text| model.name.contains(text.as_str()));
-        named && (options.full || !model.is_large())
-    });
-    let limit = options
-        .limit
-        .unwrap_or(if options.full { 1_800 } else { 60 });
-    let remembered = scratch.join("killers.json");
-    let mut killers = fs::read(&remembered)
-        .ok()
-        .and_then(|text| serde_json::from_slice::<trial::Killers>(&text).ok())
-        .unwrap_or_default();
+    let known = workspace::earlier::<Vec<Row>>(&root.join("docs/verification/mutants.json"))?;
+    let known = known.unwrap_or_default();
+    let killers: BTreeMap<_, _> = (known.iter())
+        .filter_map(|row| Some((row.name(), row.model.as_deref()?)))
+        .collect();
     let bench = Bench {
         jobs: options.jobs,
-        limit: Duration::from_secs(limit),
+        limit: Duration::from_secs(
+            options
+                .limit
+                .unwrap_or(if options.full { 1_800 } else { 60 }),
+        ),
         mutant_limit: Duration::from_secs(options.mutant_limit),
-        ours,
         scratch: &scratch,
-        killers: &killers,
+        changed,
+        killer: &|mutant| killers.get(&mutant.row_name()).copied(),
     };
-    let bar = ProgressBar::new(mutants.len() as u64).with_message(package.name.clone());
-    bar.set_style(ProgressStyle::with_template(
-        "{msg}: {pos} of {len} mutants, {elapsed}",
-    )?);
-    let judges = bench.judges(models)?;
+    let judges = bench.judges(&models)?;
     ensure!(
         !judges.is_empty(),
         "{} has no model that could judge",
         package.name
     );
-    let verdicts = bench.verdicts(mutants, &judges, || bar.inc(1));
+    let calls = judges.iter().flat_map(|judge| &judge.calls);
+    let unlisted = calls.filter_map(|call| found.unlisted(call)).collect();
+    let bar = ProgressBar::new(mutants.len() as u64).with_message(package.name.clone());
+    bar.set_style(ProgressStyle::with_template(
+        "{msg}: {pos} of {len} mutants, {elapsed}",
+    )?);
+    let verdicts = jobs::each(options.jobs, mutants, |mutant| {
+        let verdict = bench.verdict(mutant, &judges);
+        bar.inc(1);
+        verdict
+    });
     bar.finish_and_clear();
-    let verdicts = verdicts?;
-    for ((_, site, how), verdict) in mutants.iter().zip(&verdicts) {
-        if let (End::Killed, Some(model)) = (verdict.end, &verdict.by) {
-            killers.insert(trial::mutant_name(&site.key, how), model.clone());
-        }
-    }
-    fs::write(&remembered, serde_json::to_string_pretty(&killers)?)
-        .with_context(|| format!("writing {}", remembered.display()))?;
-    Ok(verdicts)
+    Ok((verdicts?, unlisted))
 }
 
 /// Prints the table; true when all is well.

@@ -7,7 +7,7 @@
 //! An item has an example if its own docs have a block that a doctest runs. A function or constant of an impl, or of a trait, may share one: that of its
 //! type, its trait or its impl block, if that names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
 use crate::{
-    orderings::source::{self, Cfg, Module},
+    source,
     workspace::{self, Package},
 };
 use anyhow::{Context, Result, ensure};
@@ -25,6 +25,12 @@ pub(crate) fn run() -> Result<bool> {
         say!("no example: {item}");
     }
     Ok(without.is_empty())
+}
+
+/// A module, by its path in its crate.
+struct Module {
+    path: Vec<String>,
+    syntax: syn::File,
 }
 
 /// The modules of each crate, by the crate's name in paths.
@@ -54,8 +60,16 @@ impl Crates {
         let mut crates = BTreeMap::new();
         for package in packages.iter().filter(|package| package.is_published()) {
             let root = package.lib().context("a library")?;
-            let modules = source::modules(root, &Cfg::of("", &package.features())?)?;
-            crates.insert(package.name.replace('-', "_"), modules);
+            let parsed = source::modules(root, "")?.into_iter().map(|module| {
+                let names = module.path.split("::").filter(|name| !name.is_empty());
+                let syntax = syn::parse_file(&module.source);
+                Ok(Module {
+                    path: names.map(str::to_owned).collect(),
+                    syntax: syntax.with_context(|| module.file.display().to_string())?,
+                })
+            });
+            let parsed: Result<Vec<_>> = parsed.collect();
+            crates.insert(package.name.replace('-', "_"), parsed?);
         }
         Ok(Self(crates))
     }

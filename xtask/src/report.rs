@@ -71,13 +71,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return is_current();
     }
     let (packages, root) = workspace::load()?;
-    for name in &options.crates {
-        let mut known = packages.iter().filter(|package| package.is_modelled());
-        ensure!(
-            known.any(|package| package.name == *name),
-            "no crate {name} with models"
-        );
-    }
+    let known = packages.iter().filter(|package| package.is_modelled());
+    workspace::chosen(known, &options.crates, "models")?;
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     for file in &options.take {

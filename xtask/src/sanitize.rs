@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
-    fmt, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
     time::Instant,
@@ -48,28 +48,6 @@ pub(crate) enum Tool {
     /// Memory errors and leaks of the parts, by valgrind.
     Valgrind,
 }
-
-/// What is not installed, and how it is.
-#[derive(Debug)]
-enum Missing {
-    Nightly,
-    Valgrind,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nightly => {
-                "the sanitizers need a nightly toolchain: `rustup toolchain install nightly`"
-            }
-            Self::Valgrind => {
-                "valgrind is not installed: it is a package of that name (`apt-get install valgrind`)"
-            }
-        })
-    }
-}
-
-impl std::error::Error for Missing {}
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
@@ -130,17 +108,21 @@ impl Tool {
     }
 
     /// What it says of itself, if it is installed.
-    fn version(self) -> Result<String, Missing> {
+    fn version(self) -> Result<String> {
         let (mut command, missing) = match self {
-            Self::Valgrind => (Command::new("valgrind"), Missing::Valgrind),
-            _ => (nightly("rustc", &[]), Missing::Nightly),
+            Self::Valgrind => (
+                Command::new("valgrind"),
+                "valgrind is not installed: it is a package of that name (`apt-get install valgrind`)",
+            ),
+            _ => (
+                nightly("rustc", &[]),
+                "the sanitizers need a nightly toolchain: `rustup toolchain install nightly`",
+            ),
         };
-        match command.arg("--version").output() {
-            Ok(said) if said.status.success() => {
-                Ok(String::from_utf8_lossy(&said.stdout).trim().into())
-            }
-            _ => Err(missing),
-        }
+        let said = command.arg("--version").output();
+        let said = said.ok().filter(|said| said.status.success());
+        let said = said.context(missing)?;
+        Ok(String::from_utf8_lossy(&said.stdout).trim().into())
     }
 
     fn probes(self) -> &'static [Probe] {
@@ -303,20 +285,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
-    let all: Vec<_> = packages
-        .iter()
-        .filter(|package| package.is_published())
-        .collect();
-    for name in &options.crates {
-        ensure!(
-            all.iter().any(|package| package.name == *name),
-            "no crate {name} to check"
-        );
-    }
-    let chosen: Vec<_> = all
-        .into_iter()
-        .filter(|package| options.crates.is_empty() || options.crates.contains(&package.name))
-        .collect();
+    let tested = packages.iter().filter(|package| package.is_published());
+    let chosen = workspace::chosen(tested, &options.crates, "tests of its own")?;
     let commit = workspace::commit(&root);
     for tool in tools {
         let begun = Instant::now();
@@ -472,12 +442,6 @@ fn probe(tool: Tool, root: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_missing_says_how_it_is_installed() {
-        assert!(Missing::Nightly.to_string().contains("rustup toolchain"));
-        assert!(Missing::Valgrind.to_string().contains("apt-get install"));
-    }
 
     #[test]
     fn what_is_switched_off_is_said() {

@@ -3,16 +3,16 @@
 //! It finds what the model checker can't reach for size: seven threads, or a whole runtime without a bound. It looks at samples, and takes every
 //! ordering for sequentially consistent. Half of the schedules are random, half go by priorities (PCT, depth 3).
 use crate::{
+    jobs,
     loom::{self, Build, Model, Status},
     workspace::{self, Package},
 };
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Mutex,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -100,41 +100,29 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         now.as_secs()
     });
     say!("seed {seed}");
-    let queue = Mutex::new(VecDeque::from(models));
     let results = Mutex::new((BTreeMap::<String, Row>::new(), 0));
     let begun = Instant::now();
-    let job = || -> Result<()> {
-        loop {
-            let Some(model) = queue.lock().expect("no job panics").pop_front() else {
-                return Ok(());
-            };
-            let name = structure(&model);
-            let each = total.div_ceil(counts[&name]).max(2);
-            let environment = [
-                ("SELVEDGE_ITERATIONS", each.to_string()),
-                ("SELVEDGE_SEED", seed.to_string()),
-            ];
-            let environment = environment.each_ref().map(|(k, v)| (*k, v.as_ref()));
-            let (outcome, said) = loom::run_one(&model, Duration::from_secs(3_600), &environment)?;
-            let mut results = results.lock().expect("no job panics");
-            if !outcome.status.passes() {
-                results.1 += 1;
-                say!("{} {}: FAILED\n{said}", model.package, model.name);
-            }
-            let row = results.0.entry(name).or_default();
-            (row.seed, row.commit) = (Some(seed), Some(commit.clone()));
-            row.models += 1;
-            row.schedules += outcome.executions;
-            row.seconds += outcome.seconds;
+    jobs::each(options.jobs, &models, |model| {
+        let name = structure(model);
+        let each = total.div_ceil(counts[&name]).max(2);
+        let environment = [
+            ("SELVEDGE_ITERATIONS", each.to_string()),
+            ("SELVEDGE_SEED", seed.to_string()),
+        ];
+        let environment = environment.each_ref().map(|(k, v)| (*k, v.as_ref()));
+        let (outcome, said) = loom::run_one(model, Duration::from_secs(3_600), &environment)?;
+        let mut results = results.lock().expect("no job panics");
+        if !outcome.status.passes() {
+            results.1 += 1;
+            say!("{} {}: FAILED\n{said}", model.package, model.name);
         }
-    };
-    let ended: Vec<_> = thread::scope(|scope| {
-        let jobs: Vec<_> = (0..options.jobs).map(|_| scope.spawn(job)).collect();
-        jobs.into_iter().map(|job| job.join()).collect()
-    });
-    for job in ended {
-        job.expect("no job panics")?;
-    }
+        let row = results.0.entry(name).or_default();
+        (row.seed, row.commit) = (Some(seed), Some(commit.clone()));
+        row.models += 1;
+        row.schedules += outcome.executions;
+        row.seconds += outcome.seconds;
+        Ok(())
+    })?;
     let (rows, failed) = results.into_inner()?;
     for (name, row) in &rows {
         say!(
@@ -199,33 +187,16 @@ pub(crate) fn structure_of(package: &str, test: &str) -> String {
 pub(crate) const HISTORIES: &str = "histories";
 
 fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Model>> {
-    let modelled: Vec<_> = packages
-        .iter()
-        .filter(|package| package.is_modelled() && package.name != "sync-shim")
-        .collect();
-    for name in &options.crates {
-        ensure!(
-            modelled.iter().any(|package| package.name == *name),
-            "no crate {name} with models; there are {}",
-            modelled
-                .iter()
-                .map(|package| package.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        );
-    }
+    let modelled = packages.iter();
+    let modelled = modelled.filter(|package| package.is_modelled() && package.name != "sync-shim");
     let mut models = Vec::new();
-    for package in modelled {
-        if !options.crates.is_empty() && !options.crates.contains(&package.name) {
-            continue;
-        }
+    for package in workspace::chosen(modelled, &options.crates, "models")? {
         let build = Build {
             release: true,
             root,
             target: Path::new("target"),
             flags: "--cfg selvedge_shuttle -C debug-assertions=on",
             of_members: true,
-            features: None,
             targets: if package.has_test(HISTORIES) {
                 &["--lib", "--test", "histories"]
             } else {

@@ -55,34 +55,22 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     workspace::writable(options.json.as_deref())?;
     let (packages, root) = workspace::load()?;
     let commit = workspace::commit(&root);
-    let soaked: Vec<_> = packages
-        .into_iter()
-        .filter(|package| package.has_test("threads"))
-        .map(|package| package.name)
-        .collect();
-    for name in &options.crates {
-        ensure!(
-            soaked.contains(name),
-            "{name} has no test `threads`; there are those of {}",
-            soaked.join(", ")
-        );
-    }
+    let soaked = packages
+        .iter()
+        .filter(|package| package.has_test("threads"));
     let mut tests = Vec::new();
-    for name in soaked {
-        if !options.crates.is_empty() && !options.crates.contains(&name) {
-            continue;
-        }
+    for package in workspace::chosen(soaked, &options.crates, "a test `threads`")? {
+        let name = &package.name;
         let build = Build {
             release: true,
             root: &root,
             target: Path::new("target"),
             flags: "",
             of_members: false,
-            features: None,
             targets: &["--test", "threads"],
         };
-        for binary in build.binaries(&name)? {
-            for test in crate::loom::tests(&name, &binary)? {
+        for binary in build.binaries(name)? {
+            for test in crate::loom::tests(name, &binary)? {
                 tests.push(test);
             }
         }

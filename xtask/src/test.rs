@@ -20,116 +20,90 @@ pub(crate) struct Options {
     list: bool,
 }
 
-struct Step {
-    name: &'static str,
-    what: &'static str,
-    run: fn() -> Result<bool>,
-}
+/// A step's name, what it checks, and how.
+type Step = (&'static str, &'static str, fn() -> Result<bool>);
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "fmt",
-        what: "format check",
-        run: fmt,
-    },
-    Step {
-        name: "clippy",
-        what: "lints, on the real backend and under the model",
-        run: clippy,
-    },
-    Step {
-        name: "deny",
-        what: "licences and sources of dependencies, where cargo-deny is installed",
-        run: deny,
-    },
-    Step {
-        name: "no-std",
-        what: "the parts without std, linked",
-        run: no_std::run,
-    },
-    Step {
-        name: "examples",
-        what: "the executor's examples",
-        run: examples,
-    },
-    Step {
-        name: "doc",
-        what: "documentation, and its links",
-        run: doc,
-    },
-    Step {
-        name: "public",
-        what: "an example for each public item of the executor",
-        run: public::run,
-    },
-    Step {
-        name: "lockfile",
-        what: "how many packages a part brings into a user's lockfile",
-        run: lockfile::run,
-    },
-    Step {
-        name: "msrv",
-        what: "the published crates, packed, with the oldest Rust that they promise",
-        run: msrv::run,
-    },
-    Step {
-        name: "test",
-        what: "unit, integration and doc tests",
-        run: test,
-    },
-    Step {
-        name: "large",
-        what: "what a large future takes of the stack, and chains of a million, optimised",
-        run: large,
-    },
-    Step {
-        name: "backends",
-        what: "counted costs; the tsan and shuttle backends",
-        run: backends,
-    },
-    Step {
-        name: "own",
-        what: "the example of an executor of one's own: tests and models",
-        run: own,
-    },
-    Step {
-        name: "loom",
-        what: "the models, quick setting",
-        run: || loom::run(&loom::Options::quick()),
-    },
-    Step {
-        name: "report",
-        what: "whether docs/verification.md lists the models and mutants that there are, and a tenth at most is justified",
-        run: report::is_current,
-    },
+    ("fmt", "format check", fmt),
+    (
+        "clippy",
+        "lints, on the real backend and under the model",
+        clippy,
+    ),
+    (
+        "deny",
+        "licences and sources of dependencies, where cargo-deny is installed",
+        deny,
+    ),
+    ("no-std", "the parts without std, linked", no_std::run),
+    ("examples", "the executor's examples", examples),
+    ("doc", "documentation, and its links", doc),
+    (
+        "public",
+        "an example for each public item of the executor",
+        public::run,
+    ),
+    (
+        "lockfile",
+        "how many packages a part brings into a user's lockfile",
+        lockfile::run,
+    ),
+    (
+        "msrv",
+        "the published crates, packed, with the oldest Rust that they promise",
+        msrv::run,
+    ),
+    ("test", "unit, integration and doc tests", test),
+    (
+        "large",
+        "what a large future takes of the stack, and chains of a million, optimised",
+        large,
+    ),
+    (
+        "backends",
+        "counted costs; the tsan and shuttle backends",
+        backends,
+    ),
+    (
+        "own",
+        "the example of an executor of one's own: tests and models",
+        own,
+    ),
+    ("loom", "the models, quick setting", || {
+        loom::run(&loom::Options::quick())
+    }),
+    (
+        "report",
+        "whether docs/verification.md lists the models and mutants that there are, and a tenth at most is justified",
+        report::is_current,
+    ),
 ];
 
 /// Runs the steps; false when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     for name in options.only.iter().chain(&options.skip) {
-        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        let names: Vec<_> = STEPS.iter().map(|(name, ..)| *name).collect();
         ensure!(
             names.contains(&name.as_str()),
             "no step {name}; there are {}",
             names.join(", ")
         );
     }
-    let chosen = STEPS.iter().filter(|step| {
-        let named = |list: &[String]| list.iter().any(|name| name == step.name);
+    let chosen = STEPS.iter().filter(|(step, ..)| {
+        let named = |list: &[String]| list.iter().any(|name| name == step);
         (options.only.is_empty() || named(&options.only)) && !named(&options.skip)
     });
     let all = Instant::now();
-    for step in chosen {
-        say!("== {}: {}", step.name, step.what);
+    for (name, what, run) in chosen {
+        say!("== {name}: {what}");
         if options.list {
             continue;
         }
         let begun = Instant::now();
-        let passed = (step.run)()?;
+        let passed = run()?;
         let word = if passed { "ok" } else { "FAILED" };
         say!(
-            "== {}: {word}, {:.0} s\n",
-            step.name,
+            "== {name}: {word}, {:.0} s\n",
             begun.elapsed().as_secs_f64()
         );
         if !passed {
@@ -155,30 +129,21 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
+/// Whether cargo succeeds with these arguments, which blanks separate.
+pub(crate) fn cargo_succeeds(arguments: &str) -> Result<bool> {
+    succeeds(cargo().args(arguments.split(' ')))
+}
+
 fn fmt() -> Result<bool> {
-    succeeds(cargo().args(["fmt", "--all", "--check"]))
+    cargo_succeeds("fmt --all --check")
 }
 
 fn clippy() -> Result<bool> {
-    let native = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    if !succeeds(cargo().args(native))? {
+    if !cargo_succeeds("clippy --workspace --all-targets --all-features -- -D warnings")? {
         return Ok(false);
     }
     let mut modelled = cargo();
-    modelled.args([
-        "clippy",
-        "--lib",
-        "--tests",
-        "--all-features",
-    ]);
+    modelled.args("clippy --lib --tests --all-features".split(' '));
     for package in workspace::load()?
         .0
         .iter()
@@ -187,8 +152,7 @@ fn clippy() -> Result<bool> {
         modelled.args(["--package", &package.name]);
     }
     // For the workspace's crates alone, so that no dependency is checked twice.
-    modelled.args(["--", "--cfg", "selvedge_loom", "-D", "warnings"]);
-    succeeds(&mut modelled)
+    succeeds(modelled.args(["--", "--cfg", "selvedge_loom", "-D", "warnings"]))
 }
 
 fn deny() -> Result<bool> {
@@ -197,44 +161,28 @@ fn deny() -> Result<bool> {
         say!("cargo-deny is not installed: skipped");
         return Ok(true);
     }
-    succeeds(cargo().args(["deny", "check", "licenses", "bans", "sources"]))
+    cargo_succeeds("deny check licenses bans sources")
 }
 
 fn examples() -> Result<bool> {
-    succeeds(cargo().args(["build", "--release", "--examples", "--package", "selvedge"]))
+    cargo_succeeds("build --release --examples --package selvedge")
 }
 
 fn doc() -> Result<bool> {
-    if !links::run()? {
-        return Ok(false);
-    }
     let mut doc = cargo();
-    doc.args(["doc", "--workspace", "--no-deps", "--all-features"])
-        .env("RUSTDOCFLAGS", "-D warnings");
-    succeeds(&mut doc)
+    doc.args(["doc", "--workspace", "--no-deps", "--all-features"]);
+    Ok(links::run()? && succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
 fn test() -> Result<bool> {
-    succeeds(cargo().args(["test", "--workspace", "--all-features"]))
+    cargo_succeeds("test --workspace --all-features")
 }
 
 fn large() -> Result<bool> {
-    Ok(succeeds(cargo().args([
-        "test",
-        "--release",
-        "--package",
-        "task-header",
-        "--test",
-        "large",
-    ]))? && succeeds(cargo().args([
-        "test",
-        "--release",
-        "--package",
-        "selvedge",
-        "--test",
-        "faults",
-        "chains",
-    ]))?)
+    Ok(
+        cargo_succeeds("test --release --package task-header --test large")?
+            && cargo_succeeds("test --release --package selvedge --test faults chains")?,
+    )
 }
 
 /// The counting backend's tests are the READMEs' tables. Of the others, that all crates build on them and the shim's own tests pass: code and
@@ -269,26 +217,13 @@ fn backends() -> Result<bool> {
 /// It is outside of the workspace, as a user's crate is.
 fn own() -> Result<bool> {
     let folder = "examples/model-your-executor";
-    let manifest = format!("{folder}/Cargo.toml");
-    let steps: [(&str, &[&str]); 3] = [
-        ("fmt", &["--check"]),
-        (
-            "clippy",
-            &[
-                "--all-targets",
-                "--target-dir",
-                "target",
-                "--",
-                "-D",
-                "warnings",
-            ],
-        ),
-        ("test", &["--target-dir", "target"]),
-    ];
-    for (command, rest) in steps {
-        let mut cargo = cargo();
-        cargo.args([command, "--manifest-path", &manifest]);
-        if !succeeds(cargo.args(rest))? {
+    let manifest = format!("--manifest-path {folder}/Cargo.toml");
+    for arguments in [
+        format!("fmt {manifest} --check"),
+        format!("clippy {manifest} --all-targets --target-dir target -- -D warnings"),
+        format!("test {manifest} --target-dir target"),
+    ] {
+        if !cargo_succeeds(&arguments)? {
             return Ok(false);
         }
     }

@@ -2,7 +2,6 @@
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
-    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -23,7 +22,6 @@ pub(crate) struct Package {
     dependencies: Vec<Dependency>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
-    features: BTreeMap<String, Vec<String>>,
     #[cfg(test)]
     documentation: Option<String>,
 }
@@ -70,12 +68,6 @@ impl Package {
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
-    /// Whether it has integration tests.
-    pub(crate) fn has_tests(&self) -> bool {
-        let mut kinds = self.targets.iter().flat_map(|target| &target.kind);
-        kinds.any(|kind| kind == "test")
-    }
-
     /// The root of its library.
     pub(crate) fn lib(&self) -> Option<&Path> {
         let lib = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");
@@ -83,11 +75,6 @@ impl Package {
             .iter()
             .find(lib)
             .map(|target| target.src_path.as_path())
-    }
-
-    /// The names of its features.
-    pub(crate) fn features(&self) -> Vec<String> {
-        self.features.keys().cloned().collect()
     }
 
     /// Whether it may have models: it is the shim, or a published crate on top of it.
@@ -121,6 +108,25 @@ pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> 
     ensure!(output.status.success(), "cargo metadata failed");
     let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
     Ok((metadata.packages, metadata.workspace_root))
+}
+
+/// Those of the packages that are named; all where no name is given. `what` they have.
+pub(crate) fn chosen<'a>(
+    packages: impl Iterator<Item = &'a Package>,
+    names: &[String],
+    what: &str,
+) -> Result<Vec<&'a Package>> {
+    let mut all: Vec<_> = packages.collect();
+    for name in names {
+        let known: Vec<_> = all.iter().map(|package| &*package.name).collect();
+        ensure!(
+            known.contains(&&**name),
+            "no crate {name} with {what}; there are {}",
+            known.join(", ")
+        );
+    }
+    all.retain(|package| names.is_empty() || names.contains(&package.name));
+    Ok(all)
 }
 
 /// Asks at once whether results can be written there, not when they are there.
@@ -203,7 +209,10 @@ pub(crate) fn add_flags(cargo: &mut Command, root: &Path, flags: &str) -> Result
         fs::create_dir_all(&folder)?;
         fs::write(&wrapper, &text)?;
         #[cfg(unix)]
-        fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        fs::set_permissions(
+            &wrapper,
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )?;
         Ok(())
     };
     write().with_context(|| format!("writing {}", wrapper.display()))?;
@@ -276,17 +285,16 @@ mod tests {
 
     #[test]
     fn dependency_of_a_library_is_used_in_it() {
-        use crate::orderings::source::{Cfg, modules};
+        use crate::source::modules;
 
         let (packages, _) = load().unwrap();
         for package in packages.iter().filter(|package| package.is_published()) {
-            let cfg = Cfg::of("", &package.features()).unwrap();
-            let modules = modules(package.lib().unwrap(), &cfg).unwrap();
+            let modules = modules(package.lib().unwrap(), "").unwrap();
             let normal = |d: &&Dependency| d.kind.is_none() && d.target.is_none();
             for needed in package.dependencies.iter().filter(normal) {
                 let name = needed.name.replace('-', "_");
                 assert!(
-                    modules.iter().any(|module| module.text.contains(&name)),
+                    modules.iter().any(|module| module.source.contains(&name)),
                     "{} doesn't use {name}",
                     package.name
                 );

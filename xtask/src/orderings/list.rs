@@ -1,5 +1,5 @@
 //! `orderings.toml`: survivors that are justified, and structural mutants that no rule finds.
-use super::{Row, mutants::Order, sites::Site};
+use super::{Row, mutants::Order, sites::Mutant};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{fs, path::Path};
@@ -66,38 +66,26 @@ impl List {
         Ok(list)
     }
 
-    pub(crate) fn reason(&self, site: &Site, mutant: &str) -> Option<&str> {
-        self.justified
-            .iter()
-            .find(|entry| entry.fits(site) && entry.mutant == mutant)
-            .map(|entry| entry.reason.as_str())
+    pub(crate) fn reason(&self, mutant: &Mutant) -> Option<&str> {
+        let mut justified = self.justified.iter();
+        let entry = justified.find(|entry| entry.fits(mutant))?;
+        Some(&entry.reason)
     }
 
-    /// The entries that name, in one of these crates, a mutant that is gone.
-    pub(crate) fn stale<'a>(
-        &'a self,
-        sites: &'a [Site],
-        crates: &'a [String],
-    ) -> impl Iterator<Item = String> + 'a {
-        let ours = |key: &str| crates.iter().any(|name| of(key, name));
-        let gone = |mutant: &String, fits: &dyn Fn(&Site) -> bool| {
-            !sites
-                .iter()
-                .any(|site| fits(site) && site.mutants.contains(mutant))
+    /// The entries that name, in this crate, a mutant that is gone.
+    pub(crate) fn stale(&self, mutants: &[Mutant], package: &str) -> Vec<String> {
+        let justified = self.justified.iter().filter(|entry| {
+            of(&entry.site, package) && !mutants.iter().any(|mutant| entry.fits(mutant))
+        });
+        let is = |named: &Named, mutant: &Mutant| {
+            mutant.site == named.site && mutant.how == named.mutant
         };
-        let justified = self
-            .justified
-            .iter()
-            .filter(move |entry| ours(&entry.site) && gone(&entry.mutant, &|site| entry.fits(site)))
-            .map(|entry| format!("justifies {} {}", entry.site, entry.mutant));
-        let named = self
-            .named
-            .iter()
-            .filter(move |entry| {
-                ours(&entry.site) && gone(&entry.mutant, &|site| entry.site == site.key)
-            })
-            .map(|entry| format!("names {} {}", entry.site, entry.mutant));
-        justified.chain(named)
+        let named = self.named.iter().filter(|entry| {
+            of(&entry.site, package) && !mutants.iter().any(|mutant| is(entry, mutant))
+        });
+        let justified = justified.map(|entry| format!("justifies {} {}", entry.site, entry.mutant));
+        let named = named.map(|entry| format!("names {} {}", entry.site, entry.mutant));
+        justified.chain(named).collect()
     }
 
     /// The entries of crates that are not among all these.
@@ -124,8 +112,14 @@ impl Named {
 }
 
 impl Justified {
-    fn fits(&self, site: &Site) -> bool {
-        self.site == site.key && self.written == site.written
+    fn fits(&self, mutant: &Mutant) -> bool {
+        let Self {
+            site,
+            mutant: how,
+            written,
+            ..
+        } = self;
+        (site, how, written) == (&mutant.site, &mutant.how, &mutant.written)
     }
 }
 

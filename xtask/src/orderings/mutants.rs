@@ -1,4 +1,5 @@
-//! What is done to a site: each ordering a step weaker, each fence also dropped.
+//! The mutants of a call: each ordering one step weaker, a fence also dropped, an exchange also a
+//! store.
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,15 +14,18 @@ pub(crate) enum Order {
 }
 
 impl Order {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Relaxed,
+        Self::Acquire,
+        Self::Release,
+        Self::AcqRel,
+        Self::SeqCst,
+    ];
+
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "Relaxed" => Self::Relaxed,
-            "Acquire" => Self::Acquire,
-            "Release" => Self::Release,
-            "AcqRel" => Self::AcqRel,
-            "SeqCst" => Self::SeqCst,
-            _ => return None,
-        })
+        Self::ALL
+            .into_iter()
+            .find(|order| order.to_string() == name)
     }
 }
 
@@ -31,8 +35,8 @@ impl fmt::Display for Order {
     }
 }
 
-/// What the ordering is for, which decides what may stand in its place: a load never releases, a store never
-/// acquires, a fence is never relaxed.
+/// What an ordering is for, which decides what may stand in its place: a load never releases, a
+/// store never acquires, a fence is never relaxed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A load, or the failure of an exchange.
@@ -41,18 +45,9 @@ pub(crate) enum Kind {
     /// A read-modify-write, or the success of an exchange.
     Rmw,
     Fence,
-    /// Goes into a function that is not known to hand it to one kind of operation.
-    Unknown,
 }
 
-impl Kind {
-    /// What both may stand for.
-    pub(crate) fn join(self, other: Self) -> Self {
-        if self == other { self } else { Self::Unknown }
-    }
-}
-
-/// The mutants of an ordering, by the words that the rewritten crate understands.
+/// The mutants of an ordering, by the words that sync-shim understands.
 pub(crate) fn weaker(kind: Kind, written: Order) -> &'static [&'static str] {
     use Order::{AcqRel, Acquire, Relaxed, Release, SeqCst};
     match (kind, written) {
@@ -64,35 +59,33 @@ pub(crate) fn weaker(kind: Kind, written: Order) -> &'static [&'static str] {
         (Kind::Store, SeqCst) => &["Release"],
         (Kind::Rmw, SeqCst) => &["AcqRel"],
         (Kind::Rmw, AcqRel) => &["Acquire", "Release"],
-        // An unknown kind's next step may be one that its operation refuses; Relaxed never is.
-        (_, Acquire | Release) | (Kind::Unknown, _) => &["Relaxed"],
+        (_, Acquire | Release) => &["Relaxed"],
         // Refused by the operation as it is written.
         (Kind::Load | Kind::Store, AcqRel) => &[],
     }
 }
 
-/// The kind of the ordering at `index` among the arguments of the method `name`; `None`: not an atomic's.
-pub(crate) fn kind_of(name: &str, index: usize) -> Option<Kind> {
-    match (name, index) {
-        ("load", 0) => Some(Kind::Load),
-        ("store", 1) => Some(Kind::Store),
-        ("swap", 1) => Some(Kind::Rmw),
-        ("compare_exchange" | "compare_exchange_weak", 2) => Some(Kind::Rmw),
-        ("compare_exchange" | "compare_exchange_weak", 3) => Some(Kind::Load),
-        ("fetch_update" | "try_update" | "update", 0) => Some(Kind::Rmw),
-        ("fetch_update" | "try_update" | "update", 1) => Some(Kind::Load),
-        (name, 1) if name.starts_with("fetch_") => Some(Kind::Rmw),
-        _ => None,
+/// Which arguments of a call are orderings, and what for. None for what is no atomic's operation.
+pub(crate) fn orderings_of(call: &str) -> &'static [(usize, Kind)] {
+    match call {
+        "fence" => &[(0, Kind::Fence)],
+        "load" => &[(0, Kind::Load)],
+        "store" => &[(1, Kind::Store)],
+        "swap" => &[(1, Kind::Rmw)],
+        "compare_exchange" | "compare_exchange_weak" => &[(2, Kind::Rmw), (3, Kind::Load)],
+        "fetch_update" => &[(0, Kind::Rmw), (1, Kind::Load)],
+        _ if call.starts_with("fetch_") => &[(1, Kind::Rmw)],
+        _ => &[],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Order::*, weaker};
+    use super::{Kind, Order, weaker};
 
     #[test]
     fn no_mutant_is_one_that_its_operation_refuses() {
-        for order in [Relaxed, Acquire, Release, AcqRel, SeqCst] {
+        for order in Order::ALL {
             for refused in ["Release", "AcqRel"] {
                 assert!(!weaker(Kind::Load, order).contains(&refused));
             }
@@ -105,10 +98,10 @@ mod tests {
 
     #[test]
     fn every_ordering_but_relaxed_has_a_weaker_one() {
-        for order in [Acquire, Release, AcqRel, SeqCst] {
-            assert!(!weaker(Kind::Rmw, order).is_empty());
-            assert!(weaker(Kind::Fence, order).contains(&"dropped"));
+        for order in &Order::ALL[1..] {
+            assert!(!weaker(Kind::Rmw, *order).is_empty());
+            assert!(weaker(Kind::Fence, *order).contains(&"dropped"));
         }
-        assert!(weaker(Kind::Rmw, Relaxed).is_empty());
+        assert!(weaker(Kind::Rmw, Order::Relaxed).is_empty());
     }
 }

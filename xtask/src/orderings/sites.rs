@@ -1,834 +1,416 @@
-//! Finds the orderings and fences of a crate, and writes each as a choice made when the program runs.
+//! Finds the calls of a crate that have mutants, and makes the listed changes of its source.
 //!
-//! The source is parsed, but what is changed is its text, at the places that the parser gives: lines and comments stay
-//! as they are. An ordering counts where it is the argument of a call: of an atomic's method, of a fence, or of a
-//! function that hands it on, which is looked up to learn what it is for. Inside a macro's tokens, which have no
-//! syntax of their own, the same is told from `name(.., Acquire, ..)`. An ordering somewhere else is reported as not
-//! reached rather than left out in silence.
-//!
-//! A site's key is `crate/file/function#n`, the n-th ordering in that function, so that a line moved above changes
-//! no key. Structural sites count apart: `#exchange1`, `#swap1`, and `#name` for those that a list gives.
+//! A call is a method of an atomic, or a fence, whose arguments name its orderings. Its place is what
+//! `std::panic::Location` gives to sync-shim. A site's key names no line: it is
+//! `crate/file/function#operation`, with a number from the function's second such call on, and with
+//! `.failure` for the ordering of a failed exchange. An ordering that is no such argument is
+//! reported.
 use super::{
     list::Listed,
-    mutants::{Kind, Order, kind_of, weaker},
-    source::{Cfg, Module},
+    mutants::{Order, orderings_of, weaker},
 };
-use anyhow::{Result, ensure};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use crate::source::{self, Module};
+use anyhow::{Context, Result};
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
-};
-use syn::{
-    Expr, FnArg, ImplItem, Item, Pat, Stmt, TraitItem, Type, spanned::Spanned, visit::Visit,
+    path::{Path, PathBuf},
 };
 
-/// A place that has mutants.
+/// A way in which a site goes wrong.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
-    pub(crate) key: String,
+pub(crate) struct Mutant {
+    pub(crate) site: String,
     pub(crate) line: usize,
     /// The file's place among the modules, as test names begin.
     pub(crate) module: String,
     /// The operation, in a word.
     pub(crate) operation: String,
-    /// What is written there; `None` for a structural site.
+    /// The ordering that is written there; none where it is something else that changes.
     pub(crate) written: Option<Order>,
-    pub(crate) mutants: Vec<String>,
+    pub(crate) how: String,
+    /// `file:line:column` of the call; none for a change of the source.
+    pub(crate) place: Option<String>,
+    /// What sync-shim calls it.
+    pub(crate) name: String,
 }
 
 /// What was found in a crate.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) sites: Vec<Site>,
-    /// File and new text.
-    pub(crate) files: Vec<(String, String)>,
-    /// What looks like an ordering, and could not be made a choice.
+    pub(crate) mutants: Vec<Mutant>,
+    /// The places of all calls, also of those without a mutant.
+    places: HashSet<String>,
+    /// What looks like an ordering, and is none of a call's.
     pub(crate) unreached: Vec<String>,
+    files: Vec<File>,
 }
 
-/// Rewrites all modules of the crate `name`.
-pub(crate) fn rewrite(
-    name: &str,
-    modules: &[Module],
-    cfg: &Cfg,
-    listed: &[Listed],
-) -> Result<Found> {
-    let survey = Survey::of(modules, cfg);
+struct File {
+    /// From the root of the workspace, as the compiler is told.
+    path: PathBuf,
+    /// `crate/file`.
+    key: String,
+    module: Module,
+}
+
+/// Reads the crate whose library is `lib`, in the workspace at `root`.
+pub(crate) fn find(package: &str, lib: &Path, root: &Path) -> Result<Found> {
+    let base = lib.parent().context("a library has a folder")?;
     let mut found = Found::default();
-    let mut used = HashSet::new();
-    for module in modules {
-        let mut finder = Finder {
-            name,
+    for module in source::modules(lib, "selvedge_loom")? {
+        let file = File {
+            path: module.file.strip_prefix(root)?.to_owned(),
+            key: format!("{package}/{}", module.file.strip_prefix(base)?.display()),
             module,
-            cfg,
-            survey: &survey,
-            words: Words::of(&module.syntax),
-            scope: Vec::new(),
-            counts: HashMap::new(),
-            constant: false,
-            listed,
-            used: &mut used,
-            edits: Vec::new(),
-            found: &mut found,
         };
-        finder.visit_file(&module.syntax);
-        let edits = finder.edits;
-        found
-            .files
-            .push((module.file.clone(), splice(&module.text, edits)));
-    }
-    let mut keys = HashSet::new();
-    for site in &found.sites {
-        ensure!(
-            keys.insert(&site.key),
-            "two sites have the key {}",
-            site.key
-        );
-    }
-    for entry in listed {
-        ensure!(
-            used.contains(&entry.site),
-            "the structural mutant {} names a function or a text that is not there once",
-            entry.site
-        );
+        file.calls(&mut found);
+        found.files.push(file);
     }
     Ok(found)
 }
 
-/// Puts new text for ranges of old. An empty range is an insertion; of two at one place, the one noted first goes first.
-fn splice(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
-    edits.sort_by_key(|(range, _)| (range.start, range.end));
-    let mut out = String::with_capacity(text.len() + 64 * edits.len());
-    let mut at = 0;
-    for (range, new) in edits {
-        out.push_str(&text[at..range.start]);
-        out.push_str(&new);
-        at = range.end;
-    }
-    out.push_str(&text[at..]);
-    out
-}
-
-/// What functions take orderings, and what for; what constants are orderings.
-#[derive(Default)]
-struct Survey {
-    helpers: HashMap<(String, usize), Kind>,
-    constants: HashMap<String, Order>,
-}
-
-impl Survey {
-    fn of(modules: &[Module], cfg: &Cfg) -> Self {
-        let mut surveyor = Surveyor {
-            survey: Self::default(),
-            cfg,
-        };
-        for module in modules {
-            surveyor.visit_file(&module.syntax);
-        }
-        surveyor.survey
-    }
-}
-
-struct Surveyor<'a> {
-    survey: Survey,
-    cfg: &'a Cfg,
-}
-
-impl Surveyor<'_> {
-    fn function(&mut self, signature: &syn::Signature, body: &syn::Block) {
-        let arguments = signature.inputs.iter().filter_map(|input| match input {
-            FnArg::Typed(typed) => Some(typed),
-            FnArg::Receiver(_) => None,
-        });
-        for (index, argument) in arguments.enumerate() {
-            let Pat::Ident(pattern) = &*argument.pat else {
-                continue;
-            };
-            if !is_ordering(&argument.ty) {
-                continue;
-            }
-            let mut uses = Uses {
-                name: &pattern.ident,
-                kind: None,
-            };
-            uses.visit_block(body);
-            let kind = uses.kind.unwrap_or(Kind::Unknown);
-            self.survey
-                .helpers
-                .entry((signature.ident.to_string(), index))
-                .and_modify(|known| *known = known.join(kind))
-                .or_insert(kind);
-        }
-    }
-
-    fn constant(&mut self, name: &syn::Ident, ty: &Type, value: &Expr) {
-        if let (true, Expr::Path(path)) = (is_ordering(ty), value)
-            && let Some(last) = path.path.segments.last()
-            && let Some(order) = Order::named(&last.ident.to_string())
-        {
-            self.survey.constants.insert(name.to_string(), order);
-        }
-    }
-}
-
-fn is_ordering(ty: &Type) -> bool {
-    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Ordering"))
-}
-
-impl<'a> Visit<'a> for Surveyor<'_> {
-    fn visit_item(&mut self, item: &'a Item) {
-        if !self.cfg.keeps(attributes(item)) {
-            return;
-        }
-        match item {
-            Item::Fn(function) => self.function(&function.sig, &function.block),
-            Item::Const(item) => self.constant(&item.ident, &item.ty, &item.expr),
-            _ => {}
-        }
-        syn::visit::visit_item(self, item);
-    }
-
-    fn visit_impl_item(&mut self, item: &'a ImplItem) {
-        match item {
-            ImplItem::Fn(function) => self.function(&function.sig, &function.block),
-            ImplItem::Const(item) => self.constant(&item.ident, &item.ty, &item.expr),
-            _ => {}
-        }
-        syn::visit::visit_impl_item(self, item);
-    }
-}
-
-/// What an argument of type `Ordering` is handed to in a function's body.
-struct Uses<'a> {
-    name: &'a syn::Ident,
-    kind: Option<Kind>,
-}
-
-impl Uses<'_> {
-    fn note(&mut self, argument: &Expr, kind: Option<Kind>) {
-        if matches!(argument, Expr::Path(path) if path.path.is_ident(self.name)) {
-            let kind = kind.unwrap_or(Kind::Unknown);
-            self.kind = Some(self.kind.map_or(kind, |known| known.join(kind)));
-        }
-    }
-}
-
-impl<'a> Visit<'a> for Uses<'_> {
-    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        for (index, argument) in call.args.iter().enumerate() {
-            self.note(argument, kind_of(&call.method.to_string(), index));
-        }
-        syn::visit::visit_expr_method_call(self, call);
-    }
-
-    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        for (index, argument) in call.args.iter().enumerate() {
-            self.note(
-                argument,
-                callee(&call.func).and_then(|name| kind_of_call(&name, index)),
-            );
-        }
-        syn::visit::visit_expr_call(self, call);
-    }
-}
-
-/// The last word of a called path.
-fn callee(function: &Expr) -> Option<String> {
-    match function {
-        Expr::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
-        _ => None,
-    }
-}
-
-/// As `kind_of`, for `fence(..)` and `AtomicUsize::load(&x, ..)`.
-fn kind_of_call(name: &str, index: usize) -> Option<Kind> {
-    match (name, index) {
-        ("fence", 0) => Some(Kind::Fence),
-        (_, 0) => None,
-        (name, index) => kind_of(name, index - 1),
-    }
-}
-
-/// The words that mean an ordering in one file.
-struct Words {
-    bare: HashMap<String, Order>,
-    /// `Ordering`, and what it is imported as.
-    types: HashSet<String>,
-}
-
-impl Words {
-    fn of(file: &syn::File) -> Self {
-        let mut words = Self {
-            bare: HashMap::new(),
-            types: HashSet::from(["Ordering".into()]),
-        };
-        words.visit_file(file);
-        words
-    }
-
-    /// `parent` is the word before.
-    fn tree(&mut self, parent: &str, tree: &syn::UseTree) {
-        let mut bare = |name: String, word: String| {
-            if name == "Ordering" || (name == "self" && parent == "Ordering") {
-                self.types.insert(word);
-            } else if let Some(order) = Order::named(&name) {
-                self.bare.insert(word, order);
-            }
-        };
-        match tree {
-            syn::UseTree::Path(path) => self.tree(&path.ident.to_string(), &path.tree),
-            syn::UseTree::Name(name) => bare(name.ident.to_string(), name.ident.to_string()),
-            syn::UseTree::Rename(name) => bare(name.ident.to_string(), name.rename.to_string()),
-            // Perhaps among them.
-            syn::UseTree::Glob(_) => {
-                for name in ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"] {
-                    bare(name.into(), name.into());
-                }
-            }
-            syn::UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.tree(parent, tree))
-            }
-        }
-    }
-
-    /// The ordering that these path segments name.
-    fn order(&self, segments: &[String]) -> Option<Order> {
-        match segments {
-            [word] => self.bare.get(word).copied(),
-            [.., ty, word] if self.types.contains(ty) => Order::named(word),
-            _ => None,
-        }
-    }
-}
-
-impl<'a> Visit<'a> for Words {
-    fn visit_item_use(&mut self, item: &'a syn::ItemUse) {
-        self.tree("", &item.tree);
-    }
-}
-
-struct Finder<'a> {
-    name: &'a str,
-    module: &'a Module,
-    cfg: &'a Cfg,
-    survey: &'a Survey,
-    words: Words,
-    /// The function in which we are, from the outside.
-    scope: Vec<String>,
-    counts: HashMap<String, usize>,
-    /// Inside a `const fn`, where no choice can be made when the program runs.
-    constant: bool,
-    listed: &'a [Listed],
-    used: &'a mut HashSet<String>,
-    edits: Vec<(Range<usize>, String)>,
-    found: &'a mut Found,
-}
-
-impl<'a> Finder<'a> {
-    fn key(&mut self, series: &str) -> String {
-        let function = self.function();
-        let count = self
-            .counts
-            .entry(format!("{function}#{series}"))
-            .or_default();
-        *count += 1;
-        format!("{function}#{series}{count}")
-    }
-
-    fn function(&self) -> String {
-        format!(
-            "{}/{}/{}",
-            self.name,
-            self.module.file,
-            self.scope.join("::")
-        )
-    }
-
-    fn add(
-        &mut self,
-        key: String,
-        line: usize,
-        operation: &str,
-        written: Option<Order>,
-        mutants: Vec<String>,
-    ) -> usize {
-        self.found.sites.push(Site {
-            key,
-            line,
-            module: self.module.path.join("::"),
-            operation: operation.into(),
-            written,
-            mutants,
-        });
-        self.found.sites.len() - 1
-    }
-
-    /// Notes an ordering and gives its number; `None` where it can't be a choice.
-    fn ordering(
-        &mut self,
-        line: usize,
-        operation: &str,
-        kind: Kind,
-        written: Order,
-    ) -> Option<usize> {
-        if self.constant {
-            self.unreached(line, &format!("{operation}({written}) in a const fn"));
-            return None;
-        }
-        let key = self.key("");
-        let mutants = weaker(kind, written)
-            .iter()
-            .map(|&how| how.into())
-            .collect();
-        Some(self.add(key, line, operation, Some(written), mutants))
-    }
-
-    fn unreached(&mut self, line: usize, what: &str) {
-        self.found
-            .unreached
-            .push(format!("{}/{}:{line}: {what}", self.name, self.module.file));
-    }
-
-    fn resolve(&self, argument: &Expr) -> Option<Order> {
-        let Expr::Path(path) = argument else {
-            return None;
-        };
-        let segments: Vec<_> = path
-            .path
-            .segments
-            .iter()
-            .map(|s| s.ident.to_string())
-            .collect();
-        let constant = || self.survey.constants.get(segments.last()?).copied();
-        self.words.order(&segments).or_else(constant)
-    }
-
-    fn arguments<'e>(
-        &mut self,
-        operation: &str,
-        arguments: impl IntoIterator<Item = &'e Expr>,
-        kind: impl Fn(usize) -> Option<Kind>,
-    ) {
-        for (index, argument) in arguments.into_iter().enumerate() {
-            let own = kind(index);
-            let helper = self
-                .survey
-                .helpers
-                .get(&(operation.to_owned(), index))
-                .copied();
-            let Some(written) = self.resolve(argument) else {
-                self.visit_expr(argument);
-                continue;
-            };
-            let kind = own.or(helper).unwrap_or(Kind::Unknown);
-            let span = argument.span();
-            let Some(site) = self.ordering(span.start().line, operation, kind, written) else {
-                continue;
-            };
-            let range = span.byte_range();
-            self.edits.push((
-                range.start..range.start,
-                format!("crate::__orderings::pick({site}, "),
-            ));
-            self.edits.push((range.end..range.end, ")".into()));
-        }
-    }
-
-    fn text(&self, range: Range<usize>) -> &'a str {
-        &self.module.text[range]
-    }
-
-    /// Puts a choice around `range`: `instead` when the site is the mutant's.
-    fn choose(&mut self, site: usize, range: Range<usize>, instead: &str, open: &str, close: &str) {
-        let before = format!("{open}if crate::__orderings::on({site}) {{ {instead} }} else {{ ");
-        self.edits.push((range.start..range.start, before));
-        self.edits
-            .push((range.end..range.end, format!(" }}{close}")));
-    }
-
-    /// An exchange replaced by a store.
-    fn exchange(&mut self, call: &syn::ExprMethodCall) {
-        let named = call.method == "compare_exchange" || call.method == "compare_exchange_weak";
-        if !named || call.args.len() != 4 || self.constant {
-            return;
-        }
-        let key = self.key("exchange");
-        let line = call.span().start().line;
-        let site = self.add(key, line, "exchange", None, vec!["stored".into()]);
-        let receiver = self.text(call.receiver.span().byte_range());
-        let old = self.text(call.args[0].span().byte_range());
-        let new = self.text(call.args[1].span().byte_range());
-        let instead = format!("{receiver}.store({new}, crate::__orderings::RELEASE); Ok({old})");
-        self.choose(site, call.span().byte_range(), &instead, "(", ")");
-    }
-
-    /// Of stores that follow each other, each two neighbours in the other order.
-    fn swaps(&mut self, block: &syn::Block) {
-        if self.constant {
-            return;
-        }
-        for run in block
-            .stmts
-            .chunk_by(|a, b| is_store(a) && is_store(b))
-            .filter(|run| run.len() > 1)
-        {
-            let texts: Vec<_> = run
-                .iter()
-                .map(|store| self.text(store.span().byte_range()))
-                .collect();
-            let mut before = String::new();
-            for (second, later) in run.iter().enumerate().skip(1) {
-                let key = self.key("swap");
-                let line = later.span().start().line;
-                let site = self.add(key, line, "stores", None, vec!["swapped".into()]);
-                let mut order = texts.clone();
-                order.swap(second - 1, second);
-                before += &format!(
-                    "if crate::__orderings::on({site}) {{ {} }} else ",
-                    order.join(" ")
+impl Found {
+    /// Makes the changes in the text of the crate, each a choice when the program runs, and gives
+    /// the files that have one.
+    pub(crate) fn change(&mut self, listed: &[&Listed]) -> Result<Vec<(PathBuf, String)>> {
+        let mut edits: HashMap<&Path, Vec<(Range<usize>, String)>> = HashMap::new();
+        for Listed { site, find, with } in listed {
+            let (place, _) = site.split_once('#').context("a site has a name")?;
+            let mut there = self.files.iter().flat_map(|file| file.matches(place, find));
+            let (Some((file, function, range)), None) = (there.next(), there.next()) else {
+                anyhow::bail!(
+                    "the mutant {site} names a function or a text that is not there once"
                 );
-            }
-            let (start, end) = (
-                run[0].span().byte_range().start,
-                run[run.len() - 1].span().byte_range().end,
-            );
-            self.edits.push((start..start, before + "{ "));
-            self.edits.push((end..end, " }".into()));
-        }
-    }
-
-    /// The structural mutants that the list has for this function.
-    fn listed(&mut self, body: Range<usize>) {
-        let function = self.function();
-        let all = self.listed;
-        for entry in all.iter().filter(|entry| {
-            entry
-                .site
-                .rsplit_once('#')
-                .is_some_and(|(place, _)| place == function)
-        }) {
-            let Some(at) = once(self.text(body.clone()), &entry.find) else {
-                continue;
             };
-            let range = body.start + at.start..body.start + at.end;
-            let line = self.text(0..range.start).lines().count();
-            let site = self.add(
-                entry.site.clone(),
+            let edits = edits.entry(&file.path).or_default();
+            // No choice is made in a `const fn`, which nothing listed needs to be.
+            let head = &file.module.source[function.start..range.start];
+            if let Some(at) = head.find("const fn ") {
+                let word = function.start + at..function.start + at + "const ".len();
+                edits.push((word, String::new()));
+            }
+            let (old, on) = (
+                &file.module.source[range.clone()],
+                format!("::sync_shim::mutant::is_on({site:?})"),
+            );
+            let new = format!("if {on} {{ {with} }} else {{ {old} }}");
+            let is_statement = find.trim_end().ends_with([';', '}']);
+            let new = if is_statement {
+                new
+            } else {
+                format!("({new})")
+            };
+            let line = file.line(range.start);
+            edits.push((range, new));
+            self.mutants.push(Mutant {
+                site: site.clone(),
                 line,
-                "structure",
-                None,
-                vec!["changed".into()],
-            );
-            self.used.insert(entry.site.clone());
-            let statement = entry.find.trim_end().ends_with([';', '}']);
-            let (open, close) = if statement { ("", "") } else { ("(", ")") };
-            self.choose(site, range, &entry.with, open, close);
+                module: file.module.path.clone(),
+                operation: "structure".into(),
+                written: None,
+                how: "changed".into(),
+                place: None,
+                name: site.clone(),
+            });
         }
-    }
-
-    fn within(&mut self, name: String, visit: impl FnOnce(&mut Self)) {
-        self.scope.push(name);
-        visit(self);
-        self.scope.pop();
-    }
-
-    fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        let outer = std::mem::replace(&mut self.constant, signature.constness.is_some());
-        self.within(signature.ident.to_string(), |this| {
-            let before = this.edits.len();
-            this.listed(block.span().byte_range());
-            if let (true, Some(word)) = (this.edits.len() > before, &signature.constness) {
-                // No choice is made in a `const fn`, which nothing listed needs to be.
-                this.edits.push((word.span().byte_range(), String::new()));
-                this.constant = false;
+        let changed = self.files.iter().filter_map(|file| {
+            let mut edits = edits.remove(&*file.path)?;
+            edits.sort_by_key(|(range, _)| range.start);
+            let mut text = file.module.source.clone();
+            for (range, new) in edits.into_iter().rev() {
+                text.replace_range(range, &new);
             }
-            this.visit_block(block);
+            Some((file.path.clone(), text))
         });
-        self.constant = outer;
+        Ok(changed.collect())
     }
 
-    /// The tokens of a macro, in which `prefix` is the way to the crate's root.
-    fn tokens(&mut self, tokens: TokenStream, prefix: &str) {
-        let tokens: Vec<_> = tokens.into_iter().collect();
-        for (at, token) in tokens.iter().enumerate() {
-            let TokenTree::Group(group) = token else {
+    /// What is said of a call that a model has come by, if it should have mutants and has none.
+    /// `passed` is what sync-shim has recorded: its place, its name and its orderings.
+    pub(crate) fn unlisted(&self, passed: &str) -> Option<String> {
+        let (place, call) = passed.split_once(' ')?;
+        if self.places.contains(place)
+            || !Order::ALL[1..]
+                .iter()
+                .any(|o| call.contains(&o.to_string()))
+        {
+            return None;
+        }
+        let mut parts = place.rsplitn(3, ':').skip(1);
+        let line: usize = parts.next()?.parse().ok()?;
+        let path = Path::new(parts.next()?);
+        let file = self.files.iter().find(|file| file.path == path)?;
+        // A test's is no part of the crate.
+        let is_code = file
+            .module
+            .code
+            .lines()
+            .nth(line - 1)
+            .is_some_and(|line| !line.trim().is_empty());
+        is_code.then(|| format!("{passed}, which no text names"))
+    }
+}
+
+impl File {
+    fn line(&self, at: usize) -> usize {
+        self.module.source[..at].matches('\n').count() + 1
+    }
+
+    /// As `std::panic::Location` shows it.
+    fn place(&self, at: usize) -> String {
+        let line = self.module.source[..at]
+            .rfind('\n')
+            .map_or(0, |end| end + 1);
+        let column = self.module.source[line..at].chars().count() + 1;
+        format!("{}:{}:{column}", self.path.display(), self.line(at))
+    }
+
+    /// Where `find` is in a function.
+    fn matches<'a>(
+        &'a self,
+        function: &'a str,
+        find: &'a str,
+    ) -> impl Iterator<Item = (&'a Self, Range<usize>, Range<usize>)> {
+        let name = function
+            .strip_prefix(&*self.key)
+            .and_then(|name| name.strip_prefix('/'));
+        let ranges = name
+            .into_iter()
+            .flat_map(|name| source::functions(&self.module.code, name));
+        ranges.flat_map(move |function| {
+            let places = places(&self.module.code[function.clone()], find);
+            places.into_iter().map(move |range| {
+                let range = function.start + range.start..function.start + range.end;
+                (self, function.clone(), range)
+            })
+        })
+    }
+
+    fn calls(&self, found: &mut Found) {
+        let mut counts = HashMap::new();
+        let mut read = HashSet::new();
+        for (open, _) in self.module.code.match_indices('(') {
+            let name = source::last_word(&self.module.code[..open]);
+            let positions = orderings_of(name);
+            let mut begin = open - name.len();
+            let is_method = self.module.code[..begin].ends_with('.');
+            if positions.is_empty() || is_method == (name == "fence") {
+                continue;
+            }
+            let arguments = source::arguments(&self.module.code, open);
+            let orders = positions.iter().map(|&(index, kind)| {
+                let argument = arguments.get(index)?.trim_end();
+                let word = source::last_word(argument);
+                read.insert(argument.as_ptr() as usize + argument.len() - word.len());
+                Some((kind, Order::named(word)?))
+            });
+            let orders: Option<Vec<_>> = orders.collect();
+            let Some(orders) = orders else {
+                if name.starts_with("compare_exchange") || name.starts_with("fetch_") {
+                    found
+                        .unreached
+                        .push(format!("{}: {name}", self.place(begin)));
+                }
                 continue;
             };
-            let name = match at.checked_sub(1).map(|before| &tokens[before]) {
-                Some(TokenTree::Ident(name)) if group.delimiter() == Delimiter::Parenthesis => {
-                    name.to_string()
-                }
-                _ => {
-                    self.tokens(group.stream(), prefix);
-                    continue;
-                }
+            if !is_method {
+                let path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+                begin = self.module.code[..open].trim_end_matches(path).len();
+            }
+            let place = self.place(begin);
+            found.places.insert(place.clone());
+            let begin = self.module.code[..begin]
+                .rfind('\n')
+                .map_or(0, |end| end + 1);
+            let line = self.module.code[begin..].lines().next().unwrap_or_default();
+            let site = format!(
+                "{}/{}#{name}",
+                self.key,
+                source::scope(&self.module.code, line)
+            );
+            let count: &mut usize = counts.entry(site.clone()).or_default();
+            *count += 1;
+            let site = if *count > 1 {
+                format!("{site}{count}")
+            } else {
+                site
             };
-            let method =
-                at >= 2 && matches!(&tokens[at - 2], TokenTree::Punct(dot) if dot.as_char() == '.');
-            let inner: Vec<_> = group.stream().into_iter().collect();
-            let comma = |token: &TokenTree| matches!(token, TokenTree::Punct(comma) if comma.as_char() == ',');
-            for (index, argument) in inner.split(comma).enumerate() {
-                let Some(written) = self.words.order(&segments(argument)) else {
-                    self.tokens(argument.iter().cloned().collect(), prefix);
-                    continue;
-                };
-                let kind = if method {
-                    kind_of(&name, index)
-                } else {
-                    kind_of_call(&name, index)
-                };
-                let helper = self.survey.helpers.get(&(name.clone(), index)).copied();
-                let kind = kind.or(helper).unwrap_or(Kind::Unknown);
-                let (first, last) = (argument[0].span(), argument[argument.len() - 1].span());
-                let range = first.byte_range().start..last.byte_range().end;
-                if kind == Kind::Fence {
-                    let callee = tokens[..at].iter().rev().take_while(|token| match token {
-                        TokenTree::Ident(_) => true,
-                        TokenTree::Punct(colon) => colon.as_char() == ':',
-                        _ => false,
-                    });
-                    let start = callee
-                        .last()
-                        .map_or(range.start, |token| token.span().byte_range().start);
-                    self.fence(
-                        first.start().line,
-                        written,
-                        start,
-                        group.span_open().byte_range(),
-                        prefix,
-                    );
-                } else if let Some(site) = self.ordering(first.start().line, &name, kind, written) {
-                    let before = format!("{prefix}::__orderings::pick({site}, ");
-                    self.edits.push((range.start..range.start, before));
-                    self.edits.push((range.end..range.end, ")".into()));
+            let mut add = |index: usize, written: Option<Order>, how: &str| {
+                let failure = if index > 0 { ".failure" } else { "" };
+                found.mutants.push(Mutant {
+                    site: format!("{site}{failure}"),
+                    line: self.line(open),
+                    module: self.module.path.clone(),
+                    operation: name.into(),
+                    written,
+                    how: how.into(),
+                    name: format!("{place} {index} {how}"),
+                    place: Some(place.clone()),
+                });
+            };
+            for (index, (kind, written)) in orders.into_iter().enumerate() {
+                for how in weaker(kind, written) {
+                    add(index, Some(written), how);
+                }
+            }
+            if name.starts_with("compare_exchange") {
+                add(0, None, "stored");
+            }
+        }
+        for order in &Order::ALL[1..] {
+            let order = order.to_string();
+            for (at, _) in self.module.code.match_indices(&order) {
+                let (before, after) = (
+                    &self.module.code[..at],
+                    &self.module.code[at + order.len()..],
+                );
+                let is_word = |c: char| c.is_alphanumeric() || c == '_';
+                let is_other = before.ends_with(is_word) || after.starts_with(is_word);
+                let of_other = before.ends_with("::") && !before.ends_with("Ordering::");
+                if !is_other
+                    && !of_other
+                    && !read.contains(&(self.module.code[at..].as_ptr() as usize))
+                {
+                    found.unreached.push(format!("{}: {order}", self.place(at)));
                 }
             }
         }
     }
-
-    /// A fence whose path begins at `start` and whose parenthesis is at `open`.
-    fn fence(
-        &mut self,
-        line: usize,
-        written: Order,
-        start: usize,
-        open: Range<usize>,
-        prefix: &str,
-    ) {
-        let Some(site) = self.ordering(line, "fence", Kind::Fence, written) else {
-            return;
-        };
-        self.edits.push((
-            start..start,
-            format!("{prefix}::__orderings::fenced({site}, "),
-        ));
-        self.edits.push((open, ", ".into()));
-    }
 }
 
-/// The words of a path that is nothing else.
-fn segments(tokens: &[TokenTree]) -> Vec<String> {
-    let mut words = Vec::new();
-    for token in tokens {
-        match token {
-            TokenTree::Ident(word) => words.push(word.to_string()),
-            TokenTree::Punct(colon) if colon.as_char() == ':' => {}
-            _ => return Vec::new(),
-        }
-    }
-    words
-}
-
-fn is_store(statement: &Stmt) -> bool {
-    matches!(statement, Stmt::Expr(Expr::MethodCall(call), Some(_)) if call.method == "store" && call.args.len() == 2)
-}
-
-/// Where `find` is in `text`, if it is there once; runs of white space are alike.
-fn once(text: &str, find: &str) -> Option<Range<usize>> {
+/// Where `find` is in `text`; runs of white space are alike.
+fn places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<_> = find.split_whitespace().collect();
-    let first = *words.first()?;
-    let mut places = text.match_indices(first).filter_map(|(start, _)| {
-        let mut at = start;
+    let begins = text.match_indices(words[0]);
+    let places = begins.filter_map(|(begin, _)| {
+        let mut at = begin;
         for word in &words {
-            let rest = &text[at..];
-            at += rest.len() - rest.trim_start().len();
+            at += text[at..].len() - text[at..].trim_start().len();
             at += text[at..].starts_with(word).then_some(word.len())?;
         }
-        Some(start..at)
+        Some(begin..at)
     });
-    let place = places.next()?;
-    places.next().is_none().then_some(place)
-}
-
-fn attributes(item: &Item) -> &[syn::Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
-impl<'a> Visit<'a> for Finder<'_> {
-    fn visit_item(&mut self, item: &'a Item) {
-        if !self.cfg.keeps(attributes(item)) {
-            return;
-        }
-        match item {
-            Item::Fn(function) => self.body(&function.sig, &function.block),
-            Item::Impl(block) => {
-                let name = match &*block.self_ty {
-                    Type::Path(path) => {
-                        path.path.segments.last().map(|last| last.ident.to_string())
-                    }
-                    _ => None,
-                };
-                let name = name.unwrap_or_else(|| "impl".into());
-                self.within(name, |this| {
-                    block
-                        .items
-                        .iter()
-                        .for_each(|item| this.visit_impl_item(item))
-                });
-            }
-            Item::Trait(block) => self.within(block.ident.to_string(), |this| {
-                block
-                    .items
-                    .iter()
-                    .for_each(|item| this.visit_trait_item(item));
-            }),
-            Item::Mod(module) => {
-                if let Some((_, items)) = &module.content {
-                    self.within(module.ident.to_string(), |this| {
-                        items.iter().for_each(|item| this.visit_item(item));
-                    });
-                }
-            }
-            Item::Macro(found) => {
-                if let Some(items) = self.cfg.branch(&found.mac) {
-                    items.iter().for_each(|item| self.visit_item(item));
-                } else if let (Some(name), true) =
-                    (&found.ident, found.mac.path.is_ident("macro_rules"))
-                {
-                    let tokens = found.mac.tokens.clone();
-                    self.within(format!("{name}!"), |this| this.tokens(tokens, "$crate"));
-                } else {
-                    self.tokens(found.mac.tokens.clone(), "crate");
-                }
-            }
-            // No call in a constant is made when the program runs.
-            _ => {}
-        }
-    }
-
-    fn visit_impl_item(&mut self, item: &'a ImplItem) {
-        match item {
-            ImplItem::Fn(function) if self.cfg.keeps(&function.attrs) => {
-                self.body(&function.sig, &function.block)
-            }
-            ImplItem::Macro(found) if self.cfg.keeps(&found.attrs) => {
-                self.tokens(found.mac.tokens.clone(), "crate")
-            }
-            _ => {}
-        }
-    }
-
-    fn visit_trait_item(&mut self, item: &'a TraitItem) {
-        if let TraitItem::Fn(function) = item
-            && self.cfg.keeps(&function.attrs)
-            && let Some(block) = &function.default
-        {
-            self.body(&function.sig, block);
-        }
-    }
-
-    fn visit_block(&mut self, block: &'a syn::Block) {
-        self.swaps(block);
-        syn::visit::visit_block(self, block);
-    }
-
-    fn visit_local(&mut self, local: &'a syn::Local) {
-        if self.cfg.keeps(&local.attrs) {
-            syn::visit::visit_local(self, local);
-        }
-    }
-
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        let attributes: &[_] = match expr {
-            Expr::Block(expr) => &expr.attrs,
-            Expr::If(expr) => &expr.attrs,
-            Expr::MethodCall(expr) => &expr.attrs,
-            Expr::Call(expr) => &expr.attrs,
-            _ => &[],
-        };
-        if self.cfg.keeps(attributes) {
-            syn::visit::visit_expr(self, expr);
-        }
-    }
-
-    fn visit_expr_const(&mut self, _: &'a syn::ExprConst) {}
-
-    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        self.exchange(call);
-        self.visit_expr(&call.receiver);
-        let name = call.method.to_string();
-        for (index, argument) in call.args.iter().enumerate() {
-            let handed_on = matches!(argument, Expr::Path(path) if path.path.get_ident()
-                .is_some_and(|name| name.to_string().chars().all(|c| c.is_lowercase() || c == '_')));
-            if kind_of(&name, index).is_some()
-                && atomic(&name)
-                && self.resolve(argument).is_none()
-                && !handed_on
-            {
-                self.unreached(
-                    argument.span().start().line,
-                    &format!("{name}({})", self.text(argument.span().byte_range())),
-                );
-            }
-        }
-        self.arguments(&name, &call.args, |index| kind_of(&name, index));
-    }
-
-    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        let name = callee(&call.func).unwrap_or_default();
-        if name == "fence"
-            && call.args.len() == 1
-            && let Some(written) = self.resolve(&call.args[0])
-        {
-            let span = call.span();
-            let open = call.paren_token.span.open().byte_range();
-            self.fence(
-                span.start().line,
-                written,
-                span.byte_range().start,
-                open,
-                "crate",
-            );
-            return;
-        }
-        self.visit_expr(&call.func);
-        if name != "compiler_fence" {
-            self.arguments(&name, &call.args, |index| kind_of_call(&name, index));
-        }
-    }
-
-    fn visit_macro(&mut self, found: &'a syn::Macro) {
-        self.tokens(found.tokens.clone(), "crate");
-    }
-}
-
-/// Whether a method is surely an atomic's: other types have `load`, `store` and `swap` as well.
-fn atomic(name: &str) -> bool {
-    name.starts_with("compare_exchange") || name.starts_with("fetch_")
+    places.collect()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn crate_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Found) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let file = folder.path().join("a/src").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let found = find("a", &folder.path().join("a/src/lib.rs"), folder.path()).unwrap();
+        (folder, found)
+    }
+
+    const RING: &str = "
+impl<T> Ring<T> {
+    fn push(&self) {
+        self.tail.store(f(1), Ordering::Release);
+        self.head.load(Acquire);
+        match self.head.load(Relaxed) {
+            _ => self.inner.head.load(Acquire),
+        }
+    }
+
+    const fn claim(&self) -> usize {
+        self.line
+            .compare_exchange(\"é\", 2, AcqRel, Acquire)
+            .unwrap_or(3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    fn a() {
+        x.load(Acquire);
+    }
+}
+";
+
+    #[test]
+    fn each_call_has_its_mutants_by_place() {
+        let lib =
+            "mod ring;\n#[cfg(test)]\nmod models;\npub fn f() {\n    atomic::fence(SeqCst);\n}\n";
+        let (_folder, found) = crate_of(&[("lib.rs", lib), ("ring.rs", RING)]);
+        let rows: Vec<_> = found
+            .mutants
+            .iter()
+            .map(|m| format!("{} = {}", m.site, m.name))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "a/lib.rs/f#fence = a/src/lib.rs:5:5 0 AcqRel",
+                "a/lib.rs/f#fence = a/src/lib.rs:5:5 0 dropped",
+                "a/ring.rs/Ring::push#store = a/src/ring.rs:4:19 0 Relaxed",
+                "a/ring.rs/Ring::push#load = a/src/ring.rs:5:19 0 Relaxed",
+                "a/ring.rs/Ring::push#load3 = a/src/ring.rs:7:34 0 Relaxed",
+                "a/ring.rs/Ring::claim#compare_exchange = a/src/ring.rs:13:14 0 Acquire",
+                "a/ring.rs/Ring::claim#compare_exchange = a/src/ring.rs:13:14 0 Release",
+                "a/ring.rs/Ring::claim#compare_exchange.failure = a/src/ring.rs:13:14 1 Relaxed",
+                "a/ring.rs/Ring::claim#compare_exchange = a/src/ring.rs:13:14 0 stored",
+            ]
+        );
+        assert_eq!(found.unreached, [""; 0]);
+        assert_eq!(found.mutants[2].module, "ring");
+    }
+
+    #[test]
+    fn an_ordering_that_is_no_argument_is_told() {
+        let lib = "const A: Ordering = Acquire;\nfn f(o: Ordering) {\n    x.fetch_add(1, o);\n    Kind::Release;\n    g(Ordering::Release);\n}\n";
+        let (_folder, found) = crate_of(&[("lib.rs", lib)]);
+        assert_eq!(
+            found.unreached,
+            [
+                "a/src/lib.rs:3:7: fetch_add",
+                "a/src/lib.rs:1:21: Acquire",
+                "a/src/lib.rs:5:17: Release"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_that_no_text_names_is_told_when_a_model_comes_by() {
+        let (_folder, found) = crate_of(&[("lib.rs", RING)]);
+        assert_eq!(found.unlisted("a/src/lib.rs:5:19 load [Acquire]"), None);
+        assert_eq!(found.unlisted("a/src/lib.rs:7:1 load [Relaxed]"), None);
+        assert_eq!(found.unlisted("a/src/lib.rs:21:11 load [Acquire]"), None);
+        assert_eq!(found.unlisted("b/src/lib.rs:7:1 load [Acquire]"), None);
+        assert!(found.unlisted("a/src/lib.rs:7:1 load [Acquire]").is_some());
+    }
+
+    #[test]
+    fn a_change_is_a_choice_in_its_function_and_nowhere_else() {
+        let listed = |function: &str, find: &str| Listed {
+            site: format!("a/lib.rs/{function}#x"),
+            find: find.into(),
+            with: "9".into(),
+        };
+        let (_folder, mut found) = crate_of(&[("lib.rs", RING)]);
+        let files = found
+            .change(&[&listed("Ring::claim", ".unwrap_or(3)")])
+            .unwrap();
+        assert!(
+            found
+                .change(&[&listed("Ring::push", ".unwrap_or(3)")])
+                .is_err()
+        );
+        assert!(found.change(&[&listed("Ring::push", "load")]).is_err());
+        let (path, text) = &files[0];
+        assert_eq!((path.to_str(), files.len()), (Some("a/src/lib.rs"), 1));
+        let choice = "(if ::sync_shim::mutant::is_on(\"a/lib.rs/Ring::claim#x\") { 9 } else { .unwrap_or(3) })";
+        assert!(
+            text.contains(choice) && !text.contains("const fn"),
+            "{text}"
+        );
+        assert_eq!(found.mutants.last().unwrap().line, 14);
+    }
+}

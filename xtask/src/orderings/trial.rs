@@ -1,18 +1,16 @@
-//! Runs the models of a rewritten crate: all once as it is written, then for each mutant until one fails.
-use super::sites::Site;
-use crate::loom::{self, Model, Status};
+//! Runs the models of a crate: all once as it is, then for each mutant until one fails.
+use super::sites::Mutant;
+use crate::{
+    jobs,
+    loom::{self, Model, Status},
+};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     fs,
-    path::Path,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    thread,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -20,14 +18,14 @@ use std::{
 pub(crate) struct Judge {
     model: Model,
     seconds: f64,
-    /// The sites at which it comes by.
-    reaches: HashSet<usize>,
+    /// The calls that it makes, as sync-shim records them: place, name and orderings.
+    pub(crate) calls: HashSet<String>,
     /// What panics say in it without a mutant: a model may have some on purpose.
     panics: HashSet<String>,
 }
 
 /// How a mutant ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum End {
     /// A model failed.
@@ -38,11 +36,12 @@ pub(crate) enum End {
     /// Survived so far, when its time was up.
     GivenUp,
     /// No model comes by there.
+    #[default]
     Unreached,
 }
 
 /// A mutant's fate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) end: End,
     /// Who killed it.
@@ -61,89 +60,66 @@ pub(crate) struct Bench<'a> {
     pub(crate) limit: Duration,
     /// What all models of a mutant may take.
     pub(crate) mutant_limit: Duration,
-    /// A model must say `model: ..`, and one that must fail judges nothing. Else any test is a model.
-    pub(crate) ours: bool,
     pub(crate) scratch: &'a Path,
-    /// Who killed which mutant in an earlier run: asked first.
-    pub(crate) killers: &'a Killers,
-}
-
-/// By the site's key and the mutant.
-pub(crate) type Killers = BTreeMap<String, String>;
-
-/// What names a mutant in [`Killers`].
-pub(crate) fn mutant_name(site: &str, how: &str) -> String {
-    format!("{site} {how}")
+    /// The test binary of the tree with the listed changes, if there is one.
+    pub(crate) changed: Option<PathBuf>,
+    /// Which model killed a mutant in an earlier run: it is run first.
+    pub(crate) killer: &'a (dyn Fn(&Mutant) -> Option<&'a str> + Sync),
 }
 
 impl Bench<'_> {
-    /// Runs every model on the crate as it is.
-    pub(crate) fn judges(&self, models: Vec<Model>) -> Result<Vec<Judge>> {
-        let judges = self.each(&models, |index, model| {
-            let log = self.scratch.join(format!("reached-{index}"));
-            let _ = fs::remove_file(&log);
-            let (outcome, said) =
-                loom::run_one(model, self.limit, &[("ORDERINGS_REACHED", log.as_os_str())])?;
-            let fine = outcome.status.passes() || (!self.ours && outcome.status == Status::NoModel);
+    /// Runs every model on the crate as it is. One that must fail judges nothing.
+    pub(crate) fn judges(&self, models: &[Model]) -> Result<Vec<Judge>> {
+        let judges = jobs::each(self.jobs, models, |model| {
+            let file = self.scratch.join(model.name.replace(':', "-"));
+            let _ = fs::remove_file(&file);
+            let record = [("SELVEDGE_SITES", file.as_os_str())];
+            let (outcome, said) = loom::run_one(model, self.limit, &record)?;
             ensure!(
-                fine,
+                outcome.status.passes(),
                 "{} does not pass without a mutant:\n{said}",
                 model.name
             );
-            let reached = fs::read_to_string(&log).unwrap_or_default();
+            let calls = fs::read_to_string(&file).unwrap_or_default();
+            let _ = fs::remove_file(&file);
             Ok((outcome.status != Status::FailedAsItMust).then(|| Judge {
                 model: model.clone(),
                 seconds: outcome.seconds,
                 panics: panics(&said).map(str::to_owned).collect(),
-                reaches: reached
-                    .lines()
-                    .filter_map(|line| line.parse().ok())
-                    .collect(),
+                calls: calls.lines().map(str::to_owned).collect(),
             }))
         })?;
         Ok(judges.into_iter().flatten().collect())
     }
 
-    /// Runs the mutants, each against the models that come by its site: first the one that killed it before, then those of the site's own
-    /// module, the quick ones first. `done` is called after each.
-    pub(crate) fn verdicts(
-        &self,
-        mutants: &[(usize, &Site, &str)],
-        judges: &[Judge],
-        done: impl Fn() + Sync,
-    ) -> Result<Vec<Verdict>> {
-        self.each(mutants, |_, &(number, site, how)| {
-            let verdict = self.verdict(number, site, how, judges);
-            done();
-            verdict
-        })
-    }
-
-    fn verdict(&self, number: usize, site: &Site, how: &str, judges: &[Judge]) -> Result<Verdict> {
-        let mut near: Vec<_> = judges
-            .iter()
-            .filter(|judge| judge.reaches.contains(&number))
-            .collect();
-        let killer = self.killers.get(&mutant_name(&site.key, how));
+    /// Runs a mutant against the models that come by its call, or all if it is a change of the
+    /// source: first the one that killed it before, then those of the site's own module, the quick
+    /// ones first.
+    pub(crate) fn verdict(&self, mutant: &Mutant, judges: &[Judge]) -> Result<Verdict> {
+        let comes_by = |judge: &&Judge| {
+            let is_there = |place: &String| {
+                let is_place = |call: &String| call.split(' ').next() == Some(place);
+                judge.calls.iter().any(is_place)
+            };
+            mutant.place.as_ref().is_none_or(is_there)
+        };
+        let mut near: Vec<_> = judges.iter().filter(comes_by).collect();
+        let killer = (self.killer)(mutant);
         near.sort_by(|a, b| {
             let key = |judge: &Judge| {
-                let name = &judge.model.name;
-                Reverse((killer == Some(name), shared(name, &site.module)))
+                let name = &*judge.model.name;
+                Reverse((killer == Some(name), shared(name, &mutant.module)))
             };
             key(a).cmp(&key(b)).then(a.seconds.total_cmp(&b.seconds))
         });
         let begun = Instant::now();
-        let mutant = format!("{number}:{how}");
         let mut verdict = Verdict {
             end: if near.is_empty() {
                 End::Unreached
             } else {
                 End::Survived
             },
-            by: None,
-            said: None,
-            tried: 0,
-            seconds: 0.0,
+            ..Verdict::default()
         };
         for judge in near {
             if begun.elapsed() > self.mutant_limit {
@@ -152,13 +128,14 @@ impl Bench<'_> {
                 }
                 break;
             }
+            let mut model = judge.model.clone();
+            if let (None, Some(binary)) = (&mutant.place, &self.changed) {
+                model.binary.clone_from(binary);
+            }
             // A weaker ordering has more executions, which is no bug: the limit leaves room for them.
             let limit = Duration::from_secs_f64((10.0 * judge.seconds).max(10.0));
-            let (outcome, said) = loom::run_one(
-                &judge.model,
-                limit,
-                &[("ORDERINGS_MUTANT", mutant.as_ref())],
-            )?;
+            let chosen = [("SELVEDGE_MUTANT", mutant.name.as_ref())];
+            let (outcome, said) = loom::run_one(&model, limit, &chosen)?;
             verdict.tried += 1;
             verdict.seconds = begun.elapsed().as_secs_f64();
             let said = first_new(&said, &judge.panics);
@@ -175,41 +152,6 @@ impl Bench<'_> {
             }
         }
         Ok(verdict)
-    }
-
-    /// Runs `work` on all, a few at a time, and gives the results in order. The first error ends it.
-    fn each<T: Sync, R: Send>(
-        &self,
-        all: &[T],
-        work: impl Fn(usize, &T) -> Result<R> + Sync,
-    ) -> Result<Vec<R>> {
-        let next = AtomicUsize::new(0);
-        let results: Mutex<Vec<_>> = Mutex::new(all.iter().map(|_| None).collect());
-        thread::scope(|scope| {
-            for _ in 0..self.jobs {
-                scope.spawn(|| {
-                    // Ordering: Relaxed; the number is all that is shared, the results are under the lock.
-                    while let Some((index, item)) =
-                        Some(next.fetch_add(1, Relaxed)).and_then(|i| Some((i, all.get(i)?)))
-                    {
-                        let result = work(index, item);
-                        if result.is_err() {
-                            next.store(all.len(), Relaxed);
-                        }
-                        results.lock().expect("no job panics")[index] = Some(result);
-                    }
-                });
-            }
-        });
-        let results: Result<Vec<_>> = results
-            .into_inner()
-            .expect("no job panics")
-            .into_iter()
-            .flatten()
-            .collect();
-        let results = results?;
-        ensure!(results.len() == all.len(), "a job ended early");
-        Ok(results)
     }
 }
 

@@ -251,8 +251,8 @@ fn of_models(page: &mut String, models: &Models) -> Result<()> {
 }
 
 fn of_orderings(page: &mut String, mutants: &[Row]) -> Result<()> {
-    *page += "\n## Mutants of orderings and protocols\n\nEach ordering a step weaker, each fence dropped, each exchange made a store, and the changes that \
-              `orderings.toml` lists. At most one in ten may be justified: more fail `cargo xtask test`.\n\n| site | operation | written | mutant | |\n|---|---|---|---|---|\n";
+    *page += "\n## Mutants of orderings and protocols\n\nEach ordering a step weaker, by call site, each fence dropped, each exchange made a store, and the changes \
+              that `orderings.toml` lists. At most one in ten may be justified: more fail `cargo xtask test`.\n\n| site | operation | written | mutant | |\n|---|---|---|---|---|\n";
     for row in mutants {
         let fate = row.fate().replace('|', "\\|");
         let (site, operation, ordering, mutant) =

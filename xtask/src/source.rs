@@ -1,0 +1,390 @@
+//! Reads a source file without a parser: finds the code in it, and the function around a line.
+//!
+//! Sources are formatted, which a step of `cargo xtask test` checks. So indentation tells which items
+//! are around a line.
+use anyhow::{Context, Result, ensure};
+use std::{
+    fs,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+/// Returns the text with blanks for comments, literals, imports, and items that a `cfg` leaves out
+/// (the cfg `set` and all features are on, `test` is off). No character moves.
+pub(crate) fn code(source: &str, set: &str) -> String {
+    let mut text = source.to_owned();
+    let mut at = 0;
+    while let Some(first) = source[at..].chars().next() {
+        let begins = !source[..at].ends_with(is_word);
+        let length = literal(&source[at..], begins).unwrap_or(0);
+        blank(&mut text, at..at + length);
+        at += length.max(first.len_utf8());
+    }
+    at = 0;
+    while let Some(found) = text[at..].find("#[cfg(") {
+        let begin = at + found;
+        let end = closing(&text, begin + 1) + 1;
+        at = end;
+        if !holds(&source[begin + "#[cfg(".len()..end - ")]".len()], set) {
+            at = end_of_item(&text, end);
+            blank(&mut text, begin..at);
+        }
+    }
+    let mut imports = Vec::new();
+    for (begin, line) in lines(&text) {
+        if words(line).next() == Some("use") {
+            let end = text[begin..]
+                .find(';')
+                .map_or(text.len(), |end| begin + end);
+            imports.push(begin..end);
+        }
+    }
+    imports
+        .into_iter()
+        .for_each(|range| blank(&mut text, range));
+    text
+}
+
+/// The lines, and where each begins.
+pub(crate) fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
+    let begin = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
+    text.split('\n').map(move |line| (begin(line), line))
+}
+
+/// The words of a line that begins an item, without `pub`, `const` and the like.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let before = |word: &&str| {
+        word.starts_with("pub") || ["const", "unsafe", "async", "extern", "default"].contains(word)
+    };
+    line.split_whitespace().skip_while(before)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The word at the end of a text.
+pub(crate) fn last_word(text: &str) -> &str {
+    &text[text.trim_end_matches(is_word).len()..]
+}
+
+/// The word at the begin of a text.
+fn first_word(text: &str) -> &str {
+    &text[..text.len() - text.trim_start_matches(is_word).len()]
+}
+
+fn blank(text: &mut String, range: Range<usize>) {
+    let blanks: String = text[range.clone()]
+        .bytes()
+        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
+        .collect();
+    text.replace_range(range, &blanks);
+}
+
+/// How long the comment or literal is that a text begins with. `begins`: no word goes on there.
+fn literal(text: &str, begins: bool) -> Option<usize> {
+    let until = |open: usize, close: &str| {
+        let end = text[open..].find(close);
+        end.map_or(text.len(), |end| open + end + close.len())
+    };
+    if text.starts_with("//") {
+        return Some(text.find('\n').unwrap_or(text.len()));
+    } else if text.starts_with("/*") {
+        return Some(until(2, "*/"));
+    } else if text.starts_with('r') && begins {
+        let hashes = text[1..].bytes().take_while(|byte| *byte == b'#').count();
+        let open = hashes + 2;
+        return (text[1 + hashes..].starts_with('"'))
+            .then(|| until(open, &format!("\"{}", "#".repeat(hashes))));
+    }
+    let quote = text.chars().next().filter(|c| ['"', '\''].contains(c))?;
+    let mut inner = text[1..].chars();
+    let is_lifetime = inner.next() != Some('\\') && inner.next() != Some('\'');
+    if quote == '\'' && is_lifetime {
+        return None;
+    }
+    let mut escaped = false;
+    let mut ends = |c: char| {
+        let ends = c == quote && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    };
+    let end = text.char_indices().skip(1).find(|&(_, c)| ends(c));
+    Some(end.map_or(text.len(), |(end, _)| end + 1))
+}
+
+/// Where the bracket closes that is at `open`, or the text ends.
+pub(crate) fn closing(text: &str, open: usize) -> usize {
+    let mut depth = 0;
+    let closes = |byte: u8| {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    };
+    let end = text.bytes().skip(open).position(closes);
+    end.map_or(text.len(), |end| open + end)
+}
+
+/// A source file, and which module of its crate it is: `a::b`.
+pub(crate) struct Module {
+    pub(crate) file: PathBuf,
+    pub(crate) path: String,
+    pub(crate) source: String,
+    pub(crate) code: String,
+}
+
+/// The modules of the library whose root is `lib`, but those that a `cfg` leaves out.
+pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
+    let folder = lib.parent().context("a library has a folder")?;
+    let mut found = Vec::new();
+    let mut rest = vec![(lib.to_owned(), folder.to_owned(), String::new())];
+    while let Some((file, folder, path)) = rest.pop() {
+        let source = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let code = code(&source, set);
+        ensure!(!code.contains("#[path"), "{}: a #[path]", file.display());
+        for line in code
+            .lines()
+            .filter_map(|line| line.trim().strip_suffix(';'))
+        {
+            let Some((before, name)) = line.rsplit_once("mod ") else {
+                continue;
+            };
+            if !before.is_empty() && !before.starts_with("pub") {
+                continue;
+            }
+            let flat = folder.join(format!("{name}.rs"));
+            let nested = folder.join(name).join("mod.rs");
+            let below = if path.is_empty() {
+                name.into()
+            } else {
+                format!("{path}::{name}")
+            };
+            rest.push((
+                if flat.exists() { flat } else { nested },
+                folder.join(name),
+                below,
+            ));
+        }
+        found.push(Module {
+            file,
+            path,
+            source,
+            code,
+        });
+    }
+    found.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(found)
+}
+
+/// What commas separate in the brackets at `open`.
+pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
+    let (mut at, mut begin, end) = (open + 1, open + 1, closing(text, open));
+    let mut found = Vec::new();
+    while at < end {
+        match text.as_bytes()[at] {
+            b'(' | b'[' | b'{' => at = closing(text, at),
+            b',' => {
+                found.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    // But after the last comma, or in an empty list. A literal is blank, too.
+    let last = &text[begin..end];
+    found.extend((!last.trim().is_empty()).then_some(last));
+    found
+}
+
+/// Whether a `cfg` holds.
+fn holds(predicate: &str, set: &str) -> bool {
+    let predicate = predicate.trim();
+    let Some((how, rest)) = predicate.split_once('(') else {
+        let of_system = format!("target_os = {:?}", std::env::consts::OS);
+        return predicate == set
+            || predicate == of_system
+            || predicate.starts_with("feature")
+            || (predicate == "unix" && cfg!(unix));
+    };
+    let list = arguments(predicate, predicate.len() - rest.len() - 1);
+    let mut list = list.into_iter().map(|predicate| holds(predicate, set));
+    match how.trim() {
+        "not" => !list.any(|holds| holds),
+        "any" => list.any(|holds| holds),
+        _ => list.all(|holds| holds),
+    }
+}
+
+/// Where the item or statement ends that begins behind `at`, with the rest of its attributes.
+fn end_of_item(text: &str, mut at: usize) -> usize {
+    let is_over =
+        |text: &str, at: usize| matches!(text.as_bytes().get(at), None | Some(b')' | b']' | b'}'));
+    while !is_over(text, at) {
+        match text.as_bytes()[at] {
+            b';' => return at + 1,
+            b'{' => return closing(text, at) + 1,
+            b'(' | b'[' => at = closing(text, at),
+            _ => {}
+        }
+        at += 1;
+    }
+    at.min(text.len())
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The names of the items around a line, outermost first: modules, an impl's type, a trait,
+/// functions.
+pub(crate) fn scope(text: &str, line: &str) -> String {
+    let begin = line.as_ptr() as usize - text.as_ptr() as usize;
+    let (mut names, mut limit) = (Vec::new(), indent(line));
+    for (at, outer) in lines(&text[..begin]).rev() {
+        let depth = indent(outer);
+        if outer.trim().is_empty() || depth >= limit {
+            continue;
+        }
+        // Such a line goes on with what begins above.
+        let goes_on = outer.trim_start().starts_with([')', ']', '}', '{', '>'])
+            || outer.trim_start().starts_with("where");
+        limit = depth + usize::from(goes_on);
+        names.extend(named(&text[at..]).filter(|_| !goes_on));
+    }
+    names.reverse();
+    names.join("::")
+}
+
+/// The name of the item that begins there.
+fn named(text: &str) -> Option<String> {
+    let head = text.split_once('{').map_or(text, |(head, _)| head);
+    let mut words = words(head);
+    let word = words.next()?;
+    if word.split('<').next() == Some("impl") {
+        return Some(implementor(head));
+    }
+    let name = first_word(words.next()?).to_owned();
+    match word {
+        "fn" | "mod" | "trait" => Some(name),
+        "macro_rules!" => Some(name + "!"),
+        _ => None,
+    }
+}
+
+/// The name of the type whose impl begins so.
+fn implementor(head: &str) -> String {
+    let (_, rest) = head.split_once("impl").unwrap_or_default();
+    let mut depth = 0;
+    let in_generics = |c: char| {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        depth > 0 || c == '>'
+    };
+    let name = rest.trim_start_matches(in_generics);
+    let name = name.rsplit_once(" for ").map_or(name, |(_, name)| name);
+    let name = name.trim_start().split(['<', ' ', '\n']).next();
+    last_word(name.unwrap_or_default()).to_owned()
+}
+
+/// The functions of that name, from `fn` to the closing brace.
+pub(crate) fn functions<'a>(
+    text: &'a str,
+    name: &'a str,
+) -> impl Iterator<Item = Range<usize>> + 'a {
+    lines(text).filter_map(move |(begin, line)| {
+        let own = words(line).next() == Some("fn");
+        let own = own.then(|| named(&text[begin..])).flatten()?;
+        let outer = scope(text, line);
+        let is_it = match name.rsplit_once("::") {
+            None => outer.is_empty() && own == name,
+            Some((outside, inside)) => outer == outside && own == inside,
+        };
+        let ends = |&(at, last): &(usize, &str)| {
+            at > begin && indent(last) == indent(line) && last.trim_start().starts_with('}')
+        };
+        let end = is_it.then(|| lines(text).find(ends)).flatten()?;
+        Some(begin..end.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_code_under_the_model_is_blank_and_nothing_moves() {
+        let source = r##"use a::{Acquire, Release};
+fn f<'a>(x: &'a str) -> char { '"' } // Acquire
+/* Acquire */ const S: &str = "Acquire\" é"; const R: &str = r#"Acquire""#;
+#[cfg(all(test, feature = "std"))]
+#[doc(hidden)]
+mod models { fn g() { Acquire } }
+#[cfg(any(selvedge_loom, test))]
+fn kept() { Release }
+#[cfg(not(selvedge_loom))]
+use Acquire;
+"##;
+        let text = code(source, "selvedge_loom");
+        assert_eq!(text.len(), source.len());
+        assert!(text.lines().count() == source.lines().count() && !text.contains("Acquire"));
+        assert_eq!(text.find("Release"), source.rfind("Release"));
+        assert!(text.contains("fn f<'a>(x: &'a str) -> char {"));
+    }
+
+    const NESTED: &str = "
+impl<T: Fn<u8>, S> Trait<T> for crate::Outer<T, S>
+where
+    T: Send,
+{
+    pub(crate) const fn first(
+        &self,
+    ) -> u8 {
+        if self.x {
+            fn inner() {
+                1
+            }
+        } else {
+            self.a
+                .b()
+        }
+    }
+}
+
+fn first() {
+    2
+}
+";
+
+    #[test]
+    fn a_line_is_named_by_the_functions_around_it() {
+        let scope_of = |word: &str| {
+            let (_, line) = lines(NESTED).find(|(_, line)| line.contains(word)).unwrap();
+            scope(NESTED, line)
+        };
+        assert_eq!(scope_of(".b()"), "Outer::first");
+        assert_eq!(scope_of("1"), "Outer::first::inner");
+        assert_eq!(scope_of("2"), "first");
+        assert_eq!(scope_of("pub(crate)"), "Outer");
+    }
+
+    #[test]
+    fn a_function_is_found_by_its_name() {
+        let found = |name: &str| {
+            functions(NESTED, name)
+                .map(|r| &NESTED[r])
+                .collect::<Vec<_>>()
+        };
+        assert!(found("Outer::first")[0].contains("inner") && found("Outer::first").len() == 1);
+        assert_eq!(found("first"), ["fn first() {\n    2\n"]);
+        assert!(found("second").is_empty());
+    }
+
+    #[test]
+    fn commas_separate_arguments_but_in_brackets() {
+        let text = "f(a, g(b, c), [d, e],)";
+        assert_eq!(arguments(text, 1), ["a", " g(b, c)", " [d, e]"]);
+    }
+}
