@@ -130,8 +130,9 @@ struct Target {
 impl Target {
     fn record(&self, op: &'static str) {
         let event = || tracing::trace!(target: "tokio::task::waker", op, task.id = self.span);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(event)) {
-            mem::forget(payload); // Its drop may panic too.
+        let drop = |payload| catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(event)).or_else(drop) {
+            mem::forget(payload); // The drop of the first has panicked, and this one's may, too.
         }
     }
 }
