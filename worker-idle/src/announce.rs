@@ -90,7 +90,8 @@ const DOUBLINGS: u32 = 5;
 ///     }
 /// }
 ///
-/// let scheduler = Box::new(Scheduler { registry: Arc::new(Registry::new()), queue: Mutex::default() });
+/// let registry = Arc::new(Registry::new());
+/// let scheduler = Box::new(Scheduler { registry, queue: Mutex::default() });
 /// let pointer = Pointer(NonNull::from(&*scheduler));
 /// let waker = thread::spawn(move || {
 ///     let scheduler = pointer.get();
