@@ -4,10 +4,9 @@
 //! are those of any task. The threads belong to a [`Pool`]: they start as jobs need them, up to a
 //! cap, and end when they have been idle for a while.
 use crate::tasks::Task;
-use blocking_threads::{Closure, Once, Pool, Settings, SharedPool};
-use std::sync::Arc;
+use blocking_threads::{Closure, Once, Pool, Settings, StaticPool};
 
-static POOL: Pool<Closure> = Pool::new(settings(500));
+static POOL: StaticPool<Closure> = StaticPool::new(settings(500));
 
 /// Runs `f` on a thread where it may block.
 ///
@@ -22,7 +21,7 @@ static POOL: Pool<Closure> = Pool::new(settings(500));
 /// # Panics
 /// When there is no thread and none can be started.
 pub fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
-    submit(&POOL, f)
+    submit(&POOL.handle(), f)
 }
 
 /// Sets the most threads that [`unblock`] may have: at least one, and 500 by default.
@@ -31,19 +30,19 @@ pub fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Tas
 /// adopt::blocking::set_max_threads(4);
 /// ```
 pub fn set_max_threads(most: usize) {
-    Pool::set_cap(&POOL, most.max(1));
+    POOL.handle().set_cap(most.max(1));
 }
 
 /// A pool of your own, beside the one of [`unblock`]. Its drop cancels the jobs that have not
 /// begun; the others run to their end.
 pub struct Blocking {
-    pool: Arc<Pool<Closure>>,
+    pool: Pool<Closure>,
 }
 
 impl Blocking {
     /// Makes a pool of up to `most` threads, at least one.
     pub fn new(most: usize) -> Self {
-        let pool = Arc::new(Pool::new(settings(most.max(1))));
+        let pool = Pool::new(settings(most.max(1)));
         Self { pool }
     }
 
@@ -62,13 +61,13 @@ const fn settings(cap: usize) -> Settings {
     settings
 }
 
-fn submit<F, T>(pool: impl SharedPool<Closure>, f: F) -> Task<T>
+fn submit<F, T>(pool: &Pool<Closure>, f: F) -> Task<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
     let (job, join) = Closure::new(Once::new(f));
-    if let Err(refused) = Pool::submit(pool, job) {
+    if let Err(refused) = pool.submit(job) {
         panic!("{refused}");
     }
     Task::new(join)

@@ -41,11 +41,10 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 ///
 /// ```
 /// use blocking_threads::{Closure, Once, Pool, Settings};
-/// use sync_shim::sync::Arc;
 ///
-/// let pool = Arc::new(Pool::new(Settings::default()));
+/// let pool = Pool::new(Settings::default());
 /// let (job, join) = Closure::new(Once::new(|| 6 * 7));
-/// Pool::submit(&pool, job).expect("it is open");
+/// pool.submit(job).expect("it is open");
 /// pool.close();
 /// pool.wait(None);
 /// assert!(join.is_finished()); // An `await` of it returns 42.

@@ -43,7 +43,7 @@
 //! 3. If no thread can be started, the watcher tries again at its next check.
 //!
 //! In a model no time passes, so there a check may happen at any moment.
-use crate::{Job, Pool, pool::State, shared::Keep};
+use crate::{Job, Pool, pool::State};
 use sync_shim::{sync::MutexGuard, thread};
 
 /// The number of intervals that a queue may last at the present rate before the pool is stuck.
@@ -66,14 +66,14 @@ impl<J> State<J> {
 impl<J: Job> Pool<J> {
     /// Runs the watcher until it is a ready thread.
     pub(crate) fn watch<'a>(
-        this: &'a impl Keep<J>,
+        &'a self,
         mut state: MutexGuard<'a, State<J>>,
     ) -> MutexGuard<'a, State<J>> {
         let (mut step, mut late) = (1, 0);
         loop {
             state.taken = 0;
             if !(state.closed && state.is_covered()) {
-                state = this.until_next_look(state);
+                state = self.until_next_look(state);
             }
             if state.is_covered() {
                 break;
@@ -83,7 +83,7 @@ impl<J: Job> Pool<J> {
             } else if state.ready > 0 && late < PATIENCE {
                 late += 1;
             } else {
-                state = Self::grow(this, state, step);
+                state = self.grow(state, step);
                 (step, late) = (step.saturating_mul(2), 0);
             }
         }
@@ -96,27 +96,29 @@ impl<J: Job> Pool<J> {
         if MODELLED {
             drop(state);
             thread::yield_now();
-            return self.state.lock();
+            return self.state().lock();
         }
-        self.looks.wait_timeout(state, self.settings.grow_after).0
+        self.looks()
+            .wait_timeout(state, self.settings().grow_after)
+            .0
     }
 
     /// Starts up to `most` threads while the pool is stuck. Unlocks after each, as a start takes
     /// long.
     fn grow<'a>(
-        this: &'a impl Keep<J>,
+        &'a self,
         mut state: MutexGuard<'a, State<J>>,
         most: usize,
     ) -> MutexGuard<'a, State<J>> {
         for _ in 0..most {
             if state.is_covered()
                 || !state.is_stuck()
-                || Self::add(this, &mut state, &this.settings.name).is_err()
+                || self.add(&mut state, &self.settings().name).is_err()
             {
                 break;
             }
             drop(state);
-            state = this.state.lock();
+            state = self.state().lock();
         }
         state
     }

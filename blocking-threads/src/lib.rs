@@ -7,14 +7,12 @@ mod growth;
 mod lend;
 mod pool;
 mod settings;
-mod shared;
 
 #[cfg(feature = "task-header")]
 pub use closure::{Closure, OnPanic, Once};
 pub use lend::{Lent, Offered};
-pub use pool::{Counts, Job, Pool, Refused};
+pub use pool::{Counts, Job, Pool, Refused, StaticPool};
 pub use settings::{BeforePark, Settings, Spawn};
-pub use shared::SharedPool;
 
 #[cfg(all(test, not(selvedge_loom)))]
 mod crowd {

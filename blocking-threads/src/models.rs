@@ -11,7 +11,7 @@ use sync_shim::{
 type Job = Box<dyn FnOnce() + Send>;
 
 struct Scene {
-    pool: Arc<Pool<Job>>,
+    pool: Pool<Job>,
     ran: Arc<AtomicUsize>,
 }
 
@@ -22,19 +22,16 @@ impl Scene {
             ..Settings::default()
         };
         Self {
-            pool: Arc::new(Pool::new(settings)),
+            pool: Pool::new(settings),
             ran: Arc::new(AtomicUsize::new(0)),
         }
     }
 
     fn submit(&self) -> Result<(), Refused<Job>> {
         let ran = self.ran.clone();
-        Pool::submit(
-            &self.pool,
-            Box::new(move || {
-                ran.fetch_add(1, Relaxed);
-            }),
-        )
+        self.pool.submit(Box::new(move || {
+            ran.fetch_add(1, Relaxed);
+        }))
     }
 
     /// Closes the pool, waits for its end, and returns the number of jobs that came back.
@@ -113,14 +110,14 @@ fn jobs_racing_a_spinning_thread_are_run() {
             ..Settings::default()
         };
         let scene = Scene {
-            pool: Arc::new(Pool::new(settings)),
+            pool: Pool::new(settings),
             ran: Arc::new(AtomicUsize::new(0)),
         };
         let met = Arc::new((Mutex::new(0), Condvar::new()));
         scene.submit().unwrap();
         for _ in 0..2 {
             let met = met.clone();
-            Pool::submit(&scene.pool, Box::new(move || meet(&met))).unwrap();
+            scene.pool.submit(Box::new(move || meet(&met))).unwrap();
         }
         while scene.ran.load(Relaxed) < 1 || *met.0.lock() < 2 {
             thread::yield_now();
@@ -150,7 +147,7 @@ fn two_jobs_that_wait_for_each_other_get_two_threads() {
         let met = Arc::new((Mutex::new(0), Condvar::new()));
         for _ in 0..2 {
             let met = met.clone();
-            Pool::submit(&scene.pool, Box::new(move || meet(&met))).unwrap();
+            scene.pool.submit(Box::new(move || meet(&met))).unwrap();
         }
         while *met.0.lock() < 2 {
             thread::yield_now();
@@ -170,17 +167,17 @@ fn urgent_job_that_waits_for_capped_jobs_completes() {
         let scene = Scene::new(1);
         let gates = [(); 3].map(|()| Arc::new((Mutex::new(false), Condvar::new())));
         let [before, inner, done] = gates.clone();
-        Pool::submit(&scene.pool, Box::new(move || open(&before))).unwrap();
+        scene.pool.submit(Box::new(move || open(&before))).unwrap();
         let [before, ..] = gates.clone();
         let pool = scene.pool.clone();
         let job: Job = Box::new(move || {
             wait(&before);
             let set = inner.clone();
-            Pool::submit(&pool, Box::new(move || open(&set))).unwrap();
+            pool.submit(Box::new(move || open(&set))).unwrap();
             wait(&inner);
             open(&done);
         });
-        Pool::submit_now(&scene.pool, job, "now").unwrap();
+        scene.pool.submit_now(job, "now").unwrap();
         wait(&gates[2]);
         assert_eq!(scene.end(), 0);
     });

@@ -66,7 +66,7 @@
 //!    (rule 6).
 //! 4. A closed pool ends its threads only when they find no wanted job (rule 8), so the claims
 //!    above hold for it too.
-use crate::{Settings, SharedPool, settings::BeforePark, shared::Keep};
+use crate::{Settings, settings::BeforePark};
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt, io,
@@ -74,7 +74,7 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::{
-    sync::{Condvar, Mutex, MutexGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
 
@@ -101,15 +101,43 @@ pub struct Refused<J> {
 }
 
 /// A pool of threads that run blocking jobs.
-pub struct Pool<J> {
-    pub(crate) state: Mutex<State<J>>,
+///
+/// A handle: its clones are the same pool, and each thread of the pool has one. A pool in a static
+/// is a [`StaticPool`].
+pub struct Pool<J: 'static>(Handle<J>);
+
+/// A pool that can be a static. Its threads start with the first job.
+///
+/// ```
+/// use blocking_threads::{Settings, StaticPool};
+/// use std::sync::mpsc;
+///
+/// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
+/// static POOL: StaticPool<Box<dyn FnOnce() + Send>> = StaticPool::new(Settings::new());
+///
+/// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))] {
+/// let (sender, receiver) = mpsc::channel();
+/// POOL.handle().submit(Box::new(move || sender.send(7).unwrap())).expect("it is open");
+/// assert_eq!(receiver.recv(), Ok(7));
+/// # }
+/// ```
+pub struct StaticPool<J>(Core<J>);
+
+enum Handle<J: 'static> {
+    Counted(Arc<Core<J>>),
+    Static(&'static Core<J>),
+}
+
+/// The state that all handles of a pool share.
+struct Core<J> {
+    state: Mutex<State<J>>,
     /// Ready threads wait here for a job.
     work: Condvar,
     /// The watcher waits here between two checks.
-    pub(crate) looks: Condvar,
+    looks: Condvar,
     /// Callers of `wait` wait here for the last thread.
     ended: Condvar,
-    pub(crate) settings: Settings,
+    settings: Settings,
 }
 
 pub(crate) struct State<J> {
@@ -199,26 +227,9 @@ pub(crate) enum Role {
     Watch,
 }
 
-impl<J: Job> Pool<J> {
+impl<J> Core<J> {
     sync_shim::const_fn! {
-        /// A pool without threads. They are started for the jobs.
-        /// Creates a pool without threads: they are started when jobs come.
-        ///
-        /// A `const fn`, except under a model checker, so a pool can be a static.
-        /// ```
-        /// use blocking_threads::{Pool, Settings};
-        /// use std::sync::mpsc;
-        ///
-        /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
-        /// static POOL: Pool<Box<dyn FnOnce() + Send>> = Pool::new(Settings::new());
-        ///
-        /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))] {
-        /// let (sender, receiver) = mpsc::channel();
-        /// Pool::submit(&POOL, Box::new(move || sender.send(7).unwrap())).expect("it is open");
-        /// assert_eq!(receiver.recv(), Ok(7));
-        /// # }
-        /// ```
-        pub const fn new(settings: Settings) -> Self {
+        const fn new(settings: Settings) -> Self {
             let state = State {
                 cap: settings.cap,
                 queue: VecDeque::new(),
@@ -246,10 +257,60 @@ impl<J: Job> Pool<J> {
             }
         }
     }
+}
 
+impl<J> StaticPool<J> {
+    sync_shim::const_fn! {
+        /// Creates a pool without threads: they are started when jobs come.
+        ///
+        /// A `const fn`, except under a model checker.
+        pub const fn new(settings: Settings) -> Self {
+            Self(Core::new(settings))
+        }
+    }
+
+    /// Returns a handle to the pool. Free.
+    pub fn handle(&'static self) -> Pool<J> {
+        Pool(Handle::Static(&self.0))
+    }
+}
+
+impl<J: 'static> Pool<J> {
+    /// Creates a pool without threads: they are started when jobs come.
+    pub fn new(settings: Settings) -> Self {
+        Self(Handle::Counted(Arc::new(Core::new(settings))))
+    }
+
+    fn core(&self) -> &Core<J> {
+        match &self.0 {
+            Handle::Counted(core) => core,
+            Handle::Static(core) => core,
+        }
+    }
+
+    pub(crate) fn state(&self) -> &Mutex<State<J>> {
+        &self.core().state
+    }
+
+    /// The watcher waits here between two checks.
+    pub(crate) fn looks(&self) -> &Condvar {
+        &self.core().looks
+    }
+
+    /// The number of handles to a pool that is no static.
+    #[cfg(all(test, not(selvedge_loom)))]
+    pub(crate) fn handles(&self) -> usize {
+        match &self.0 {
+            Handle::Counted(core) => Arc::strong_count(core),
+            Handle::Static(_) => 0,
+        }
+    }
+}
+
+impl<J: Job> Pool<J> {
     /// Returns the settings that the pool was made with. [`cap`](Self::cap) may have changed since.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.core().settings
     }
 
     /// Queues a job behind the others.
@@ -262,14 +323,13 @@ impl<J: Job> Pool<J> {
     /// # Errors
     /// Returns the job if the pool is closed, if its cap is 0, or if the pool has no thread that
     /// will come to the job and can start none.
-    pub fn submit(this: impl SharedPool<J>, job: J) -> Result<(), Refused<J>> {
-        let this = this.keep();
-        let mut state = this.state.lock();
+    pub fn submit(&self, job: J) -> Result<(), Refused<J>> {
+        let mut state = self.state().lock();
         if state.closed || state.cap == 0 {
             return Err(Refused { job, why: None });
         }
         state.queue.push_back(job);
-        match Self::provide(this, &mut state) {
+        match self.provide(&mut state) {
             // Another thread will take it. Those that are needed for urgent jobs do not count.
             Err(_) if state.threads() > state.urgent.len() => Ok(()),
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
@@ -283,14 +343,13 @@ impl<J: Job> Pool<J> {
     ///
     /// # Errors
     /// Returns the job if no thread is idle and none can be started.
-    pub fn submit_now(this: impl SharedPool<J>, job: J, name: &str) -> Result<(), Refused<J>> {
-        let this = this.keep();
-        let mut state = this.state.lock();
+    pub fn submit_now(&self, job: J, name: &str) -> Result<(), Refused<J>> {
+        let mut state = self.state().lock();
         state.urgent.push_back(job);
-        if this.notify(&state) {
+        if self.notify(&state) {
             return Ok(());
         }
-        let added = Self::add(this, &mut state, name);
+        let added = self.add(&mut state, name);
         added.or_else(|why| refused(state.urgent.pop_back(), why))
     }
 
@@ -301,21 +360,20 @@ impl<J: Job> Pool<J> {
     ///
     /// # Errors
     /// Returns the job if the pool is closed, or if no thread can be started.
-    pub fn start(this: impl SharedPool<J>, job: J, name: &str) -> Result<(), Refused<J>> {
-        let this = this.keep();
-        let mut state = this.state.lock();
+    pub fn start(&self, job: J, name: &str) -> Result<(), Refused<J>> {
+        let mut state = self.state().lock();
         if state.closed {
             return Err(Refused { job, why: None });
         }
         let number = state.number;
         state.own.insert(number, job);
-        let begun = Self::begin(this, &mut state, name, Role::Job);
+        let begun = self.begin(&mut state, name, Role::Job);
         begun.or_else(|why| refused(state.own.remove(&number), why))
     }
 
     /// Returns the most jobs of [`submit`](Self::submit) that run at a time.
     pub fn cap(&self) -> usize {
-        self.state.lock().cap
+        self.state().lock().cap
     }
 
     /// Changes the [cap](Settings::cap).
@@ -333,42 +391,41 @@ impl<J: Job> Pool<J> {
     ///
     /// let mut settings = Settings::new();
     /// settings.cap = 1;
-    /// let pool = Arc::new(Pool::new(settings));
+    /// let pool = Pool::new(settings);
     /// let both = Arc::new(Barrier::new(2));
     /// for _ in 0..2 {
     ///     let both = both.clone();
-    ///     Pool::submit(&pool, move || drop(both.wait())).expect("it is open");
+    ///     pool.submit(move || drop(both.wait())).expect("it is open");
     /// }
-    /// Pool::set_cap(&pool, 2); // Else the first job would wait forever.
+    /// pool.set_cap(2); // Else the first job would wait forever.
     /// pool.finish();
     /// pool.join();
     /// ```
-    pub fn set_cap(this: impl SharedPool<J>, cap: usize) {
-        let this = this.keep();
-        let mut state = this.state.lock();
+    pub fn set_cap(&self, cap: usize) {
+        let mut state = self.state().lock();
         state.cap = cap;
         state.surplus = state.threads().saturating_sub(cap);
         while state.wanted() > state.ready && !state.watched {
-            if Self::provide(this, &mut state).is_err() {
+            if self.provide(&mut state).is_err() {
                 break;
             }
         }
         drop(state); // Unlocks first, as in `end`.
-        this.work.notify_all();
+        self.core().work.notify_all();
     }
 
     /// Notifies or starts a thread for a job that was queued or got room (rule 2).
-    fn provide(this: &impl Keep<J>, state: &mut State<J>) -> io::Result<()> {
-        if this.notify(state) {
+    fn provide(&self, state: &mut State<J>) -> io::Result<()> {
+        if self.notify(state) {
             return Ok(());
         }
-        let settings = &this.settings;
+        let settings = &self.core().settings;
         let is_few = state.busy + state.ready < settings.eager.max(1);
         if is_few || settings.grow_after.is_zero() {
-            return Self::add(this, state, &settings.name);
+            return self.add(state, &settings.name);
         }
         if !state.watched {
-            Self::begin(this, state, &settings.name, Role::Watch)?;
+            self.begin(state, &settings.name, Role::Watch)?;
             state.watched = true;
         }
         Ok(())
@@ -382,26 +439,26 @@ impl<J: Job> Pool<J> {
             return false;
         }
         if wanted > state.spinning {
-            self.work.notify_one();
+            self.core().work.notify_one();
         }
         true
     }
 
     /// Starts a ready thread.
-    pub(crate) fn add(this: &impl Keep<J>, state: &mut State<J>, name: &str) -> io::Result<()> {
-        Self::begin(this, state, name, Role::Job)?;
+    pub(crate) fn add(&self, state: &mut State<J>, name: &str) -> io::Result<()> {
+        self.begin(state, name, Role::Job)?;
         state.ready += 1;
         Ok(())
     }
 
     /// Starts a thread.
-    fn begin(this: &impl Keep<J>, state: &mut State<J>, name: &str, role: Role) -> io::Result<()> {
-        let (pool, number) = (this.clone(), state.number);
-        let handle = this.thread(name, move || {
-            if let Some(start) = &pool.settings.on_start {
+    fn begin(&self, state: &mut State<J>, name: &str, role: Role) -> io::Result<()> {
+        let (pool, number) = (self.clone(), state.number);
+        let handle = self.thread(name, move || {
+            if let Some(start) = &pool.settings().on_start {
                 contain(|| start());
             }
-            Self::work(&pool, number, role);
+            pool.work(number, role);
         })?;
         state.handles.insert(number, handle);
         state.number += 1;
@@ -432,28 +489,28 @@ impl<J: Job> Pool<J> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let mut builder = thread::Builder::new().name(name.into());
-        if let Some(bytes) = self.settings.stack_size {
+        if let Some(bytes) = self.core().settings.stack_size {
             builder = builder.stack_size(bytes);
         }
-        match &self.settings.spawn {
+        match &self.core().settings.spawn {
             Some(spawn) => spawn(builder, Box::new(run)),
             None => builder.spawn(run),
         }
     }
 
     /// Runs a thread of the pool: first its own job or the watch, then the jobs of the queues.
-    fn work(this: &impl Keep<J>, number: u64, role: Role) {
+    fn work(&self, number: u64, role: Role) {
         let mut before_park: Option<Box<BeforePark>> = None;
-        if let Some(make) = &this.settings.before_park {
+        if let Some(make) = &self.core().settings.before_park {
             contain(|| before_park = Some(make()));
         }
-        let mut state = this.state.lock();
+        let mut state = self.state().lock();
         if role == Role::Watch {
-            state = Self::watch(this, state);
+            state = self.watch(state);
         } else if let Some(job) = state.own.remove(&number) {
             drop(state);
             contain(|| job.run());
-            state = this.state.lock();
+            state = self.state().lock();
             state.ready += 1;
         }
         let mut had_job = false;
@@ -465,7 +522,7 @@ impl<J: Job> Pool<J> {
                 drop(state);
                 contain(|| job.run());
                 had_job = true;
-                state = this.state.lock();
+                state = self.state().lock();
                 state.busy -= usize::from(counted);
                 state.ready += 1;
                 continue;
@@ -477,14 +534,17 @@ impl<J: Job> Pool<J> {
             if let Some(before_park) = before_park.as_mut().filter(|_| state.spinning == 0) {
                 state.spinning = 1;
                 drop(state);
-                contain(|| before_park(&mut || this.state.lock().has_news()));
-                state = this.state.lock();
+                contain(|| before_park(&mut || self.state().lock().has_news()));
+                state = self.state().lock();
                 state.spinning = 0;
                 if state.has_news() {
                     continue;
                 }
             }
-            let (now, timed_out) = this.work.wait_timeout(state, this.settings.keep_alive);
+            let (now, timed_out) = self
+                .core()
+                .work
+                .wait_timeout(state, self.core().settings.keep_alive);
             state = now;
             if timed_out && state.wanted() == 0 {
                 break;
@@ -493,16 +553,16 @@ impl<J: Job> Pool<J> {
         state.ready -= 1;
         state.surplus = state.surplus.saturating_sub(1);
         if state.closed && state.watched {
-            this.looks.notify_one(); // The watcher may have nothing left to watch.
+            self.looks().notify_one(); // The watcher may have nothing left to watch.
         }
         drop(state);
-        if let Some(stop) = &this.settings.on_stop {
+        if let Some(stop) = &self.core().settings.on_stop {
             contain(|| stop());
         }
-        let mut state = this.state.lock();
+        let mut state = self.state().lock();
         let own = state.handles.remove(&number);
         let before = own.and_then(|own| state.last.replace(own));
-        this.end(state);
+        self.end(state);
         join(before);
     }
 
@@ -513,7 +573,7 @@ impl<J: Job> Pool<J> {
         let notify = state.alive == 0 && state.waiters > 0;
         drop(state);
         if notify {
-            self.ended.notify_all();
+            self.core().ended.notify_all();
         }
     }
 
@@ -522,7 +582,7 @@ impl<J: Job> Pool<J> {
     ///
     /// The threads finish the jobs that they run, then end.
     pub fn close(&self) -> Vec<J> {
-        let mut state = self.state.lock();
+        let mut state = self.state().lock();
         let left = std::mem::take(&mut state.queue);
         self.refuse(state);
         left.into()
@@ -532,17 +592,17 @@ impl<J: Job> Pool<J> {
     ///
     /// ```
     /// use blocking_threads::{Pool, Settings};
-    /// use std::sync::{Arc, mpsc};
+    /// use std::sync::mpsc;
     ///
-    /// let pool = Arc::new(Pool::new(Settings::default()));
+    /// let pool = Pool::new(Settings::default());
     /// let (sender, ran) = mpsc::channel();
-    /// Pool::submit(&pool, move || sender.send(7).unwrap()).expect("it is open");
+    /// pool.submit(move || sender.send(7).unwrap()).expect("it is open");
     /// pool.finish();
     /// pool.join();
     /// assert_eq!(ran.try_recv(), Ok(7));
     /// ```
     pub fn finish(&self) {
-        self.refuse(self.state.lock());
+        self.refuse(self.state().lock());
     }
 
     fn refuse(&self, mut state: MutexGuard<'_, State<J>>) {
@@ -550,10 +610,10 @@ impl<J: Job> Pool<J> {
         let (any_waits, is_watched) = (state.ready > 0, state.watched);
         drop(state); // Unlocks first, as in `end`.
         if any_waits {
-            self.work.notify_all();
+            self.core().work.notify_all();
         }
         if is_watched {
-            self.looks.notify_one();
+            self.looks().notify_one();
         }
     }
 
@@ -565,14 +625,14 @@ impl<J: Job> Pool<J> {
     /// without a limit waits forever, as it waits for itself.
     pub fn wait(&self, limit: Option<Duration>) -> bool {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let mut state = self.state.lock();
+        let mut state = self.state().lock();
         state.waiters += 1;
         while state.alive != 0 {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             state = match left {
-                None => self.ended.wait(state),
+                None => self.core().ended.wait(state),
                 Some(Duration::ZERO) => break,
-                Some(left) => self.ended.wait_timeout(state, left).0,
+                Some(left) => self.core().ended.wait_timeout(state, left).0,
             };
         }
         state.waiters -= 1;
@@ -583,13 +643,13 @@ impl<J: Job> Pool<J> {
     ///
     /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at a
     /// time, one may return before the last destructor has run. Those destructors must not wait for
-    /// the caller of this.
+    /// the caller of self.
     ///
     /// # Panics
     /// May panic in a thread of the pool, or wait forever, as it would join itself.
     pub fn join(&self) {
         let next = || {
-            let mut state = self.state.lock();
+            let mut state = self.state().lock();
             let first = state.handles.pop_first().map(|(_, handle)| handle);
             first.or_else(|| state.last.take())
         };
@@ -601,7 +661,7 @@ impl<J: Job> Pool<J> {
 
     /// Returns the numbers of threads and queued jobs.
     pub fn counts(&self) -> Counts {
-        let state = self.state.lock();
+        let state = self.state().lock();
         Counts {
             threads: state.threads(),
             idle: state.ready + usize::from(state.watched),
@@ -636,11 +696,30 @@ fn contain(f: impl FnOnce()) {
 // A panic of a job or a hook is caught, and neither runs while the counts are being changed.
 impl<J> UnwindSafe for Pool<J> {}
 impl<J> RefUnwindSafe for Pool<J> {}
+impl<J> UnwindSafe for StaticPool<J> {}
+impl<J> RefUnwindSafe for StaticPool<J> {}
+
+impl<J> Clone for Pool<J> {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Handle::Counted(core) => Handle::Counted(core.clone()),
+            Handle::Static(core) => Handle::Static(core),
+        })
+    }
+}
 
 impl<J> fmt::Debug for Pool<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
-            .field("settings", &self.settings)
+            .field("settings", &self.core().settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<J> fmt::Debug for StaticPool<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticPool")
+            .field("settings", &self.0.settings)
             .finish_non_exhaustive()
     }
 }

@@ -26,10 +26,10 @@ pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 /// A constant can set the numbers:
 ///
 /// ```
-/// use blocking_threads::{Pool, Settings};
+/// use blocking_threads::{Settings, StaticPool};
 ///
 /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
-/// static POOL: Pool<fn()> = Pool::new({
+/// static POOL: StaticPool<fn()> = StaticPool::new({
 ///     let mut settings = Settings::named("reader");
 ///     settings.cap = 4;
 ///     settings

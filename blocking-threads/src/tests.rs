@@ -13,10 +13,10 @@ use std::{
 
 type Boxed = Box<dyn FnOnce() + Send>;
 
-fn pool(change: impl FnOnce(&mut Settings)) -> sync_shim::sync::Arc<Pool<Boxed>> {
+fn pool(change: impl FnOnce(&mut Settings)) -> Pool<Boxed> {
     let mut settings = Settings::default();
     change(&mut settings);
-    sync_shim::sync::Arc::new(Pool::new(settings))
+    Pool::new(settings)
 }
 
 /// A wait that takes longer hangs, even on a busy machine.
@@ -49,7 +49,7 @@ fn cap_bounds_running_jobs_and_every_job_runs() {
             now.fetch_sub(1, SeqCst);
             ran.fetch_add(1, SeqCst);
         });
-        Pool::submit(&pool, job).unwrap();
+        pool.submit(job).unwrap();
     }
     until(|| counts.2.load(SeqCst) == 51);
     assert_eq!(counts.1.load(SeqCst), 3);
@@ -62,7 +62,8 @@ fn idle_thread_ends_after_keep_alive_and_next_job_starts_one() {
     let pool = pool(|settings| settings.keep_alive = Duration::from_millis(5));
     for _ in 0..2 {
         let (done, wait) = mpsc::channel();
-        Pool::submit(&pool, Box::new(move || done.send(()).unwrap())).unwrap();
+        pool.submit(Box::new(move || done.send(()).unwrap()))
+            .unwrap();
         wait.recv().unwrap();
         until(|| pool.counts().threads == 0);
     }
@@ -81,10 +82,12 @@ fn panic_of_job_or_hook_keeps_the_thread() {
         settings.on_start = Some(Arc::new(|| panic!("a hook")));
         settings.on_stop = Some(Arc::new(|| panic!("a hook")));
     });
-    Pool::submit(&pool, Box::new(|| panic!("a job"))).unwrap();
-    Pool::submit(&pool, Box::new(|| std::panic::panic_any(Loud))).unwrap();
+    pool.submit(Box::new(|| panic!("a job"))).unwrap();
+    pool.submit(Box::new(|| std::panic::panic_any(Loud)))
+        .unwrap();
     let (done, wait) = mpsc::channel();
-    Pool::submit(&pool, Box::new(move || done.send(()).unwrap())).unwrap();
+    pool.submit(Box::new(move || done.send(()).unwrap()))
+        .unwrap();
     wait.recv().unwrap();
     pool.close();
     assert!(pool.wait(Some(LONG)));
@@ -106,16 +109,17 @@ fn job_without_any_thread_is_returned_else_queued() {
         let ran = ran.clone();
         Box::new(move || ran.send(n).unwrap())
     };
-    let refused = Pool::submit(&pool, job(1)).unwrap_err();
-    let refused = Pool::submit_now(&pool, refused.job, "now").unwrap_err();
-    let refused = Pool::start(&pool, refused.job, "own").unwrap_err();
+    let refused = pool.submit(job(1)).unwrap_err();
+    let refused = pool.submit_now(refused.job, "now").unwrap_err();
+    let refused = pool.start(refused.job, "own").unwrap_err();
     assert_eq!(refused.source().unwrap().to_string(), "no thread");
     assert!(pool.wait(Some(Duration::ZERO)), "no thread is counted");
 
     may.store(1, SeqCst);
     let (gate, held) = mpsc::channel::<()>();
-    Pool::submit(&pool, Box::new(move || held.recv().unwrap_or(()))).unwrap();
-    Pool::submit(&pool, refused.job).unwrap();
+    pool.submit(Box::new(move || held.recv().unwrap_or(())))
+        .unwrap();
+    pool.submit(refused.job).unwrap();
     drop(gate);
     assert_eq!(done.recv().unwrap(), 1);
     pool.close();
@@ -149,12 +153,12 @@ fn failed_thread_start_leaves_no_trace() {
         (named, "a\0b", io::ErrorKind::InvalidInput),
         (panics, "a", io::ErrorKind::Other),
     ] {
-        let pool = sync_shim::sync::Arc::new(Pool::new(settings));
+        let pool = Pool::new(settings);
         let (sender, dropped) = mpsc::channel();
-        let job = Pool::submit(&pool, Dropped(sender)).unwrap_err().job;
-        let refused = Pool::submit_now(&pool, job, name).unwrap_err();
+        let job = pool.submit(Dropped(sender)).unwrap_err().job;
+        let refused = pool.submit_now(job, name).unwrap_err();
         assert_eq!(refused.why.unwrap().kind(), kind);
-        let refused = Pool::start(&pool, refused.job, name).unwrap_err();
+        let refused = pool.start(refused.job, name).unwrap_err();
         assert!(dropped.try_recv().is_err(), "the job came back whole");
         assert_eq!(refused.why.unwrap().kind(), kind);
         let counts = pool.counts();
@@ -169,13 +173,13 @@ fn cap_of_zero_returns_jobs_and_runs_urgent_ones() {
     let pool = pool(|settings| settings.cap = 0);
     let (ran, done) = mpsc::channel();
     let job = Box::new(move || ran.send(()).unwrap());
-    let refused = Pool::submit(&pool, job).unwrap_err();
+    let refused = pool.submit(job).unwrap_err();
     assert!(refused.why.is_none(), "none was to be started");
-    Pool::submit_now(&pool, refused.job, "now").unwrap();
+    pool.submit_now(refused.job, "now").unwrap();
     done.recv().unwrap();
     until(|| pool.counts().idle == 1);
     // A thread that is there already does not take it either.
-    assert!(Pool::submit(&pool, Box::new(|| ())).is_err());
+    assert!(pool.submit(Box::new(|| ())).is_err());
     assert!(pool.close().is_empty());
     assert!(pool.wait(Some(LONG)));
 }
@@ -199,19 +203,21 @@ fn close_returns_queued_jobs_and_runs_urgent_ones() {
         cap: 1,
         ..Settings::default()
     };
-    let pool = sync_shim::sync::Arc::new(Pool::new(settings));
+    let pool = Pool::new(settings);
     let (ran, order) = mpsc::channel();
     let (gate, held) = mpsc::channel();
-    Pool::submit(&pool, Named("first", ran.clone(), Some(held))).unwrap();
-    Pool::submit(&pool, Named("left", ran.clone(), None)).unwrap();
+    pool.submit(Named("first", ran.clone(), Some(held)))
+        .unwrap();
+    pool.submit(Named("left", ran.clone(), None)).unwrap();
     until(|| pool.counts().queue == 1);
     let left = pool.close();
     assert_eq!(left.iter().map(|job| job.0).collect::<Vec<_>>(), ["left"]);
-    let refused = Pool::submit(&pool, Named("late", ran.clone(), None)).unwrap_err();
+    let refused = pool.submit(Named("late", ran.clone(), None)).unwrap_err();
     assert_eq!(refused.job.0, "late");
-    let refused = Pool::start(&pool, refused.job, "own").unwrap_err();
+    let refused = pool.start(refused.job, "own").unwrap_err();
     assert!(refused.why.is_none(), "it is closed");
-    Pool::submit_now(&pool, Named("now", ran.clone(), None), "now").unwrap();
+    pool.submit_now(Named("now", ran.clone(), None), "now")
+        .unwrap();
     assert!(
         !pool.wait(Some(Duration::from_millis(5))),
         "the first is in hand"
@@ -228,15 +234,16 @@ fn close_returns_queued_jobs_and_runs_urgent_ones() {
 fn finished_pool_runs_queued_jobs_and_refuses_new_ones() {
     let pool = pool(|settings| settings.cap = 1);
     let (gate, held) = mpsc::channel::<()>();
-    Pool::submit(&pool, Box::new(move || held.recv().unwrap_or(()))).unwrap();
+    pool.submit(Box::new(move || held.recv().unwrap_or(())))
+        .unwrap();
     let (ran, order) = mpsc::channel();
     for n in 0..3 {
         let ran = ran.clone();
-        Pool::submit(&pool, Box::new(move || ran.send(n).unwrap())).unwrap();
+        pool.submit(Box::new(move || ran.send(n).unwrap())).unwrap();
     }
     drop(ran);
     pool.finish();
-    assert!(Pool::submit(&pool, Box::new(|| ())).is_err());
+    assert!(pool.submit(Box::new(|| ())).is_err());
     assert!(!pool.wait(Some(Duration::ZERO)), "the first is in hand");
     drop(gate);
     assert!(pool.wait(Some(Duration::from_secs(20))));
@@ -253,9 +260,9 @@ fn urgent_jobs_take_no_room_of_the_cap() {
         let held = held.clone();
         Box::new(move || held.lock().unwrap().recv().unwrap_or(()))
     };
-    Pool::start(&pool, long(), "worker").unwrap();
+    pool.start(long(), "worker").unwrap();
     for _ in 0..3 {
-        Pool::submit_now(&pool, long(), "another").unwrap();
+        pool.submit_now(long(), "another").unwrap();
     }
     // Each has begun, so each thread has the name that was asked for.
     until(|| pool.counts().idle == 0);
@@ -266,7 +273,7 @@ fn urgent_jobs_take_no_room_of_the_cap() {
             done.send(thread::current().name().map(String::from))
                 .unwrap()
         };
-        Pool::submit(&pool, Box::new(job)).unwrap();
+        pool.submit(Box::new(job)).unwrap();
         assert_eq!(wait.recv().unwrap().as_deref(), Some("blocking"));
     }
     until(|| pool.counts().idle == 1);
@@ -283,7 +290,8 @@ fn thread_after_urgent_job_respects_the_cap() {
         settings.keep_alive = LONG;
     });
     let (gate, held) = mpsc::channel::<()>();
-    Pool::submit_now(&pool, Box::new(move || held.recv().unwrap_or(())), "long").unwrap();
+    pool.submit_now(Box::new(move || held.recv().unwrap_or(())), "long")
+        .unwrap();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (ran, done) = mpsc::channel();
     for _ in 0..20 {
@@ -294,7 +302,7 @@ fn thread_after_urgent_job_respects_the_cap() {
             now.fetch_sub(1, SeqCst);
             ran.send(()).unwrap();
         };
-        Pool::submit(&pool, Box::new(job)).unwrap();
+        pool.submit(Box::new(job)).unwrap();
     }
     drop((gate, ran));
     assert_eq!(done.iter().count(), 20);
@@ -325,7 +333,7 @@ fn join_waits_for_thread_local_destructors() {
             SLOW.with(|slow| slow.get_or_init(|| Slow(dropped)).0.load(SeqCst));
             both.wait();
         };
-        Pool::submit(&pool, Box::new(job)).unwrap();
+        pool.submit(Box::new(job)).unwrap();
     }
     until(|| pool.counts().queue == 0);
     pool.close();
@@ -344,8 +352,8 @@ fn job_is_refused_if_the_only_thread_is_for_an_urgent_job() {
     });
     let (done, wait) = mpsc::channel();
     let urgent: Boxed = Box::new(move || done.send(()).unwrap());
-    assert!(Pool::submit_now(&pool, urgent, "a").is_ok());
-    assert!(Pool::submit(&pool, Box::new(|| {})).is_err());
+    assert!(pool.submit_now(urgent, "a").is_ok());
+    assert!(pool.submit(Box::new(|| {})).is_err());
     release.send(()).unwrap();
     wait.recv().unwrap();
     assert!(pool.close().is_empty());
@@ -363,10 +371,10 @@ fn started_thread_runs_its_own_job_first() {
                 .unwrap()
         })
     };
-    Pool::submit(&pool, job()).unwrap();
+    pool.submit(job()).unwrap();
     assert_eq!(name.recv().unwrap().as_deref(), Some("blocking"));
     until(|| pool.counts().idle == 1);
-    Pool::start(&pool, job(), "own").unwrap();
+    pool.start(job(), "own").unwrap();
     assert_eq!(name.recv().unwrap().as_deref(), Some("own"));
     until(|| pool.counts().idle == 2);
     pool.close();
@@ -383,7 +391,7 @@ fn concurrent_joins_both_wait_for_all_threads() {
         thread::sleep(Duration::from_millis(50));
         end.fetch_add(1, SeqCst);
     };
-    Pool::submit(&pool, Box::new(job)).unwrap();
+    pool.submit(Box::new(job)).unwrap();
     until(|| pool.counts().queue == 0);
     pool.close();
     thread::scope(|scope| {

@@ -3,4 +3,5 @@
 sync_shim::invariant! {
     lent: "blocking_threads::Lent<P>",
     pool: "blocking_threads::Pool<P>",
+    static_pool: "blocking_threads::StaticPool<P>",
 }

@@ -1,6 +1,6 @@
 //! Asserts that these public types are covariant, and the auto traits of all generic ones.
 //! `src/variance.rs` asserts the invariant types.
-use blocking_threads::{Lent, Offered, Pool, Refused};
+use blocking_threads::{Lent, Offered, Pool, Refused, StaticPool};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -29,6 +29,8 @@ assert_not_impl_any!(Offered<NotSync>: Sync);
 assert_impl_all!(Refused<u8>: Send, Sync);
 assert_impl_all!(Pool<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Pool<NotSend>: Send, Sync);
+assert_impl_all!(StaticPool<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(StaticPool<NotSend>: Send, Sync);
 
 #[cfg(feature = "task-header")]
 mod closure {

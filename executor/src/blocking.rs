@@ -47,14 +47,16 @@ where
         Some(name) => Closure::named(name, at, heard, future),
     };
     span.record_id(&join.id());
-    drop(Pool::submit(&handle.shared().blocking, Job::Closure(task)));
+    drop(handle.shared().blocking.submit(Job::Closure(task)));
     join
 }
 
 /// Starts the thread of a worker that has none yet. If that can't be, or the runtime has ended, the core is gone.
 pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
     let (shared, index) = (core.shared.clone(), core.index);
-    let started = Pool::start(&shared.blocking, Job::Worker(core), &name(&shared, index));
+    let started = shared
+        .blocking
+        .start(Job::Worker(core), &name(&shared, index));
     started.map_err(|refused| refused.why.unwrap_or(io::ErrorKind::Other.into()))
 }
 
@@ -66,7 +68,11 @@ pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
     debug_assert!(offered.before.is_none(), "a worker has one core");
     if offered.request {
         let job = Job::Core(shared.clone(), index);
-        if Pool::submit_now(&shared.blocking, job, &name(shared, index)).is_err() {
+        if shared
+            .blocking
+            .submit_now(job, &name(shared, index))
+            .is_err()
+        {
             lent.cancel_request();
         }
     }

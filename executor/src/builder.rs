@@ -738,7 +738,7 @@ impl Builder {
         threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
         let first = settings.linger;
         threads.before_park = Some(std::sync::Arc::new(move || blocking::linger(first)));
-        let pool = Arc::new(Pool::new(threads));
+        let pool = Pool::new(threads);
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks, self.extensions));
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =

@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     pub(crate) remotes: Box<[Arc<Remote>]>,
     /// By which who pushes into the injector while all are busy nudges one of them to look at it.
     pub(crate) slices: Slices,
-    pub(crate) blocking: Arc<Pool>,
+    pub(crate) blocking: Pool,
     pub(crate) foreign: Arc<Registry>,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
@@ -105,7 +105,7 @@ pub(crate) struct Remote {
 impl Shared {
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
-        blocking: Arc<Pool>,
+        blocking: Pool,
         settings: Settings,
         hooks: Arc<Hooks>,
         extensions: Extensions,

@@ -68,7 +68,7 @@ impl Drop for Errand {
 
 /// Submits two jobs at a time and waits for both, then submits one more and does not wait. Returns
 /// how many jobs came back.
-fn submit(pool: &Arc<Pool<Errand>>, books: &Arc<Books>, beyond: bool) -> usize {
+fn submit(pool: &Pool<Errand>, books: &Arc<Books>, beyond: bool) -> usize {
     let errand = |done: &Arc<Latch>, is_under_cap| Errand {
         books: books.clone(),
         done: done.clone(),
@@ -77,17 +77,17 @@ fn submit(pool: &Arc<Pool<Errand>>, books: &Arc<Books>, beyond: bool) -> usize {
     for _ in 0..TURNS {
         let done = Arc::default();
         for _ in 0..2 {
-            Pool::submit(pool, errand(&done, true)).unwrap();
+            pool.submit(errand(&done, true)).unwrap();
         }
         done.wait(2);
     }
     books.through.arrive();
     let last = errand(&Arc::default(), !beyond);
     if beyond {
-        Pool::submit_now(pool, last, "now").unwrap();
+        pool.submit_now(last, "now").unwrap();
         return 0;
     }
-    usize::from(Pool::submit(pool, last).is_err())
+    usize::from(pool.submit(last).is_err())
 }
 
 /// Three submitters each wait for two jobs at a time, with a cap of two, and then submit one more
@@ -103,7 +103,7 @@ fn three_submitters_racing_close_lose_no_job() {
             cap: CAP,
             ..Settings::default()
         };
-        let pool = Arc::new(Pool::new(settings));
+        let pool = Pool::new(settings);
         let books = Arc::new(Books::default());
         let submitters: Vec<_> = (0..SUBMITTERS)
             .map(|n| {
@@ -124,6 +124,6 @@ fn three_submitters_racing_close_lose_no_job() {
         assert_eq!(books.dropped.load(Relaxed), JOBS);
         let counts = pool.counts();
         assert_eq!((counts.threads, counts.idle, counts.queue), (0, 0, 0));
-        assert_eq!(Arc::strong_count(&pool), 1);
+        assert_eq!(pool.handles(), 1);
     });
 }

@@ -8,14 +8,14 @@ use sync_shim::{
 };
 
 type Job = Box<dyn FnOnce() + Send>;
-type Shared = Arc<Pool<Job>>;
+type Shared = Pool<Job>;
 
 /// A pool that starts only its first thread at once.
 fn pool(cap: usize) -> Shared {
     let mut settings = Settings::new();
     settings.cap = cap;
     settings.eager = 1;
-    Arc::new(Pool::new(settings))
+    Pool::new(settings)
 }
 
 struct Meeting(Mutex<usize>, Condvar);
@@ -46,7 +46,7 @@ fn submit_that_meet(pool: &Shared, met: &Arc<Meeting>, jobs: usize) {
             met.arrive();
             met.wait_for(jobs);
         });
-        Pool::submit(pool, job).unwrap();
+        pool.submit(job).unwrap();
     }
 }
 
@@ -88,11 +88,11 @@ fn job_racing_the_end_of_a_watch_is_run() {
     Model::new().bound(1).check(|| {
         let (pool, met) = (pool(3), Meeting::new());
         let (all, first) = (met.clone(), met.clone());
-        Pool::submit(&pool, Box::new(move || all.wait_for(2))).unwrap();
-        Pool::submit(&pool, Box::new(move || first.arrive())).unwrap();
+        pool.submit(Box::new(move || all.wait_for(2))).unwrap();
+        pool.submit(Box::new(move || first.arrive())).unwrap();
         met.wait_for(1);
         let second = met.clone();
-        Pool::submit(&pool, Box::new(move || second.arrive())).unwrap();
+        pool.submit(Box::new(move || second.arrive())).unwrap();
         met.wait_for(2);
         end(&pool);
     });
@@ -105,7 +105,7 @@ fn raised_cap_racing_a_pop_runs_both_jobs() {
         let (pool, met) = (pool(1), Meeting::new());
         submit_that_meet(&pool, &met, 2);
         let raised = pool.clone();
-        let raiser = thread::spawn(move || Pool::set_cap(&raised, 2));
+        let raiser = thread::spawn(move || raised.set_cap(2));
         met.wait_for(2);
         raiser.join().unwrap();
         end(&pool);

@@ -1,5 +1,7 @@
 //! Bursts, jobs that wait for others, and caps that change. `LONG` stands for never: a pool whose
 //! `grow_after` is `LONG` does not grow.
+#[cfg(not(selvedge_count))]
+use crate::StaticPool;
 use crate::{Pool, Settings};
 use std::{
     io,
@@ -13,7 +15,7 @@ use std::{
 };
 
 type Boxed = Box<dyn FnOnce() + Send>;
-type Shared = sync_shim::sync::Arc<Pool<Boxed>>;
+type Shared = Pool<Boxed>;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -36,7 +38,7 @@ fn pool(change: impl FnOnce(&mut Settings)) -> (Shared, Arc<AtomicUsize>) {
         builder.spawn(run)
     }));
     change(&mut settings);
-    (sync_shim::sync::Arc::new(Pool::new(settings)), started)
+    (Pool::new(settings), started)
 }
 
 /// Submits a job that blocks its thread until the returned sender is dropped, and waits for it to
@@ -48,7 +50,7 @@ fn block(pool: &Shared) -> mpsc::Sender<()> {
         begun.send(()).unwrap();
         let _ = held.recv();
     };
-    Pool::submit(pool, Box::new(job)).unwrap();
+    pool.submit(Box::new(job)).unwrap();
     begins.recv().unwrap();
     gate
 }
@@ -63,7 +65,7 @@ fn meet(pool: &Shared, jobs: usize) -> mpsc::Receiver<()> {
             all.wait();
             met.send(()).unwrap();
         };
-        Pool::submit(pool, Box::new(job)).unwrap();
+        pool.submit(Box::new(job)).unwrap();
     }
     done
 }
@@ -80,7 +82,7 @@ fn burst_of_trivial_jobs_starts_eager_threads_and_watcher() {
     let (ran, done) = mpsc::channel();
     for n in 0..500 {
         let ran = ran.clone();
-        Pool::submit(&pool, Box::new(move || ran.send(n).unwrap())).unwrap();
+        pool.submit(Box::new(move || ran.send(n).unwrap())).unwrap();
     }
     drop(ran);
     assert_eq!(done.iter().count(), 500);
@@ -131,7 +133,7 @@ fn chain_of_jobs_that_wait_for_the_next_completes() {
             let (sender, wait) = mpsc::channel();
             let next = pool.clone();
             let job: Boxed = Box::new(move || link(next, left - 1, sender));
-            Pool::submit(&pool, job).unwrap();
+            pool.submit(job).unwrap();
             drop(pool);
             wait.recv().unwrap();
         }
@@ -154,7 +156,8 @@ fn finish_ends_a_watcher_that_waits() {
         let (ran, done) = mpsc::channel();
         for _ in 0..3 {
             let ran = ran.clone();
-            Pool::submit(&pool, Box::new(move || ran.send(()).unwrap())).unwrap();
+            pool.submit(Box::new(move || ran.send(()).unwrap()))
+                .unwrap();
         }
         assert_eq!(left.load(SeqCst), 0);
         pool.finish();
@@ -171,7 +174,7 @@ fn close_ends_a_watcher_that_waits() {
     for round in 0..50 {
         let (pool, left) = refusing(2, LONG);
         let gate = block(&pool);
-        Pool::submit(&pool, Box::new(|| ())).unwrap();
+        pool.submit(Box::new(|| ())).unwrap();
         assert_eq!(left.load(SeqCst), 0);
         // Before or after the watcher begins to wait.
         (0..10 * round).for_each(|_| thread::yield_now());
@@ -216,7 +219,8 @@ fn job_without_a_watcher_waits_for_a_busy_thread() {
     let (pool, _) = refusing(1, Duration::from_millis(1));
     let gate = block(&pool);
     let (ran, done) = mpsc::channel();
-    Pool::submit(&pool, Box::new(move || ran.send(()).unwrap())).unwrap();
+    pool.submit(Box::new(move || ran.send(()).unwrap()))
+        .unwrap();
     assert_eq!(pool.counts().threads, 1);
     drop(gate);
     done.recv().unwrap();
@@ -248,7 +252,7 @@ fn raised_cap_runs_jobs_that_waited_for_room() {
             settings.grow_after = grow_after;
         });
         let done = meet(&pool, 4);
-        Pool::set_cap(&pool, 4);
+        pool.set_cap(4);
         assert_eq!(pool.cap(), 4);
         assert_eq!(done.iter().count(), 4);
         end(&pool);
@@ -261,13 +265,13 @@ fn raised_cap_wakes_an_idle_thread() {
     let (pool, started) = pool(|settings| settings.cap = 1);
     let (gate, held) = mpsc::channel::<()>();
     let urgent = move || held.recv().unwrap_or(());
-    Pool::submit_now(&pool, Box::new(urgent), "now").unwrap();
+    pool.submit_now(Box::new(urgent), "now").unwrap();
     let held = block(&pool);
     drop(gate);
     until(|| pool.counts().idle == 1);
     let done = meet(&pool, 1);
     assert_eq!(pool.counts().queue, 1, "there is no room");
-    Pool::set_cap(&pool, 2);
+    pool.set_cap(2);
     done.recv().unwrap();
     assert_eq!(started.load(SeqCst), 2);
     drop(held);
@@ -281,11 +285,12 @@ fn lowered_cap_ends_threads_as_they_become_idle() {
     let mut gates: Vec<_> = (0..8).map(|_| block(&pool)).collect();
     gates.truncate(5);
     until(|| pool.counts().idle == 3);
-    Pool::set_cap(&pool, 2);
+    pool.set_cap(2);
     until(|| pool.counts().threads == 5);
     assert_eq!(pool.counts().idle, 0);
     let (ran, done) = mpsc::channel();
-    Pool::submit(&pool, Box::new(move || ran.send(()).unwrap())).unwrap();
+    pool.submit(Box::new(move || ran.send(()).unwrap()))
+        .unwrap();
     gates.truncate(2);
     until(|| pool.counts().threads == 2);
     assert!(done.try_recv().is_err(), "two are busy");
@@ -300,19 +305,19 @@ fn cap_of_zero_refuses_jobs_and_runs_queued_ones() {
     let (pool, _) = pool(|_| ());
     let gate = block(&pool);
     let (ran, done) = mpsc::channel();
-    Pool::set_cap(&pool, 1);
+    pool.set_cap(1);
     for n in 0..3 {
         let ran = ran.clone();
-        Pool::submit(&pool, Box::new(move || ran.send(n).unwrap())).unwrap();
+        pool.submit(Box::new(move || ran.send(n).unwrap())).unwrap();
     }
     drop(ran);
-    Pool::set_cap(&pool, 0);
-    let refused = Pool::submit(&pool, Box::new(|| ())).unwrap_err();
+    pool.set_cap(0);
+    let refused = pool.submit(Box::new(|| ())).unwrap_err();
     assert!(refused.why.is_none());
     drop(gate);
     assert_eq!(done.iter().collect::<Vec<_>>(), [0, 1, 2]);
     until(|| pool.counts().threads == 0);
-    Pool::set_cap(&pool, 1);
+    pool.set_cap(1);
     drop(block(&pool));
     end(&pool);
 }
@@ -320,11 +325,12 @@ fn cap_of_zero_refuses_jobs_and_runs_queued_ones() {
 #[cfg(not(selvedge_count))]
 #[test]
 fn static_pool_runs_jobs_and_ends() {
-    static POOL: Pool<Boxed> = Pool::new({
+    static POOL: StaticPool<Boxed> = StaticPool::new({
         let mut settings = Settings::named("static");
         settings.cap = 2;
         settings
     });
+    let pool = POOL.handle();
     let (sender, name) = mpsc::channel();
     let job = || -> Boxed {
         let sender = sender.clone();
@@ -333,14 +339,14 @@ fn static_pool_runs_jobs_and_ends() {
             sender.send(name).unwrap();
         })
     };
-    Pool::submit(&POOL, job()).unwrap();
+    pool.submit(job()).unwrap();
     assert_eq!(name.recv().unwrap().as_deref(), Some("static"));
-    Pool::start(&POOL, job(), "own").unwrap();
+    pool.start(job(), "own").unwrap();
     assert_eq!(name.recv().unwrap().as_deref(), Some("own"));
-    Pool::set_cap(&POOL, 3);
-    Pool::submit_now(&POOL, job(), "now").unwrap();
+    pool.set_cap(3);
+    pool.submit_now(job(), "now").unwrap();
     name.recv().unwrap();
-    POOL.finish();
-    POOL.join();
-    assert_eq!(POOL.counts().threads, 0);
+    pool.finish();
+    pool.join();
+    assert_eq!(pool.counts().threads, 0);
 }
