@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` keeps when Ctrl-C comes.
+//! Tests that `cargo xtask bench` keeps finished samples after a Ctrl-C.
 #![cfg(unix)]
 use std::{
     fs,

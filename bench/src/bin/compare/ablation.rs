@@ -1,5 +1,6 @@
-//! `cargo xtask bench --ablate DIR`: what each optimisation is worth. A copy of the tree is built for each with that one undone, by
-//! replacing a few lines of the source, and all are measured in the same rounds.
+//! `cargo xtask bench --ablate DIR`: what each optimisation is worth. A copy of the tree is built
+//! for each with that one undone, by replacing a few lines of the source, and all are measured in
+//! the same rounds.
 use crate::{
     Listing, Machine, Options, Runtime, Session, build, choose, interrupt, plot, print,
     table::Table,
@@ -16,7 +17,7 @@ use std::{
 struct Ablation {
     without: &'static str,
     how: &'static str,
-    /// What it was presented as good for.
+    /// The purpose that its source gives.
     claim: &'static str,
     edits: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -171,7 +172,8 @@ pub(super) fn run(
 impl Ablation {
     /// Builds `bench` without this in `dir`, unless that was done before, and gives the program.
     ///
-    /// All variants are built in one tree and one target directory of their own: to cargo they are the same packages, which have changed if their files were written since.
+    /// All variants are built in one tree and one target directory of their own: to cargo they are
+    /// the same packages, which have changed if their files were written since.
     fn build(&self, root: &Path, dir: &Path, options: &Options) -> Result<PathBuf> {
         let files = self.files(root)?;
         let mut hasher = DefaultHasher::new();
@@ -201,7 +203,8 @@ impl Ablation {
         Ok(kept)
     }
 
-    /// What git has of the tree, so that nothing that was built comes along, with the replacements made.
+    /// The tree as git has it, so that nothing that was built comes along, with the replacements
+    /// made.
     fn files(&self, root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         let output = Command::new("git")
             .current_dir(root)

@@ -1,8 +1,10 @@
-//! `cargo xtask bench --instructions`: instructions an operation of the hot paths, by valgrind's callgrind, beside those kept in
-//! `docs/benchmarks/instructions.json`. Fails when one of ours has grown.
+//! `cargo xtask bench --instructions`: instructions an operation of the hot paths, by valgrind's
+//! callgrind, beside those kept in `docs/benchmarks/instructions.json`. Fails when one of ours has
+//! grown.
 //!
-//! Each path runs so many times and twice so many; the difference is what the operations took. It repeats exactly for one compiler and one processor's features, so that
-//! counts by another compiler are shown and not judged.
+//! Each path runs so many times and twice so many; the difference is what the operations took. It
+//! repeats exactly for one compiler and one processor's features, so that counts by another
+//! compiler are shown and not judged.
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,8 @@ struct Counts {
     rows: BTreeMap<String, f64>,
 }
 
-/// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one has grown.
+/// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one
+/// has grown.
 pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
     let counts = count_all()?;
     let kept = kept(root)?;

@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: runtimes side by side, each sample a process of its own.
 //!
-//! A row is taken in rounds: in each, every runtime takes one sample, back to back, in an order that rotates from
-//! round to round. A sample that others disturbed, or whose processors lay elsewhere than asked for, is given up and taken
-//! again, a bounded number of times. What counts is the median of the rounds' ratios: two samples of one
-//! round are closer in time, and so in the machine's mood, than any two of different rounds.
+//! A row is taken in rounds: in each, every runtime takes one sample, back to back, in an order
+//! that rotates from round to round. A sample that others disturbed, or whose processors lay
+//! elsewhere than asked for, is given up and taken again, a bounded number of times. What counts is
+//! the median of the rounds' ratios: two samples of one round are closer in time, and so in the
+//! machine's mood, than any two of different rounds.
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use options::{Options, Placement, choose};
@@ -90,7 +91,7 @@ impl Row {
     }
 }
 
-/// What `bench sample` says.
+/// The output of `bench sample`.
 #[derive(Clone, Deserialize, Serialize)]
 struct Sample {
     operations: u64,
@@ -103,7 +104,7 @@ struct Sample {
     others: Option<f64>,
 }
 
-/// What became of a sample.
+/// The verdict on a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
@@ -243,7 +244,7 @@ fn show(report: &Report, options: &Options) -> Result<bool> {
     Ok(report.tables.iter().all(table::Table::is_complete))
 }
 
-/// What was measured in several goes, as one report.
+/// Reads saved reports, and merges them into one.
 fn saved(files: &[PathBuf]) -> Result<Report> {
     let mut reports = files.iter().map(|file| {
         let json = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
@@ -494,7 +495,7 @@ impl Session<'_> {
     ) -> Result<()> {
         for attempt in 0.. {
             let sample = self.sample(&row.name, &rt.name)?;
-            // That may have ended the sample, or disturbed it.
+            // The signal may have ended the sample, or disturbed it.
             if interrupt::came() {
                 return Ok(());
             }

@@ -25,13 +25,14 @@ pub(crate) struct Options {
     /// Worker threads.
     #[arg(long, default_value_t = 2)]
     pub(crate) workers: u16,
-    /// Which samples count: those whose processors were near each other, far, or any.
+    /// The samples that count: those whose processors were near each other, far, or any.
     #[arg(long, value_enum, default_value_t = Placement::Near)]
     pub(crate) placement: Placement,
     /// The part of the machine that others may have during a sample.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     pub(crate) disturbance: f64,
-    /// How often a sample is taken again, at most; in a row at most three times as often as it has samples.
+    /// How often a sample is taken again, at most; in a row at most three times as often as it has
+    /// samples.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) retries: usize,
     /// Writes the machine, the versions, every sample and the table to a file.
@@ -43,7 +44,8 @@ pub(crate) struct Options {
     /// Measures nothing, and takes the tables from files that --json wrote on one machine.
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with_all = ["quick", "rows", "peers", "list"])]
     pub(crate) from: Vec<PathBuf>,
-    /// Measures ours with each of its optimisations off in turn, and writes the table and a chart into a directory.
+    /// Measures ours with each of its optimisations off in turn, and writes the table and a chart
+    /// into a directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "from", "list", "instructions"])]
     pub(crate) ablate: Option<PathBuf>,
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
@@ -52,7 +54,8 @@ pub(crate) struct Options {
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Counts the instructions of hot paths instead, with valgrind, and fails when one has grown since they were kept; with --json keeps them.
+    /// Counts the instructions of hot paths instead, with valgrind, and fails when one has grown
+    /// since they were kept; with --json keeps them.
     #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "from"])]
     pub(crate) instructions: bool,
 }

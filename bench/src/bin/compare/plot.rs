@@ -1,4 +1,5 @@
-//! The tables as bar charts: one of all rows as multiples of the yardstick, and one a kind with all runtimes' figures.
+//! The tables as bar charts: one of all rows as multiples of the yardstick, and one a kind with all
+//! runtimes' figures.
 use super::{
     Machine,
     table::{Line, Table, YARDSTICK},

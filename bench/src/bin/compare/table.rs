@@ -210,19 +210,19 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     text
 }
 
-/// What a row is to reach.
+/// The aim of a row.
 #[derive(Clone, Copy)]
 pub(super) enum Aim {
-    /// What the row says, of the yardstick's time.
+    /// The row's own aim, as a part of the yardstick's time.
     Rows,
     /// So much of the best parallel peer's time.
     BestPeer(f64),
 }
 
-/// What the always-ready task of `coop` is to keep of its pace.
+/// The part of its pace that the always-ready task of `coop` is to keep.
 const PACE: f64 = 0.97;
 
-/// What is to be said of all rows.
+/// The closing lines, about all rows.
 pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     let mut text = "\n".to_owned();
     let timed = || tables.iter().filter(|table| !table.is_no_race());
