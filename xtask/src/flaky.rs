@@ -202,6 +202,7 @@ fn build(options: &Options, root: &Path) -> Result<Vec<Binary>> {
     let binaries = said.lines().filter_map(|line| line.strip_prefix(NOTE));
     let binaries = binaries.map(serde_json::from_str);
     let mut binaries: Vec<Binary> = binaries.collect::<Result<_, _>>()?;
+    binaries.sort_by(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
     for name in &options.binaries {
         let all: Vec<_> = binaries.iter().map(|binary| &*binary.name).collect();
         ensure!(
@@ -212,7 +213,6 @@ fn build(options: &Options, root: &Path) -> Result<Vec<Binary>> {
     }
     binaries.retain(|b| options.binaries.is_empty() || options.binaries.contains(&b.name));
     ensure!(!binaries.is_empty(), "cargo names no test binary");
-    binaries.sort_by(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
     Ok(binaries)
 }
 
