@@ -309,7 +309,7 @@ impl Build<'_> {
             .arg(self.target)
             .args(["--package", package]);
         if self.of_members {
-            workspace::add_flags(&mut cargo, self.root, self.flags)?;
+            workspace::add_flags(&mut cargo, self.root, None, self.flags)?;
         } else {
             cargo.env("RUSTFLAGS", self.flags);
         }

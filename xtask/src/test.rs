@@ -4,7 +4,7 @@ use crate::{
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
-use std::{process::Command, time::Instant};
+use std::{path::Path, process::Command, time::Instant};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -142,17 +142,17 @@ fn clippy() -> Result<bool> {
     if !cargo_succeeds("clippy --workspace --all-targets --all-features -- -D warnings")? {
         return Ok(false);
     }
+    let (packages, root) = workspace::load()?;
     let mut modelled = cargo();
-    modelled.args("clippy --lib --tests --all-features".split(' '));
-    for package in workspace::load()?
-        .0
-        .iter()
-        .filter(|package| package.is_modelled())
-    {
+    let driver = Path::new(modelled.get_program()).with_file_name("clippy-driver");
+    // As `cargo clippy` does, which has no way to give flags to the workspace's crates alone.
+    modelled.args("check --lib --tests --all-features".split(' '));
+    for package in packages.iter().filter(|package| package.is_modelled()) {
         modelled.args(["--package", &package.name]);
     }
-    // For the workspace's crates alone, so that no dependency is checked twice.
-    succeeds(modelled.args(["--", "--cfg", "selvedge_loom", "-D", "warnings"]))
+    let flags = "--cfg selvedge_loom -D warnings";
+    workspace::add_flags(&mut modelled, &root, Some(&driver), flags)?;
+    succeeds(&mut modelled)
 }
 
 fn deny() -> Result<bool> {
@@ -206,7 +206,12 @@ fn backends() -> Result<bool> {
         cargo
             .args([command, "--lib", "--all-features"])
             .args(packages);
-        workspace::add_flags(&mut cargo, &root, &format!("--cfg selvedge_{backend}"))?;
+        workspace::add_flags(
+            &mut cargo,
+            &root,
+            None,
+            &format!("--cfg selvedge_{backend}"),
+        )?;
         if !succeeds(&mut cargo)? {
             return Ok(false);
         }

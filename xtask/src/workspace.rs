@@ -188,20 +188,29 @@ pub(crate) fn commit(root: &Path) -> String {
     }
 }
 
-/// Has `cargo` compile the workspace's own crates with these flags of rustc.
+/// Has `cargo` compile the workspace's own crates with these flags of rustc, by way of another
+/// `driver` if there is one.
 ///
 /// `RUSTFLAGS` would build each dependency once more for each set of flags. A wrapper for the
 /// workspace's crates shares the dependencies. It is a script of the shell: elsewhere than on Unix,
 /// and for somebody else's workspace, where our crates are dependencies, the flags are `RUSTFLAGS`.
-pub(crate) fn add_flags(cargo: &mut Command, root: &Path, flags: &str) -> Result<()> {
+pub(crate) fn add_flags(
+    cargo: &mut Command,
+    root: &Path,
+    driver: Option<&Path>,
+    flags: &str,
+) -> Result<()> {
     if cfg!(not(unix)) {
         cargo.env("RUSTFLAGS", flags);
         return Ok(());
     }
     // Cargo tells builds apart by the wrapper's path, so the path says the flags.
     let folder = root.join("target/rustc-with");
-    let wrapper = folder.join(flags.replace(' ', "_"));
-    let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec \"$rustc\" \"$@\" {flags}\n");
+    let driver = driver.map_or_else(String::new, |driver| format!("\"{}\" ", driver.display()));
+    let name = driver.rsplit('/').next().unwrap_or_default();
+    let name = format!("{name}{flags}").replace([' ', '"'], "_");
+    let wrapper = folder.join(name);
+    let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec {driver}\"$rustc\" \"$@\" {flags}\n");
     let write = || -> io::Result<()> {
         if fs::read_to_string(&wrapper).is_ok_and(|there| there == text) {
             return Ok(()); // Cargo looks at its time.
