@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 ///
 /// A [`List`](crate::List) takes nodes that are aligned to 2 bytes at least, an
 /// [`Injector`](crate::Injector) to 4: they keep marks in the low bits of a node's address. Another
-/// node does not compile there. A [`Slot`](crate::Slot) takes any.
+/// node does not compile there.
 ///
 /// # Safety
 ///
