@@ -1,6 +1,6 @@
 //! Measures how late tasks run beside a task that is always ready, with a budget and without.
 //!
-//! `cargo run --release -p coop-budget --example tail_latency -- [DIR]` prints the p50, p99 and
+//! `cargo run --release -p selvedge --example tail_latency -- [DIR]` prints the p50, p99 and
 //! longest lateness of the probes, and the throughput of the hog. It runs on `selvedge` with one
 //! worker, and on an executor of a few lines, with a budget of 128 operations and with none. It
 //! draws `tail_latency.svg` into DIR, by default `target`.

@@ -1,4 +1,4 @@
-//! One resource, written with this crate alone, in three runtimes.
+//! One resource, written with `coop-budget` alone, in three runtimes.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use coop_budget::{Budget, OnExhausted, Scope, poll_proceed, remaining, scope, unconstrained};
 use std::{
