@@ -1,4 +1,4 @@
-//! How a task comes to be: one allocation, and the vtable that knows its types.
+//! The creation of a task: one allocation, and the vtable that knows its types.
 use crate::{
     blocks::alloc,
     cell::{Cell, Header, Join, Kind, Stage, TaskPtr, TaskVtable, output},
@@ -35,7 +35,8 @@ impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
 
 /// Allocates a task that is about to be submitted.
 ///
-/// Inlined up to where the future is made: it is then made in its place, or moved there once.
+/// Inlined into the caller that makes the future, so that the future is built in its place, or
+/// moved there once.
 #[inline(always)]
 pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     future: F,
@@ -44,7 +45,7 @@ pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     state: State,
 ) -> TaskPtr {
     let layout = Layout::new::<Cell<F, K::Scheduler, J, M>>();
-    // SAFETY: a cell has a header, so its size is not zero.
+    // SAFETY: a cell contains a header, so its size is not zero.
     let block = unsafe { alloc(layout) }.cast::<Cell<F, K::Scheduler, J, M>>();
     let Some(cell) = NonNull::new(block) else {
         ::alloc::alloc::handle_alloc_error(layout)
@@ -74,8 +75,8 @@ pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
 /// The task is live and of these types.
 unsafe fn details_of<F: Future, S, J, M: Details>(task: TaskPtr) -> NonNull<dyn Details> {
     let cell = task.cast::<Cell<F, S, J, M>>();
-    // SAFETY: live, so the field's place is inside the cell.
+    // SAFETY: the cell is live, so the field's address is inside it.
     let details = unsafe { &raw mut (*cell.as_ptr()).details };
-    // SAFETY: a field of a live cell is not at null.
+    // SAFETY: the address of a field of a live cell is not null.
     unsafe { NonNull::new_unchecked(details) }
 }

@@ -1,30 +1,38 @@
-//! Where cells come from: the allocator, by way of blocks that earlier cells have left.
+//! Memory for cells: the blocks of earlier cells, and behind them the allocator.
 //!
-//! Taking a block from the allocator and giving it back costs as much as everything else in a short task's life together, and many
-//! times that when ten thousand are taken before the first is given back, or when another thread gives them back.
-//! Tasks come and go in a few sizes, so freed cells of up to [`LARGEST`] bytes are kept, by size, for the next ones.
+//! Taking a block from the allocator and giving it back costs as much as the rest of a short task's
+//! life together. It costs many times that when ten thousand blocks are taken before the first is
+//! given back, or when another thread gives them back. Tasks come and go in a few sizes, so freed
+//! blocks of cells of up to [`LARGEST`] bytes are kept, by size, for the next cells.
 //!
-//! | where | how many | who |
+//! | place | how many blocks | used by |
 //! |---|---|---|
-//! | a thread's open chain | up to [`full`] blocks of a size, or twice that while others have the depot's lock; a page more of the depot's | the thread |
-//! | a thread's spare chain | none, or what was an open one | the thread |
-//! | the depot | up to [`DEPOT`] bytes of all sizes, by the pages in which they lie; beyond that the size of which there is most makes room | any thread, under its lock |
+//! | a thread's open chain | up to [`full`] of a size, or twice that while other threads hold the depot's lock; a page more when they came from the depot | the thread |
+//! | a thread's spare chain | none, or those of an earlier open chain | the thread |
+//! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, blocks of the size that takes most bytes are freed | any thread, under its lock |
 //!
-//! Blocks come back in the order in which tasks end, which two workers mix a little more each time. Tasks that are made one after the
-//! other are woken and run so, too, and the processor fetches ahead what lies in a row. So the depot hands blocks out by the page, in
-//! the order of their addresses, whatever the order in which they came. What a thread has freed last it takes first, as it was.
+//! Blocks come back in the order in which tasks end, and two workers mix that order a little more
+//! each time. Tasks that are made one after the other are also woken and run in that order, and the
+//! processor prefetches memory that lies in a row. So the depot hands blocks out by the page, in
+//! the order of their addresses, whatever order they came in. A thread reuses the block that it
+//! freed last first.
 //!
-//! 1. A block is in one place at a time, and whoever takes it out has it alone. It was allocated with its class's layout, and is
-//!    freed with that.
-//! 2. Nobody waits for the depot's lock: who does not get it at once does without, by way of the allocator.
-//! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that is freed later than that goes to the allocator.
-//! 4. A block in the depot is in its page's list, where a leak checker finds it, and is a bit of its page's map, by which it is handed
-//!    out. A page is handed out whole. It has one place of [`PLACES`] for each size, or more than one: each has blocks of its own.
-//!    Where none of the [`PROBES`] places is free in which a page may be, its blocks go to the rest, a chain without order.
-//!    The places take 240 KiB of a program's zeroed memory, of which the system gives what is used.
+//! 1. A block is in one place at a time, and the thread that takes it out has it alone. It was
+//!    allocated with the layout of its class, and is freed with it.
+//! 2. No thread waits for the depot's lock. A thread that does not get it at once uses the
+//!    allocator instead.
+//! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that it frees
+//!    later goes to the allocator.
+//! 4. A block in the depot is in its page's list, where a leak checker finds it, and is a bit in
+//!    its page's map, by which it is handed out. A page is handed out whole. It has one of the
+//!    [`PLACES`] for each size, or several, each with blocks of its own. If none of the [`PROBES`]
+//!    places that a page may have is free, its blocks go to the rest, a chain without order. The
+//!    places take 240 KiB of a program's zeroed memory; the system provides only the part that is
+//!    used.
 //!
-//! It has atomics of nobody's but std's, in a lock, and is switched off where the model, or a sanitizer, is to see each block come
-//! and go: `--cfg selvedge_plain_alloc`, or without the feature `recycle`.
+//! The file uses no atomics but those of std's lock. It is switched off where a model or a
+//! sanitizer must see each block come and go: with `--cfg selvedge_plain_alloc`, or without the
+//! feature `recycle`.
 use std::{
     alloc::{Layout, alloc as new_block, dealloc as free_block},
     cell::{Cell, UnsafeCell},
@@ -33,16 +41,17 @@ use std::{
     sync::{Mutex, TryLockError},
 };
 
-/// Of cells whose blocks are kept.
+/// The largest cell whose block is kept, in bytes.
 const LARGEST: usize = 520;
-/// What the depot keeps.
+/// The most bytes that the depot keeps.
 const DEPOT: usize = 4 << 20;
 const PAGE: usize = 4_096;
-/// What blocks are aligned to. Allocators of 64-bit targets do so anyway.
+/// The alignment of blocks. Allocators of 64-bit targets align to it anyway.
 const GRAIN: usize = 16;
 const PLACES: usize = 4_096;
 const PROBES: usize = 8;
-/// Classes differ by this. The allocators of the C library add 8 bytes to a block and round up to 16.
+/// The difference in size between classes. The C libraries' allocators add 8 bytes to a block and
+/// round up to 16.
 const STEP: usize = 16;
 const SMALLEST: usize = 40;
 const CLASSES: usize = (LARGEST - SMALLEST) / STEP + 1;
@@ -72,13 +81,13 @@ const fn layout_of(class: usize) -> Layout {
     }
 }
 
-/// Blocks in a full chain: what fits into 6 KiB.
+/// The number of blocks in a full chain: as many as fit into 6 KiB.
 #[inline(always)]
 const fn full(class: usize) -> usize {
     6_144 / layout_of(class).size()
 }
 
-/// Blocks of a size.
+/// Blocks of one size.
 #[derive(Clone, Copy)]
 struct Chain {
     first: Option<NonNull<Free>>,
@@ -94,53 +103,53 @@ impl Chain {
     #[inline]
     fn pop(&mut self) -> Option<NonNull<Free>> {
         let block = self.first?;
-        // SAFETY: in a chain, so free and written by `push`.
+        // SAFETY: the block is in a chain, so it is free and `push` has written it.
         self.first = unsafe { block.read() }.next;
         self.len -= 1;
         Some(block)
     }
 
     /// # Safety
-    /// The block is the caller's, who gives it up, and of this chain's class.
+    /// The caller owns the block and gives it up. It is of this chain's class.
     #[inline]
     unsafe fn push(&mut self, block: NonNull<Free>) {
         let next = self.first;
-        // SAFETY: the caller's, and large and aligned enough.
+        // SAFETY: the block is the caller's, and large and aligned enough.
         unsafe { block.write(Free { next }) };
         self.first = Some(block);
         self.len += 1;
     }
 
-    /// To the allocator.
+    /// Gives all blocks to the allocator.
     #[cold]
     fn free(mut self, class: usize) {
         while let Some(block) = self.pop() {
-            // SAFETY: rule 1.
+            // SAFETY: the block was allocated with this layout (rule 1).
             unsafe { free_block(block.as_ptr().cast(), layout_of(class)) };
         }
     }
 }
 
-/// Free blocks of a size that lie in one page.
+/// Free blocks of one size that lie in one page.
 #[derive(Clone, Copy)]
 struct Page {
-    /// Rule 4. Empty where this place is free.
+    /// The blocks (rule 4). Empty if this place is free.
     list: Chain,
-    /// A bit for each block, by where it begins.
+    /// One bit per block, by its address in the page.
     map: [u64; PAGE / GRAIN / 64],
     class: usize,
 }
 
-/// Blocks of all threads.
+/// The blocks that all threads share.
 struct Depot {
     pages: [Page; PLACES],
-    /// Of each class, a bit for each place where it has a page.
+    /// For each class, one bit per place that holds a page of it.
     places: [[u64; PLACES / 64]; CLASSES],
     rest: [Chain; CLASSES],
     bytes: [usize; CLASSES],
 }
 
-// SAFETY: it has its blocks alone (rule 1).
+// SAFETY: the depot has its blocks alone (rule 1).
 unsafe impl Send for Depot {}
 
 static DEPOT_OF_ALL: Mutex<Depot> = Mutex::new(Depot::EMPTY);
@@ -163,11 +172,11 @@ impl Page {
     unsafe fn push(&mut self, block: NonNull<Free>) {
         let at = block.as_ptr().expose_provenance() % PAGE / GRAIN;
         self.map[at / 64] |= 1 << (at % 64);
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { self.list.push(block) };
     }
 
-    /// Moves all blocks to a chain that gives the first of them first.
+    /// Moves all blocks to a chain, so that the chain pops the lowest address first.
     fn pour(&mut self, chain: &mut Chain) {
         let Some(any) = self.list.first else { return };
         self.list = Chain::EMPTY;
@@ -175,9 +184,10 @@ impl Page {
             while let Some(bit) = map.checked_ilog2() {
                 *map ^= 1 << bit;
                 let at = Self::number(any) * PAGE + (word * 64 + bit as usize) * GRAIN;
-                // SAFETY: the address of a block, which is not null.
+                // SAFETY: this is the address of a block, which is not null.
                 let block = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(at)) };
-                // SAFETY: the block of that bit, whose pointer `push` exposed, is this page's alone (rules 1 and 4).
+                // SAFETY: the bit's block, whose pointer `push` exposed, is this page's alone
+                // (rules 1 and 4).
                 unsafe { chain.push(block) };
             }
         }
@@ -192,17 +202,18 @@ impl Depot {
         bytes: [0; CLASSES],
     };
 
-    /// Rule 2.
+    /// Runs `f` on the depot, unless another thread holds its lock (rule 2).
     fn with<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         match DEPOT_OF_ALL.try_lock() {
             Ok(mut depot) => Some(f(&mut depot)),
-            // Nothing in here panics halfway.
+            // No code in here panics halfway.
             Err(TryLockError::Poisoned(depot)) => Some(f(&mut depot.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// About a chain full of blocks, or what there is. The last page first, since what a chain has been given last it gives first.
+    /// Takes about a full chain of blocks, or as many as there are. It starts with the last page,
+    /// because a chain pops the blocks pushed last first.
     fn take(&mut self, class: usize) -> Option<Chain> {
         if self.bytes[class] == 0 {
             return None;
@@ -221,21 +232,22 @@ impl Depot {
             let Some(block) = self.rest[class].pop() else {
                 break;
             };
-            // SAFETY: out of the rest of this class (rule 1).
+            // SAFETY: the block comes from the rest of this class (rule 1).
             unsafe { chain.push(block) };
         }
         self.bytes[class] -= chain.len * layout_of(class).size();
         Some(chain)
     }
 
-    /// Keeps a chain, or frees it.
+    /// Keeps a chain in the depot, or frees it.
     fn keep(class: usize, chain: Chain) {
         if chain.first.is_some() && Self::with(|depot| depot.put(class, chain)).is_none() {
             chain.free(class);
         }
     }
 
-    /// Makes room by freeing from the size of which there is most, so that none takes all the room for good.
+    /// Puts a chain into the depot. Makes room by freeing blocks of the size that takes most bytes,
+    /// so that no size takes all the room for good.
     fn put(&mut self, class: usize, mut chain: Chain) {
         let bytes = chain.len * layout_of(class).size();
         while self.bytes.iter().sum::<usize>() + bytes > DEPOT {
@@ -255,17 +267,19 @@ impl Depot {
             };
             last = Some((number, place));
             match place {
-                // SAFETY: out of the chain, of this class, and the place is of its page.
+                // SAFETY: the block comes from the chain and is of this class, and the place is of
+                // its page.
                 Some(place) => unsafe { self.pages[place].push(block) },
-                // SAFETY: out of the chain, of this class.
+                // SAFETY: the block comes from the chain and is of this class.
                 None => unsafe { self.rest[class].push(block) },
             }
         }
     }
 
-    /// A place of this page, for a block that is put there at once. Pages in a row have places in a row.
+    /// Finds a place for this page; the caller puts a block there at once. Pages in a row get
+    /// places in a row.
     fn place(&mut self, class: usize, number: usize) -> Option<usize> {
-        // Knuth's factor, a prime near 2 to the 32nd divided by the golden ratio.
+        // Knuth's multiplicative hash: a prime near 2^32 divided by the golden ratio.
         let hash = (number / 64 * CLASSES + class).wrapping_mul(2_654_435_761) >> 12;
         let mut places = (0..PROBES).map(|probe| ((hash + probe) * 64 + number % 64) % PLACES);
         let place = places.find(|&place| {
@@ -279,7 +293,7 @@ impl Depot {
     }
 }
 
-/// A thread's chains of a size.
+/// A thread's chains for one size.
 struct Local {
     open: UnsafeCell<Chain>,
     spare: Cell<Chain>,
@@ -294,10 +308,10 @@ thread_local! {
 }
 
 impl Local {
-    /// For a step in which nothing else is called.
+    /// Runs `f` on the open chain; `f` calls nothing else here.
     #[inline]
     fn open<R>(&self, f: impl FnOnce(&mut Chain) -> R) -> R {
-        // SAFETY: this thread's alone, and no step is within another.
+        // SAFETY: the chain is this thread's alone, and no call of `open` is within another.
         f(unsafe { &mut *self.open.get() })
     }
 
@@ -325,7 +339,7 @@ impl Local {
     #[inline]
     unsafe fn put(&self, class: usize, block: NonNull<Free>) {
         let len = self.open(|open| {
-            // SAFETY: passed on.
+            // SAFETY: the caller's promise.
             unsafe { open.push(block) };
             open.len
         });
@@ -334,7 +348,8 @@ impl Local {
         }
     }
 
-    /// The open chain is full. While others have the depot's lock, it and the spare one may become twice as long.
+    /// Puts a full open chain away. While other threads hold the depot's lock, the open and the
+    /// spare chain may grow to twice their length.
     #[cold]
     fn put_away(&self, class: usize) {
         let open = self.open(|open| replace(open, Chain::EMPTY));
@@ -369,42 +384,42 @@ impl Drop for Cache {
     }
 }
 
-/// As [`std::alloc::alloc`].
+/// Allocates as [`std::alloc::alloc`] does, from the kept blocks first.
 ///
 /// # Safety
-/// As for that: a layout of some size.
+/// As for [`std::alloc::alloc`]: the layout has a size.
 #[inline]
 pub(crate) unsafe fn alloc(layout: Layout) -> *mut u8 {
     if !is_kept(layout) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         return unsafe { new_block(layout) };
     }
     let class = class(layout.size());
     let kept = CACHE.try_with(|cache| cache.0[class].take(class));
     match kept.ok().flatten() {
         Some(block) => block.as_ptr().cast(),
-        // SAFETY: a class's layout has a size.
+        // SAFETY: the layout of a class has a size.
         None => unsafe { new_block(layout_of(class)) },
     }
 }
 
-/// As [`std::alloc::dealloc`].
+/// Frees as [`std::alloc::dealloc`] does, or keeps the block.
 ///
 /// # Safety
-/// The block came from [`alloc`] with this layout, and is the caller's, who gives it up.
+/// [`alloc`] returned the block for this layout, and the caller owns it and gives it up.
 #[inline]
 pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     if !is_kept(layout) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         return unsafe { free_block(block, layout) };
     }
     let class = class(layout.size());
-    // SAFETY: a block is not at null.
+    // SAFETY: the address of a block is not null.
     let free = unsafe { NonNull::new_unchecked(block.cast::<Free>()) };
-    // SAFETY: the caller's, of this class.
+    // SAFETY: the block is the caller's, of this class.
     let put = CACHE.try_with(|cache| unsafe { cache.0[class].put(class, free) });
     if put.is_err() {
-        // SAFETY: allocated with its class's layout (rule 1).
+        // SAFETY: the block was allocated with the layout of its class (rule 1).
         unsafe { free_block(block, layout_of(class)) };
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks with more to them than a future.
+//! The builder of tasks that carry more than a future.
 use crate::{
     allocate::allocate,
     cell::{Detached, Join, JoinWaker, Kind, TaskPtr},
@@ -12,10 +12,11 @@ use crate::{
 use alloc::borrow::Cow;
 use core::{any::Any, future::Future, panic::Location};
 
-/// Spawns tasks that have a name, that know where they were spawned, or that carry data of the user's.
+/// Spawns tasks that have a name, know where they were spawned, or carry user data.
 ///
-/// What a builder is told is in the task's allocation, and in its type until then: a task takes the bytes that were asked
-/// for and no more, and is of the same type as every other of its scheduler. Whoever holds the task or a handle can ask.
+/// The builder's values are in the task's allocation; only the builder's own type names them. So a
+/// task takes the bytes that were asked for and no more, and has the same type as every other task
+/// of its scheduler. The holder of the task or of a handle can read the values.
 ///
 /// ```
 /// use task_header::Builder;
@@ -38,7 +39,7 @@ pub struct Builder<D = ()> {
 }
 
 impl Builder {
-    /// A builder of plain tasks.
+    /// Makes a builder of plain tasks.
     pub const fn new() -> Self {
         Self { details: () }
     }
@@ -55,13 +56,13 @@ impl<D: Details> Builder<D> {
         }
     }
 
-    /// Lets the task know the caller's place in the source: 8 bytes.
+    /// Records the caller's place in the source in the task: 8 bytes.
     #[track_caller]
     pub fn here(self) -> Builder<Located<D>> {
         self.location(Location::caller())
     }
 
-    /// As [`here`](Self::here), for a place further up.
+    /// Records a place in the source, as [`here`](Self::here) does, for one further up.
     pub fn location(self, location: &'static Location<'static>) -> Builder<Located<D>> {
         Builder {
             details: Located {
@@ -71,8 +72,9 @@ impl<D: Details> Builder<D> {
         }
     }
 
-    /// Gives the task data of the user's, dropped where the task is freed: by any thread. A second call hides the first.
-    /// A panic of its drop is contained; two at once, of two calls' data, end the process.
+    /// Gives the task user data. It is dropped where the task is freed, on any thread. A second
+    /// call hides the first. A panic in its drop is contained; two at once, in the data of two
+    /// calls, end the process.
     pub fn metadata<M: Any + Send + Sync>(self, metadata: M) -> Builder<With<M, D>> {
         Builder {
             details: With {
@@ -88,7 +90,7 @@ impl<D: Details> Builder<D> {
         allocate::<F, K, J, D>(future, scheduler, self.details, state)
     }
 
-    /// As [`new`](crate::new).
+    /// Spawns a task as [`new`](crate::new) does.
     #[inline]
     pub fn spawn<F, S>(self, future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
     where
@@ -96,15 +98,16 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         S: Schedule,
     {
-        // SAFETY: future and output may be touched on any thread, at any time.
+        // SAFETY: the future and its output are `Send` and `'static`, so any thread may touch them
+        // at any time.
         unsafe { self.spawn_unchecked(future, scheduler) }
     }
 
-    /// As [`spawn`](Self::spawn), of a future that need not be `Send`, nor live for ever, and nor
-    /// need its output. Costs as that does.
+    /// Spawns a task as [`spawn`](Self::spawn) does, at the same cost; the future need not be
+    /// `Send`, and neither the future nor its output need be `'static`.
     ///
-    /// `scope` of the crate `task-set` needs no `unsafe`. This is for executors that borrow, as
-    /// `Executor<'a>`: the repository's `tests/executor.rs` is one.
+    /// `scope` of the crate `task-set` needs no `unsafe`. This method is for executors that borrow,
+    /// such as an `Executor<'a>`: the repository's `tests/executor.rs` is one.
     ///
     /// ```
     /// use task_header::{Builder, Ran};
@@ -123,19 +126,19 @@ impl<D: Details> Builder<D> {
     /// ```
     ///
     /// # Safety
-    /// The future is polled and dropped by runs of the task's [`Notified`] alone, by the drop of
+    /// The future is polled and dropped only by runs of the task's [`Notified`], by the drop of
     /// that, and by [`Owned::cancel`](crate::Owned::cancel) and
-    /// [`Owned::cancel_all`](crate::Owned::cancel_all). Its output is dropped there, too, unless
-    /// the handle has it. The caller sees to it that each of these
+    /// [`Owned::cancel_all`](crate::Owned::cancel_all). They also drop its output, unless the
+    /// handle has it. The caller ensures that each of these
     /// - is on this thread, unless the future and its output are `Send`;
-    /// - comes before what the future or its output borrows ends. A `Notified` that is left then is
-    ///   leaked.
+    /// - happens before the borrows of the future and the output end. A `Notified` that is left
+    ///   then is leaked.
     ///
-    /// Wakers and abort handles touch neither: they may be anywhere, for ever. But a wake, an abort
-    /// and the drop of the last waker or handle give the `Notified` to the scheduler at any time,
-    /// so that its [`Schedule::schedule`] must neither run nor drop it there, and nor must a panic
-    /// in it. A join handle stays within its type: it is `Send` only if the output is, and does not
-    /// outlive it.
+    /// Wakers and abort handles touch neither the future nor the output: they may be anywhere, for
+    /// ever. But a wake, an abort and the drop of the last waker or handle may give the `Notified`
+    /// to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor drop the
+    /// task there, nor panic, since a panic would drop it. The type of a join handle is enough: it
+    /// is `Send` only if the output is, and does not outlive the output's borrows.
     #[inline(always)]
     pub unsafe fn spawn_unchecked<F, S>(
         self,
@@ -149,12 +152,12 @@ impl<D: Details> Builder<D> {
         let task = self.allocate::<F, Anywhere<S>, JoinWaker>(future, scheduler);
         // SAFETY: a new task has one `Notified`.
         let notified = unsafe { Notified::from_task(task) };
-        // SAFETY: made with a join handle, which is this.
+        // SAFETY: the task was made with a join handle, which is this one.
         let join = unsafe { JoinHandle::from_task(task) };
         (notified, join)
     }
 
-    /// As [`new_detached`](crate::new_detached).
+    /// Spawns a task as [`new_detached`](crate::new_detached) does.
     #[inline]
     pub fn spawn_detached<F, S>(self, future: F, scheduler: S) -> Notified<S>
     where
@@ -162,12 +165,13 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         S: Schedule,
     {
-        // SAFETY: future and output may be touched on any thread, at any time.
+        // SAFETY: the future and its output are `Send` and `'static`, so any thread may touch them
+        // at any time.
         unsafe { self.spawn_detached_unchecked(future, scheduler) }
     }
 
-    /// As [`spawn_detached`](Self::spawn_detached), of a future that need not be `Send`, nor live
-    /// for ever.
+    /// Spawns a task as [`spawn_detached`](Self::spawn_detached) does; the future need be neither
+    /// `Send` nor `'static`.
     ///
     /// # Safety
     /// As for [`spawn_unchecked`](Self::spawn_unchecked). The output is always dropped where the
@@ -183,7 +187,7 @@ impl<D: Details> Builder<D> {
         unsafe { Notified::from_task(task) }
     }
 
-    /// As [`spawn`](crate::spawn).
+    /// Spawns a task as [`spawn`](crate::spawn) does.
     #[inline]
     pub fn spawn_with<F, C>(self, future: F, schedule: C) -> (Runnable, JoinHandle<F::Output>)
     where
@@ -191,16 +195,17 @@ impl<D: Details> Builder<D> {
         F::Output: Send + 'static,
         C: Fn(Runnable) + Send + Sync + 'static,
     {
-        // SAFETY: future, output and closure may be touched on any thread, at any time.
+        // SAFETY: future, output and closure are `Send` and `'static`, and the closure is `Sync`,
+        // so any thread may touch them at any time.
         unsafe { self.spawn_with_unchecked(future, schedule) }
     }
 
-    /// As [`spawn_with`](Self::spawn_with), of a future and a closure that need not be `Send`, nor
-    /// live for ever. See [`spawn_unchecked`](crate::spawn_unchecked).
+    /// Spawns a task as [`spawn_with`](Self::spawn_with) does; the future and the closure need be
+    /// neither `Send` nor `'static`. See [`spawn_unchecked`](crate::spawn_unchecked).
     ///
     /// # Safety
-    /// As for [`spawn_unchecked`](Self::spawn_unchecked). And each [`Runnable`], waker and handle
-    /// of the task may call the closure, and drop it with the last of them: they all
+    /// As for [`spawn_unchecked`](Self::spawn_unchecked). In addition, each [`Runnable`], waker and
+    /// handle of the task may call the closure, and the last of them drops it. They all
     /// - stay on this thread, unless the closure is `Send` and `Sync`;
     /// - are gone, or leaked, when what the closure borrows ends.
     #[inline(always)]
@@ -216,12 +221,12 @@ impl<D: Details> Builder<D> {
         let task = self.allocate::<F, ByClosure<C>, JoinWaker>(future, schedule);
         // SAFETY: a new task has one `Notified`.
         let notified = unsafe { Notified::from_task(task) };
-        // SAFETY: made with a join handle, which is this.
+        // SAFETY: the task was made with a join handle, which is this one.
         let join = unsafe { JoinHandle::from_task(task) };
         (notified, join)
     }
 
-    /// As [`LocalOwned::spawn`].
+    /// Spawns a task as [`LocalOwned::spawn`] does.
     #[inline]
     pub fn spawn_local<F, S>(
         self,
@@ -234,14 +239,14 @@ impl<D: Details> Builder<D> {
         F::Output: 'static,
         S: ScheduleLocal,
     {
-        // SAFETY: future and output live for ever.
+        // SAFETY: the future and its output are `'static`.
         unsafe { self.spawn_local_unchecked(list, future, scheduler) }
     }
 
-    /// As [`LocalOwned::spawn_unchecked`].
+    /// Spawns a task as [`LocalOwned::spawn_unchecked`] does.
     ///
     /// # Safety
-    /// As for that.
+    /// As for [`LocalOwned::spawn_unchecked`].
     #[inline(always)]
     pub unsafe fn spawn_local_unchecked<F, S>(
         self,
@@ -253,11 +258,11 @@ impl<D: Details> Builder<D> {
         F: Future,
         S: ScheduleLocal,
     {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { list.spawn_with(future, scheduler, self.details) }
     }
 
-    /// As [`LocalOwned::spawn_detached`].
+    /// Spawns a task as [`LocalOwned::spawn_detached`] does.
     #[inline]
     pub fn spawn_local_detached<F, S>(
         self,
@@ -270,14 +275,14 @@ impl<D: Details> Builder<D> {
         F::Output: 'static,
         S: ScheduleLocal,
     {
-        // SAFETY: future and output live for ever.
+        // SAFETY: the future and its output are `'static`.
         unsafe { self.spawn_local_detached_unchecked(list, future, scheduler) }
     }
 
-    /// As [`LocalOwned::spawn_detached_unchecked`].
+    /// Spawns a task as [`LocalOwned::spawn_detached_unchecked`] does.
     ///
     /// # Safety
-    /// As for that.
+    /// As for [`LocalOwned::spawn_detached_unchecked`].
     #[inline(always)]
     pub unsafe fn spawn_local_detached_unchecked<F, S>(
         self,
@@ -289,7 +294,7 @@ impl<D: Details> Builder<D> {
         F: Future,
         S: ScheduleLocal,
     {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { list.spawn_detached_with(future, scheduler, self.details) }
     }
 }

@@ -1,14 +1,17 @@
-//! The one allocation of a task: `Header | scheduler | future or output | join waker`, the last only where there is a join handle.
+//! The one allocation of a task: `Header | scheduler | future or output | join waker`. The last
+//! part exists only if there is a join handle.
 //!
-//! Everything else in this crate holds a `NonNull<Header>` that was made from the whole
-//! allocation and keeps its provenance; the vtable knows the rest of the layout.
+//! The rest of this crate holds a `NonNull<Header>` that was made from the whole allocation and
+//! keeps its provenance. The vtable knows the rest of the layout.
+//!
+//! A *reference* is one of those that rule 1 of [`state`](crate::state) lists.
 //!
 //! | field | who may touch it |
 //! |---|---|
-//! | `Header::state` | anyone with a reference |
-//! | `Header::queue_next` | whoever holds the `Notified`; after completion, the owner's release stack |
-//! | `Header::place` | written by the owner before `LISTED` is set, or before anybody else has the task; constant from then on |
-//! | `scheduler` | anyone with a reference, shared |
+//! | `Header::state` | any thread with a reference |
+//! | `Header::queue_next` | the holder of the `Notified`; after completion, the owner's release stack |
+//! | `Header::place` | the owner writes it before `LISTED` is set, or before any other thread has the task; constant from then on |
+//! | `scheduler` | any thread with a reference, shared |
 //! | `stage` | rule 6 of [`state`](crate::state) |
 //! | `join_waker` | rule 7 of [`state`](crate::state) |
 use crate::{details::Details, error::JoinError, id::Id, state::State};
@@ -19,20 +22,20 @@ use waker_vtable::{TargetVtable, WakeHeader};
 /// A pointer to a task of any type.
 pub(crate) type TaskPtr = NonNull<Header>;
 
-/// The hot part of a task. Opaque; public because queues are typed by it.
+/// The hot part of a task. Opaque; public because queues have it as their node type.
 #[repr(C)]
 pub struct Header {
     pub(crate) wake: WakeHeader,
     pub(crate) state: State,
     pub(crate) queue_next: UnsafeCell<Option<TaskPtr>>,
-    /// Where its owner has noted it, once it is listed.
+    /// The task's place in its owner's table, once it is listed.
     pub(crate) place: UnsafeCell<Option<NonNull<Place>>>,
 }
 
-/// The place of one task in its owner's [table](crate::table). Here, since a header names it.
+/// One task's place in its owner's [table](crate::table). Defined here because a header names it.
 pub(crate) struct Place(pub(crate) *mut ());
 
-/// Where a join handle leaves its waker. A type of its own, since a task that nobody joins has none.
+/// The slot for a join handle's waker: a type of its own, because a detached task has no slot.
 pub(crate) trait Join: Sized {
     /// Whether there is a join handle.
     const IS_JOINED: bool;
@@ -41,11 +44,12 @@ pub(crate) trait Join: Sized {
 
     fn retire(&mut self);
 
-    /// What a handle has left here, if no completion has moved it out. For the last holder.
+    /// Takes the waker that a join handle has left here, unless a completion has moved it out. For
+    /// the last holder.
     fn left(&mut self, state: &State) -> Option<Waker>;
 }
 
-/// Dropped by [`free`](crate::complete::free), unless the completion has moved it out.
+/// [`free`](crate::complete::free) drops the waker, unless the completion has moved it out.
 pub(crate) struct JoinWaker(pub(crate) UnsafeCell<ManuallyDrop<Option<Waker>>>);
 
 impl Join for JoinWaker {
@@ -61,7 +65,7 @@ impl Join for JoinWaker {
 
     fn left(&mut self, state: &State) -> Option<Waker> {
         self.0.with_mut(|slot| {
-            // SAFETY: borrowed mutably.
+            // SAFETY: the slot is borrowed mutably.
             let slot = unsafe { &mut *slot };
             if slot.is_none() || state.gave_join_waker() {
                 return None;
@@ -72,7 +76,7 @@ impl Join for JoinWaker {
     }
 }
 
-/// Nobody joins.
+/// The slot of a task without a join handle: no bytes.
 pub(crate) struct Detached;
 
 impl Join for Detached {
@@ -89,7 +93,7 @@ impl Join for Detached {
     }
 }
 
-/// What a run leaves in the output slot.
+/// The value in the output slot.
 pub(crate) type Output<T> = Result<T, JoinError>;
 
 /// Both fields lie at offset 0, so a cast of the pointer reaches either.
@@ -99,7 +103,8 @@ pub(crate) union Stage<F: Future> {
     output: ManuallyDrop<Output<F::Output>>,
 }
 
-/// `M` is what the builder was told of the task, as a rule nothing. It and the join waker come last, so that no other field's place depends on them.
+/// A task's one allocation. `M` is the data that the builder was given, usually none. `details` and
+/// the join waker come last, so that no other field's offset depends on them.
 #[repr(C)]
 pub(crate) struct Cell<F: Future, S, J, M> {
     pub(crate) header: Header,
@@ -110,7 +115,7 @@ pub(crate) struct Cell<F: Future, S, J, M> {
 }
 
 impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
-    /// Just before the cell is freed.
+    /// Retires the atomics and cells just before the cell is freed.
     pub(crate) fn retire(&mut self) {
         self.header.state.retire();
         self.header.queue_next.retire();
@@ -128,7 +133,7 @@ pub enum WakeKind {
     Wake,
     /// The task was aborted: its run drops the future.
     Abort,
-    /// Nobody is left who could wake it: its run drops the future.
+    /// No waker and no handle is left: its run drops the future.
     Orphan,
 }
 
@@ -143,9 +148,9 @@ pub enum Outcome {
     Panicked,
 }
 
-/// How a task comes to its queue: to any thread's, to its own thread's, through a closure.
+/// How a task gets to its queue: any thread's, its own thread's, or a closure's.
 pub(crate) trait Kind {
-    /// What the cell holds for it.
+    /// The scheduler that the cell holds for this kind.
     type Scheduler;
 
     /// # Safety
@@ -153,7 +158,7 @@ pub(crate) trait Kind {
     unsafe fn schedule(task: TaskPtr, why: WakeKind);
 
     /// # Safety
-    /// The caller has a reference to a task of this kind, whose code has panicked.
+    /// The caller has a reference to a task of this kind, and its code has panicked.
     unsafe fn panicked(_task: TaskPtr, _payload: &(dyn Any + Send)) {}
 
     /// # Safety
@@ -164,25 +169,25 @@ pub(crate) trait Kind {
 /// How far a poll got.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// The future waits.
+    /// The future is not finished.
     Pending,
-    /// The future is gone, and its output is in the slot.
+    /// The future is gone, and the slot holds its output.
     Output,
-    /// The future is gone, and so is its output, which nobody will ask for.
+    /// The future is gone, and so is its output: no join handle will ask for it.
     NoOutput,
 }
 
-/// What a task of unknown type can do. The first field lets wakers through.
+/// The operations of a task of unknown type. The first field serves wakers.
 #[repr(C)]
 pub(crate) struct TaskVtable {
     pub(crate) target: TargetVtable,
-    /// Polls, and says what is in the stage after that.
+    /// Polls the future, and returns what the stage then holds.
     pub(crate) poll: unsafe fn(TaskPtr) -> Polled,
-    /// Drops the future; the output is a cancellation.
+    /// Drops the future and makes the output a cancellation.
     pub(crate) cancel: unsafe fn(TaskPtr) -> Polled,
     pub(crate) schedule: unsafe fn(TaskPtr, WakeKind),
     pub(crate) panicked: unsafe fn(TaskPtr, &(dyn Any + Send)),
-    /// Where the output is, an `Output<T>`.
+    /// The address of the output, an `Output<T>`.
     pub(crate) output: unsafe fn(TaskPtr) -> *mut (),
     pub(crate) drop_output: unsafe fn(TaskPtr),
     pub(crate) dealloc: unsafe fn(TaskPtr),
@@ -205,7 +210,7 @@ pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let target = unsafe { header(task) }.wake.vtable();
     // SAFETY: `allocate` made it from a `&'static TaskVtable`.
     unsafe { target.cast().as_ref() }
@@ -216,35 +221,36 @@ pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn waker(task: TaskPtr) -> Waker {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     unsafe { header(task) }.state.ref_inc();
-    // SAFETY: counted just now.
+    // SAFETY: this reference was counted just now.
     unsafe { waker_vtable::waker(task) }
 }
 
-/// Where a task is noted.
+/// The task's place in its owner's table.
 ///
 /// # Safety
-/// As for [`header`]; the task is listed, and the caller has acquired that.
+/// As for [`header`]; the task is listed, and the caller has acquired the listing.
 pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let place = &unsafe { header(task) }.place;
-    // SAFETY: constant since the listing.
+    // SAFETY: the place is constant since the listing.
     let place = place.with(|place| unsafe { *place });
-    // SAFETY: a listed task has one.
+    // SAFETY: a listed task has a place.
     unsafe { place.unwrap_unchecked() }
 }
 
-/// The place of the join waker of a live task.
+/// The slot of the join waker of a live task.
 ///
 /// # Safety
 /// As for [`header`]; the task was made with a join handle.
 pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDrop<Option<Waker>>> {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let offset = unsafe { vtable(task) }.join_waker;
-    // SAFETY: the vtable is the cell's own, so the offset is inside it.
+    // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let waker = unsafe { task.byte_add(offset) }.cast::<JoinWaker>();
-    // SAFETY: only ever borrowed shared; made with a join handle, so that it is there.
+    // SAFETY: the slot is only ever borrowed shared; it exists, since the task was made with a join
+    // handle.
     &unsafe { waker.as_ref() }.0
 }
 
@@ -253,20 +259,20 @@ pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDro
 /// # Safety
 /// As for [`header`]; `S` is the task's own scheduler type.
 pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let offset = unsafe { vtable(task) }.scheduler;
-    // SAFETY: the vtable is the cell's own, so the offset is inside it.
+    // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let scheduler = unsafe { task.byte_add(offset) }.cast::<S>();
     // SAFETY: a scheduler is only ever borrowed shared.
     unsafe { scheduler.as_ref() }
 }
 
-/// What the builder was told of a live task.
+/// The details that the builder of a live task was given.
 ///
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let vtable = unsafe { vtable(task) };
     // SAFETY: the vtable is the cell's own.
     let details = unsafe { (vtable.details)(task) };
@@ -279,13 +285,14 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
 /// # Safety
 /// The caller has a reference for `'a` to a task of these types.
 pub(crate) unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stage<F>> {
-    // What lies behind the stage does not move it.
+    // The fields behind the stage do not move it.
     let cell = task.cast::<Cell<F, S, (), ()>>();
     // SAFETY: the caller has a reference to a task of this type; the stage is only borrowed shared.
     unsafe { &(*cell.as_ptr()).stage }
 }
 
-/// Where the output is, an `Output<F::Output>` for the caller to move out at once: by itself, so that only what there is of it is moved.
+/// The address of the output, an `Output<F::Output>`, which the caller moves out at once. A
+/// function of its own, so that only the output's own bytes are moved.
 ///
 /// # Safety
 /// The caller is the join handle of a complete task of these types, and takes the output once.
@@ -299,7 +306,7 @@ pub(crate) fn id(task: TaskPtr) -> Id {
     Id::at(task.addr())
 }
 
-/// What each type that keeps a task alive tells of it.
+/// The accessors that each type which keeps a task alive has.
 macro_rules! accessors {
     (|$this:ident| $task:expr) => {
         /// The task's id.
@@ -315,7 +322,8 @@ macro_rules! accessors {
             unsafe { crate::cell::details($task) }.name()
         }
 
-        /// Where it was spawned, if its [`Builder`](crate::Builder) was asked to keep that.
+        /// The place in the source where it was spawned, if its [`Builder`](crate::Builder) was
+        /// asked to keep it.
         pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
             let $this = self;
             // SAFETY: as above.
@@ -333,7 +341,7 @@ macro_rules! accessors {
 }
 pub(crate) use accessors;
 
-/// Bytes that a task takes, for tests of the layout.
+/// The bytes that a task takes, for tests of the layout.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
 pub(crate) const fn size_of_cell<F: Future, S, J, M>() -> usize {
     size_of::<Cell<F, S, J, M>>()

@@ -6,10 +6,10 @@ use crate::{
 };
 use core::{marker::PhantomData, mem::needs_drop};
 
-/// A task whose scheduler is a closure, whichever that is.
+/// A task whose scheduler is a closure of any type.
 pub type Runnable = Notified<Closure>;
 
-/// The scheduler type of all [`Runnable`]s. It says nothing of the closure's type, which would have
+/// The scheduler type of every [`Runnable`]. It does not name the closure's type, which would have
 /// to contain itself.
 #[derive(Debug)]
 pub struct Closure(());
@@ -19,28 +19,29 @@ impl Schedule for Closure {
         let task = task.into_task();
         // SAFETY: this was the one `Notified`, which keeps the task alive.
         let vtable = unsafe { vtable(task) };
-        // SAFETY: as above; the vtable's knows the closure's type.
+        // SAFETY: as above; the vtable's `schedule` knows the closure's type.
         unsafe { (vtable.schedule)(task, why) };
     }
 }
 
-/// Tasks with a closure in the scheduler's place.
+/// The kind of tasks that hold a closure as their scheduler.
 pub(crate) struct ByClosure<C>(PhantomData<C>);
 
 impl<C: Fn(Runnable)> Kind for ByClosure<C> {
     type Scheduler = C;
 
     unsafe fn schedule(task: TaskPtr, _: WakeKind) {
-        // Once the closure has the task, another thread may run it to its end and free it, closure
-        // and all. One without a size is anywhere, but its captures may go with the cell.
+        // Once the closure has the task, another thread may run it to its end and free the cell,
+        // with the closure in it. So a reference keeps the cell, unless the closure has no size and
+        // no drop: such a closure may be called at any address.
         let _keeps = (size_of::<C>() != 0 || needs_drop::<C>()).then(|| {
             // SAFETY: the `Notified` keeps the task alive.
             unsafe { AbortHandle::of(task) }
         });
-        // SAFETY: live for as long as this runs, and `C` is what `allocate` put there. One without
-        // a size or a drop is anywhere.
+        // SAFETY: the closure is live during the call, and `C` is the type that `allocate` put
+        // there. A closure without a size or a drop needs no live cell.
         let schedule = unsafe { cell::scheduler::<C>(task) };
-        // SAFETY: passed on. The scheduler type is a stand-in without a size.
+        // SAFETY: the caller's promise. The scheduler type is a stand-in without a size.
         let notified = unsafe { Notified::from_task(task) };
         schedule(notified);
     }

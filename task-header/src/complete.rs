@@ -1,30 +1,30 @@
-//! How a task ends, from its last poll to its memory. The file reads in that order:
+//! The end of a task, from its last poll to the free of its memory. The file reads in this order:
 //!
-//! | step | function | where nothing is to be done |
+//! | step | function | skipped if |
 //! |---|---|---|
 //! | 1 the future is polled or cancelled, and dropped | [`poll`], [`cancel`] | |
-//! | 2 the scheduler hears of the end, and the output is written | `Ended::with` | nobody joins: it is dropped |
-//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another's |
-//! | 4 the state word says that it is complete | `publish` | |
-//! | 5 the join waker is woken | `wake_join` | no join handle has left one |
-//! | 6 the task goes back to its owner, or is freed | `release` | others refer to it |
+//! | 2 the scheduler gets the outcome, and the output is written | `Ended::with` | there is no join handle: the output is dropped |
+//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another owner's |
+//! | 4 the state word becomes `COMPLETE` | `publish` | |
+//! | 5 the join waker is woken | `wake_join` | no join handle has left a waker |
+//! | 6 the task is sent to its owner, or freed | `release` | others have references |
 //! | 7 the memory is freed | [`free`] | |
 //!
-//! Steps 1, 2 and 7 know the types of the task, and are functions of its vtable. The others do not.
-//! Whoever drops the last reference later than step 4 goes on with step 7, by way of [`dealloc`].
+//! Steps 1, 2 and 7 know the task's types, and are functions of its vtable. The others do not. If
+//! the last reference is dropped after step 4, its holder performs step 7, through [`dealloc`].
 //!
-//! The rules that are cited are those of [`state`](crate::state): who may touch the stage is rule
-//! 6, who may touch the join waker's slot is rule 7. Every call of a user's code is contained
-//! ([`panics`]), or guarded where nothing can be caught.
+//! The rules cited here are those of [`state`](crate::state): rule 6 for the stage, rule 7 for the
+//! join waker's slot. Every call of user code is contained ([`panics`]); where nothing can be
+//! caught, a drop guard finishes the work.
 //!
-//! A future whose poll panics is dropped while the panic unwinds, before it is caught. It is where
-//! its own parts would be dropped if it were a variable of the code that panics, so what it holds
-//! finds `std::thread::panicking` true: a `MutexGuard` in it poisons its mutex. A drop after the
-//! catch would leave the mutex whole, with half of a change behind it. tokio and async-task drop it
-//! there, too. By the rule of the language a panic that leaves a drop while another unwinds ends
-//! the process. With `std` the future's drop is caught by itself, so that its panic does not get
-//! that far; but one more panic does, in a drop that this second one unwinds through. Without `std`
-//! any panic of the future's drop does.
+//! A future whose poll panics is dropped while the panic unwinds, before it is caught, just as a
+//! local variable of the panicking code is. So its parts see `std::thread::panicking` return true:
+//! a `MutexGuard` in it poisons its mutex. A drop after the catch would leave the mutex unpoisoned,
+//! with a change half done. tokio and async-task also drop it there. By a rule of the language, a
+//! panic that leaves a drop during unwinding ends the process. With `std`, the future's drop runs
+//! in a catch of its own, so its panic does not leave it. But one more panic, in a drop that this
+//! second panic unwinds through, ends the process. Without `std` any panic of the future's drop
+//! does.
 use crate::{
     blocks::dealloc as free_block,
     cell::{
@@ -53,17 +53,17 @@ use waker_vtable::WakerRef;
 /// # Safety
 /// The caller runs the task, which is of these types.
 pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
-    // SAFETY: the run holds a reference for longer than this waker lives.
+    // SAFETY: the run holds a reference that outlives this waker.
     let waker = unsafe { WakerRef::new(task) };
     let mut cx = Context::from_waker(&waker);
     let ended = Ended::<F, K>::new(task);
-    // Outside of what is caught, so that unwinding from the future's drop does not drop it.
+    // Outside of the caught closure, so that unwinding from the future's drop does not drop it.
     let mut output = None;
     // SAFETY: a running task of this type is live.
     let caught = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
             let unwinds = Unwinds(task, stage);
-            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6).
+            // SAFETY: only the running thread touches the stage, which holds the future (rule 6).
             let future = unsafe { &mut *stage.cast::<F>() };
             // SAFETY: the cell never moves, and the future is dropped in place.
             let future = unsafe { Pin::new_unchecked(future) };
@@ -83,8 +83,8 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     }
 }
 
-/// Drops the future whose poll panics, while that unwinds. The slot then says whether the drop has
-/// panicked, too.
+/// Drops the future while the panic of its poll unwinds. The slot then says whether the drop
+/// panicked as well.
 struct Unwinds<F: Future>(TaskPtr, *mut Stage<F>);
 
 impl<F: Future> Drop for Unwinds<F> {
@@ -93,19 +93,19 @@ impl<F: Future> Drop for Unwinds<F> {
     fn drop(&mut self) {
         let Self(task, stage) = *self;
         let id = id(task);
-        // SAFETY: the running thread alone touches the stage, which holds the future (rule 6): its
-        // poll is over. This is its only drop, in place.
+        // SAFETY: only the running thread touches the stage, which holds the future (rule 6), and
+        // its poll is over. This is its only drop, in place.
         let dropped = panics::catch(|| unsafe { stage.cast::<F>().drop_in_place() });
         let error = dropped.map_or_else(
             |payload| JoinError::panicked(id, payload),
             |()| JoinError::cancelled(id),
         );
-        // SAFETY: the running thread's, the future is gone and the slot free.
+        // SAFETY: the slot is the running thread's; the future is gone, so it is free.
         unsafe { stage.cast::<Output<F::Output>>().write(Err(error)) };
     }
 }
 
-/// Step 1 of a task that was aborted. Drops the future in place of polling it.
+/// Step 1 for a task that was aborted. Drops the future instead of polling it.
 ///
 /// # Safety
 /// As for [`poll`].
@@ -114,7 +114,7 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     // SAFETY: a running task of this type is live.
     let dropped = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
-            // SAFETY: the running thread alone touches the stage, which holds the future (rule 6);
+            // SAFETY: only the running thread touches the stage, which holds the future (rule 6);
             // this is its only drop, in place.
             unsafe { stage.cast::<F>().drop_in_place() }
         })
@@ -129,8 +129,8 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     }
 }
 
-/// Step 2, of a task whose future is gone once one of the methods says so. In builds that can't
-/// catch a panic, its drop completes the task while a panic goes on, which has dropped the future.
+/// Step 2: the future is gone once one of the methods is called. In builds that can't catch a
+/// panic, its drop completes the task while a panic unwinds; that panic has dropped the future.
 struct Ended<F: Future, K: Kind> {
     task: TaskPtr,
     types: PhantomData<(F, K)>,
@@ -150,7 +150,7 @@ impl<F: Future, K: Kind> Ended<F, K> {
         Polled::Pending
     }
 
-    /// The first panic is the outcome.
+    /// The first panic becomes the outcome.
     #[cold]
     #[inline(never)]
     fn by_panic(self, payload: Payload, output: Option<F::Output>) -> Polled {
@@ -159,7 +159,7 @@ impl<F: Future, K: Kind> Ended<F, K> {
         if output.is_none() {
             // SAFETY: this thread runs a task of this type.
             let stage = unsafe { stage::<F, K::Scheduler>(self.task) };
-            // SAFETY: the poll has panicked, so `Unwinds` has written the slot, which is free
+            // SAFETY: the poll has panicked, so `Unwinds` has written the slot; reading it frees it
             // again.
             let dropped =
                 stage.with_mut(|stage| unsafe { stage.cast::<Output<F::Output>>().read() });
@@ -174,7 +174,8 @@ impl<F: Future, K: Kind> Ended<F, K> {
         self.with(Err(JoinError::panicked(id, payload)))
     }
 
-    /// Tells the scheduler, and writes the output, or drops it here if nobody will ask for it.
+    /// Reports the outcome to the scheduler, then writes the output, or drops it here if no handle
+    /// will ask for it.
     fn with(self, output: Output<F::Output>) -> Polled {
         let outcome = match &output {
             Ok(_) => Outcome::Completed,
@@ -202,7 +203,7 @@ impl<F: Future, K: Kind> Ended<F, K> {
         // SAFETY: this thread runs a task of this type.
         unsafe { stage::<F, K::Scheduler>(self.task) }.with_mut(|stage| {
             let slot = stage.cast::<Output<F::Output>>();
-            // SAFETY: the running thread's (rule 6), the future is gone and the slot free.
+            // SAFETY: the slot is the running thread's (rule 6); the future is gone, so it is free.
             unsafe { slot.write(output) }
         });
     }
@@ -211,27 +212,27 @@ impl<F: Future, K: Kind> Ended<F, K> {
 impl<F: Future, K: Kind> Drop for Ended<F, K> {
     fn drop(&mut self) {
         self.write(Err(JoinError::cancelled(id(self.task))));
-        // SAFETY: the future is gone, the slot is written, and nobody else ends this run.
+        // SAFETY: the future is gone, the slot is written, and only this code ends the run.
         unsafe { complete(self.task, Keep::Nowhere, true) };
     }
 }
 
-/// Where a task whose run ends is listed.
+/// The list of a task whose run ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listing {
     Unlisted,
-    /// In this owner's list until just now; `LISTED` is still set.
+    /// Was in this owner's list until just now; `LISTED` is still set.
     Removed,
     /// In the list of this other owner.
     Elsewhere(NonNull<Releases>),
 }
 
-/// Steps 3 to 7, of a run whose future is gone. Its output is in the slot (`has_output`), or gone
+/// Steps 3 to 7, for a run whose future is gone. Its output is in the slot (`has_output`), or gone
 /// as well.
 ///
 /// # Safety
-/// The calling thread runs the task, and tells the truth about its slot. The slot may be empty only
-/// if nobody joins.
+/// The calling thread runs the task, and `has_output` is true exactly if the slot is written. The
+/// slot may be empty only if there is no join handle.
 pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
     // SAFETY: the run is a reference.
     let header = unsafe { header(task) };
@@ -240,19 +241,19 @@ pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
         // SAFETY: `start` has acquired the listing.
         let owner = unsafe { list::releases(task) };
         listing = Listing::Elsewhere(owner);
-        // SAFETY: for the next step alone.
+        // SAFETY: the borrow is for the next step alone.
         let list = unsafe { keep.list() };
         if let Some(list) = list.filter(|list| list.releases == owner) {
-            // SAFETY: the task is in this list, and never queued again.
+            // SAFETY: the task is in this list, and is never queued again.
             unsafe { list.remove(task) };
             listing = Listing::Removed;
         }
     }
-    // SAFETY: the run goes on, and its listing is as just found.
+    // SAFETY: this thread still runs the task, and `listing` is as just found.
     unsafe { publish(task, listing, has_output) };
 }
 
-/// Step 4. Says that the task is complete, and goes on with what that leaves to do.
+/// Step 4. Marks the task complete, and performs the steps that this leaves.
 ///
 /// # Safety
 /// As for [`complete`].
@@ -267,13 +268,13 @@ unsafe fn publish(task: TaskPtr, listing: Listing, has_output: bool) {
             // SAFETY: as above.
             let vtable = unsafe { vtable(task) };
             panics::contain_then(
-                // SAFETY: nobody joins, so the slot is still the run's.
+                // SAFETY: there is no join handle, so the slot is still the run's.
                 || unsafe { (vtable.drop_output)(task) },
-                // SAFETY: the run goes on, without an output.
+                // SAFETY: this thread still runs the task, which has no output any more.
                 || unsafe { publish(task, listing, false) },
             );
         }
-        // SAFETY: complete with JOIN_WAKER set, and the run's reference is kept.
+        // SAFETY: the task is complete with JOIN_WAKER set, and the run's reference is kept.
         Complete::WakeJoin => unsafe { wake_join(task, listing) },
         // SAFETY: the duty is the transition's.
         Complete::Done => unsafe { release(task, listing, Duty::Nothing) },
@@ -282,7 +283,7 @@ unsafe fn publish(task: TaskPtr, listing: Listing, has_output: bool) {
     }
 }
 
-/// Drops an output that nobody takes. Contains its panic.
+/// Drops an output that nobody takes, and contains its panic.
 ///
 /// # Safety
 /// The caller owns the written output slot of a task of these types (rule 6), and drops it once.
@@ -294,17 +295,17 @@ pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
             // SAFETY: the slot is written; this is its only drop.
             unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
         };
-        // SAFETY: whoever owns the slot has a reference.
+        // SAFETY: the owner of the slot has a reference.
         unsafe { panics::contain_in(task, drop) };
     });
 }
 
-/// Step 5. Moves the join waker out and wakes it, and gives the run's reference up after that.
+/// Step 5. Moves the join waker out, wakes it, and then releases the run's reference.
 ///
 /// # Safety
-/// The task is complete with `JOIN_WAKER` set, and the run is a reference still.
+/// The task is complete with `JOIN_WAKER` set, and the run's reference is not released.
 unsafe fn wake_join(task: TaskPtr, listing: Listing) {
-    // SAFETY: the run is still a reference, and there was a join handle, which left the waker.
+    // SAFETY: the run is still a reference, and a join handle existed, since it left the waker.
     let slot = unsafe { join_waker(task) };
     // SAFETY: the waker is this thread's for good, and nobody writes the slot (rule 7).
     let waker = slot.with(|slot| unsafe { slot.read() });
@@ -326,8 +327,8 @@ unsafe fn wake_join(task: TaskPtr, listing: Listing) {
     );
 }
 
-/// Step 6. Frees the cell if nobody has a reference, or gives the task back to the owner in whose
-/// list it still is, where its `LISTED` keeps it alive.
+/// Step 6. Frees the cell if no reference is left, or sends the task to the owner whose list it is
+/// still in; its `LISTED` keeps it alive there.
 ///
 /// # Safety
 /// The run has ended with this duty.
@@ -336,53 +337,54 @@ unsafe fn release(task: TaskPtr, listing: Listing, duty: Duty) {
         // SAFETY: no reference is left.
         (Duty::Dealloc, _) => unsafe { dealloc(task) },
         (_, Listing::Elsewhere(owner)) => {
-            // SAFETY: complete, in that list, and pushed by the one thread that completed it.
-            // LISTED, which only the owner takes back, and after this push, keeps both alive.
+            // SAFETY: the task is complete, in that list, and pushed only by the thread that
+            // completed it. LISTED keeps the task and the stack alive; only the owner releases it,
+            // and only after this push.
             unsafe { Releases::push(owner, task) };
         }
         _ => {}
     }
 }
 
-/// Frees the cell, of whatever types the task is.
+/// Frees the cell of a task of any type.
 ///
 /// # Safety
-/// No reference is left, and future and output are gone.
+/// No reference is left, and the future and the output are gone.
 pub(crate) unsafe fn dealloc(task: TaskPtr) {
     #[cfg(all(test, feature = "std"))]
     crate::exposed::check::with(|exposed| exposed.remove(&task.addr()));
-    // SAFETY: the caller says that it is alone with a live cell.
+    // SAFETY: by the caller's promise it is alone with a live cell.
     let vtable = unsafe { vtable(task) };
     // SAFETY: as above.
     unsafe { (vtable.dealloc)(task) };
 }
 
-/// Step 7. Frees a cell whose future and output are gone. Contains a panic of the join waker's
-/// drop, one of the scheduler's, and one of the details'.
+/// Step 7. Frees a cell whose future and output are gone. Contains a panic in the drops of the join
+/// waker, of the scheduler and of the details.
 ///
 /// # Safety
-/// No reference to the task, which is of these types, is left.
+/// The task is of these types, and no reference to it is left.
 pub(crate) unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
     let cell = task.cast::<Cell<F, S, J, M>>().as_ptr();
-    // SAFETY: the last reference is the caller's, so the cell is its alone.
+    // SAFETY: the caller has the last reference, so the cell is the caller's alone.
     let whole = unsafe { &mut *cell };
     let waker = whole.join_waker.left(&whole.header.state);
     whole.retire();
-    // SAFETY: `allocate` got the block with this layout.
+    // SAFETY: `allocate` allocated the block with this layout.
     let dealloc = move || unsafe { free_block(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
-    // What is left of a plain task is a waker's place, and no waker.
+    // A plain task has at most an empty waker slot left, so nothing to drop.
     if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
-        // One by one: two panics at once would end the process. The waker first, of whose panic
-        // the scheduler hears.
-        // SAFETY: the cell is live until it is freed at the end of this.
+        // One by one: two panics at once would end the process. The waker comes first, because its
+        // panic is reported to the scheduler.
+        // SAFETY: the cell is live until it is freed at the end of this function.
         let drop_waker = || unsafe { panics::contain_in(task, || drop(waker)) };
         // SAFETY: a field of a live cell.
         let scheduler = unsafe { &raw mut (*cell).scheduler };
-        // SAFETY: dropped once, and not used after that.
+        // SAFETY: the scheduler is dropped once, and not used afterwards.
         let drop_scheduler = || unsafe { scheduler.drop_in_place() };
-        // SAFETY: as the scheduler.
+        // SAFETY: as for the scheduler.
         let details = unsafe { &raw mut (*cell).details };
-        // SAFETY: as the scheduler.
+        // SAFETY: as for the scheduler.
         let drop_details = || unsafe { details.drop_in_place() };
         panics::contain_then(drop_waker, || {
             panics::contain_then(drop_scheduler, || {

@@ -1,4 +1,4 @@
-//! What a task costs, in read-modify-writes: the README's table, counted.
+//! The read-modify-writes that a task costs: counts the README's table.
 use crate::{After, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     cell::RefCell,
@@ -10,7 +10,7 @@ use sync_shim::count::counted;
 
 thread_local!(static QUEUE: RefCell<Vec<Notified<Local>>> = RefCell::default());
 
-/// Costs nothing itself.
+/// Costs no read-modify-write itself.
 struct Local;
 
 impl Schedule for Local {
@@ -29,7 +29,7 @@ fn rmws<R>(f: impl FnOnce() -> R) -> (R, u64) {
     (result, counts.rmws)
 }
 
-/// Pending, its waker in the slot, until it has been polled `polls` times.
+/// A future that is pending, with its waker in the slot, until it has been polled `polls` times.
 fn waits(
     polls: usize,
 ) -> (
@@ -63,7 +63,7 @@ fn a_joined_life_in_one_poll_costs_two() {
     let ((task, join), spawn) = rmws(|| new(async {}, Local));
     let (_, run) = rmws(|| task.run());
     let ((), dropped) = rmws(|| drop(join));
-    // The handle is the last reference, and sees that with a load.
+    // The handle is the last reference, and finds that out with a load.
     assert_eq!((spawn, run, dropped), (0, 2, 0));
 }
 
@@ -89,7 +89,7 @@ fn a_poll_to_pending_costs_two_and_a_wake_of_either_kind_one() {
     assert_eq!(complete, 1);
 }
 
-/// Wakes itself in each of its polls, and is done with the third.
+/// A future that wakes itself in each of its polls, and completes in the third.
 fn yields() -> impl Future<Output = ()> + Send {
     let mut polls = 0;
     poll_fn(move |cx| {
@@ -136,12 +136,13 @@ fn completion_with_a_join_waker_costs_two_and_off_the_owner_two_more() {
     let waker = slot_of_other.lock().unwrap().take().unwrap();
     let mut cx = Context::from_waker(&waker);
     let mut poll = || Pin::new(&mut join).poll(&mut cx).is_pending();
-    // The waker's clone, and the bit; then nothing for the same waker.
+    // The clone of the waker, and the bit; then nothing for the same waker.
     assert_eq!(rmws(&mut poll), (true, 2));
     assert_eq!(rmws(&mut poll), (true, 0));
     slot.lock().unwrap().take().unwrap().wake();
     let task = pop();
-    // The start, completion, the wake of the other task, the run's release, the push to the owner.
+    // The start, the completion, the wake of the other task, the run's release, the push to the
+    // owner.
     let (_, elsewhere) = rmws(|| task.run());
     let ((), owner) = rmws(|| owned.drain());
     assert_eq!((elsewhere, owner), (5, 2));
@@ -157,7 +158,7 @@ fn waker_costs_one_operation_and_raw_pointer_none() {
     assert_eq!(rmws(|| join.waker()).1, 1);
     assert_eq!(rmws(|| abort.waker()).1, 1);
     assert_eq!(rmws(|| abort.into_waker()).1, 0);
-    // SAFETY: of this task, once.
+    // SAFETY: a pointer of this task, used once.
     let (task, cost) = rmws(|| unsafe { Notified::<Local>::from_raw(task.into_raw()) });
     assert_eq!(cost, 0);
     // SAFETY: as above.
@@ -166,7 +167,7 @@ fn waker_costs_one_operation_and_raw_pointer_none() {
     drop((task, join));
 }
 
-/// Read-modify-writes of everything that happens to a task, by name.
+/// The read-modify-writes of each operation on a task, by name.
 fn table() -> Vec<(&'static str, u64)> {
     let mut rows = Vec::new();
     let mut owned = Owned::new(Waker::noop().clone());
@@ -175,18 +176,18 @@ fn table() -> Vec<(&'static str, u64)> {
     let (task, n) = rmws(|| new_detached(async {}, Local));
     row("spawn", n);
     row(
-        "run to completion in the first poll, nobody joins",
+        "run to completion in the first poll, no join handle",
         rmws(|| owned.run(task)).1,
     );
     let (task, mut join) = new(async {}, Local);
-    row("the same, joined", rmws(|| owned.run(task)).1);
+    row("the same, with a join handle", rmws(|| owned.run(task)).1);
     let mut cx = Context::from_waker(Waker::noop());
     row(
         "await of a task that is complete",
         rmws(|| assert!(Pin::new(&mut join).poll(&mut cx).is_ready())).1,
     );
     row(
-        "drop of its handle, the last that holds it",
+        "drop of its handle, the last reference",
         rmws(|| drop(join)).1,
     );
 
@@ -195,7 +196,7 @@ fn table() -> Vec<(&'static str, u64)> {
     let mut in_poll = |task| {
         let (ran, n) = rmws(|| owned.run(task));
         drop(ran);
-        // The future's own clone of its waker, if it left one.
+        // Leaves out the future's own clone of its waker, if it made one.
         n - u64::from(slot.lock().unwrap().is_some())
     };
     row("poll to pending: start and end", in_poll(task));
@@ -238,7 +239,7 @@ fn table() -> Vec<(&'static str, u64)> {
     };
     let (ran, n) = rmws(|| goes_on(task));
     row(
-        "poll after which the runner has the task go on, again and again",
+        "poll after which the runner lets the task go on, again and again",
         n,
     );
     drop(ran);
@@ -256,12 +257,12 @@ fn table() -> Vec<(&'static str, u64)> {
         "poll to completion elsewhere, with a join waker",
         rmws(|| drop(task.run())).1,
     );
-    row("its owner hears of it", rmws(|| owned.drain()).1);
+    row("its owner drains it", rmws(|| owned.drain()).1);
     drop(join);
     rows
 }
 
-/// `SELVEDGE_BLESS=1` writes it.
+/// `SELVEDGE_BLESS=1` writes the table.
 #[test]
 fn the_readmes_table_is_what_is_counted() {
     let mut table = String::from("| | read-modify-writes |\n|---|---|\n");

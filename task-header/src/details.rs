@@ -1,11 +1,12 @@
-//! What a task was given beside its future: a name, the place it was spawned at, data of the user's.
+//! The values that a task carries beside its future: a name, the place of its spawn, user data.
 //!
-//! Each is a type around the last, so that a task holds what its builder was told and not a byte more. The types
-//! are the builder's alone: whoever holds a task sees a `dyn Details`.
+//! Each value is a type that wraps the previous ones, so a task holds what its builder was given
+//! and not a byte more. Only the builder sees these types: the holder of a task sees a
+//! `dyn Details`.
 use alloc::borrow::Cow;
 use core::{any::Any, panic::Location};
 
-/// Keeps [`Details`] to the types of this module.
+/// Makes [`Details`] a trait of this module's types only.
 pub trait Sealed {}
 
 impl Sealed for () {}
@@ -13,13 +14,14 @@ impl<D> Sealed for Named<D> {}
 impl<D> Sealed for Located<D> {}
 impl<M, D> Sealed for With<M, D> {}
 
-/// What a [`Builder`](crate::Builder) was told of a task: its own types, and no others.
+/// The values that a [`Builder`](crate::Builder) was given for a task; implemented by this crate's
+/// types only.
 pub trait Details: Sealed + 'static {
-    /// The name.
+    /// The task's name.
     fn name(&self) -> Option<&str>;
-    /// Where it was spawned.
+    /// The place where the task was spawned.
     fn location(&self) -> Option<&'static Location<'static>>;
-    /// The user's data.
+    /// The user data.
     fn metadata(&self) -> Option<&dyn Any>;
 }
 
@@ -35,7 +37,7 @@ impl Details for () {
     }
 }
 
-/// A name around the rest.
+/// A name, and the other details.
 #[derive(Debug)]
 pub struct Named<D> {
     pub(crate) name: Cow<'static, str>,
@@ -54,7 +56,7 @@ impl<D: Details> Details for Named<D> {
     }
 }
 
-/// A place in the source around the rest.
+/// A place in the source, and the other details.
 #[derive(Debug)]
 pub struct Located<D> {
     pub(crate) location: &'static Location<'static>,
@@ -73,7 +75,7 @@ impl<D: Details> Details for Located<D> {
     }
 }
 
-/// Data of the user's around the rest.
+/// User data, and the other details.
 #[derive(Debug)]
 pub struct With<M, D> {
     pub(crate) metadata: M,

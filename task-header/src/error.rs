@@ -1,10 +1,11 @@
-//! Why a task has no output.
+//! The reason why a task has no output.
 use crate::id::Id;
 use alloc::{boxed::Box, string::String};
 use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 
-/// A task ended without output: it was cancelled, or it panicked. One word, so that a poll gives a small output or this in registers: what is
-/// written to memory in pieces and read as one waits for the writes.
+/// A task ended without output: it was cancelled, or it panicked. One word, so that a poll returns
+/// a small output or this error in registers. (A value that is written to memory in pieces and read
+/// as a whole makes the read wait for the writes.)
 ///
 /// ```
 /// use std::{future::Future, pin::Pin, task::{Context, Poll, Waker}};
@@ -32,11 +33,11 @@ use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 /// assert!(error.try_into_panic().is_err());
 /// ```
 pub struct JoinError(
-    /// The id with the lowest bit set if the task was cancelled, else a box's.
+    /// The task's id with the lowest bit set if the task was cancelled, else the address of a box.
     NonNull<Panicked>,
 );
 
-/// What a panic carried.
+/// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
 struct Panicked {
@@ -46,27 +47,27 @@ struct Panicked {
 
 const CANCELLED: usize = 1;
 
-// A cell's address, and so an id, is even, too: a cell begins with a pointer.
+// The address of a cell, and so an id, is even: a cell begins with a pointer.
 const _: () = assert!(align_of::<Panicked>() > CANCELLED && align_of::<usize>() > CANCELLED);
 
 // SAFETY: it owns the box, whose payload is `Send`.
 unsafe impl Send for JoinError {}
 
-// SAFETY: shared, it gives out text and flags alone: the payload, which need not be `Sync`, is read
-// as `str` or `String`, which are, and else only moved out.
+// SAFETY: a shared error returns only text and flags. Its payload, which need not be `Sync`, is
+// read only as a `str` or a `String`, which are `Sync`; otherwise it is moved out.
 unsafe impl Sync for JoinError {}
 
 impl JoinError {
     pub(crate) fn cancelled(id: Id) -> Self {
         let word = ptr::without_provenance_mut(id.address().get() | CANCELLED);
-        // SAFETY: an id is not zero.
+        // SAFETY: an id is not zero, so the word is not null.
         Self(unsafe { NonNull::new_unchecked(word) })
     }
 
     #[cold]
     pub(crate) fn panicked(id: Id, payload: Payload) -> Self {
         let panicked = Box::into_raw(Box::new(Panicked { id, payload }));
-        // SAFETY: a box is not at null.
+        // SAFETY: the address of a box is not null.
         Self(unsafe { NonNull::new_unchecked(panicked) })
     }
 
@@ -74,7 +75,7 @@ impl JoinError {
         if self.is_cancelled() {
             return None;
         }
-        // SAFETY: not an id, so the box that this owns.
+        // SAFETY: the word is not an id, so it is the box that this error owns.
         Some(unsafe { self.0.as_ref() })
     }
 
@@ -98,25 +99,25 @@ impl JoinError {
         !self.is_cancelled()
     }
 
-    /// What the panic carried.
+    /// Takes the payload of the panic.
     ///
     /// # Errors
-    /// Gives itself back when the task was cancelled.
+    /// Returns the error itself if the task was cancelled.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send + 'static>, Self> {
         if self.is_cancelled() {
             return Err(self);
         }
         let panicked = self.0.as_ptr();
         mem::forget(self);
-        // SAFETY: the box was this error's, which is forgotten.
+        // SAFETY: this error owned the box, and is forgotten.
         let panicked = unsafe { Box::from_raw(panicked) };
         Ok(panicked.payload)
     }
 
-    /// What the panic carried, for `std::panic::resume_unwind`.
+    /// Takes the payload of the panic, for `std::panic::resume_unwind`.
     ///
     /// # Panics
-    /// When the task was cancelled.
+    /// If the task was cancelled.
     #[track_caller]
     pub fn into_panic(self) -> Box<dyn Any + Send + 'static> {
         match self.try_into_panic() {
@@ -138,7 +139,7 @@ impl Drop for JoinError {
     #[inline]
     fn drop(&mut self) {
         if self.is_panic() {
-            // SAFETY: the box is this error's, which goes.
+            // SAFETY: this error owns the box, and goes.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

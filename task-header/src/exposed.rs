@@ -1,6 +1,6 @@
-//! Pointers to tasks that are made from addresses (rule 6 of [`list`](crate::list)).
+//! Makes pointers to tasks from addresses (rule 6 of [`list`](crate::list)).
 //!
-//! Unit tests check that the task at the address was exposed, as no tool of this toolchain does.
+//! Unit tests check that the task at the address was exposed; no tool of this toolchain checks it.
 use crate::cell::TaskPtr;
 use core::{
     num::NonZeroUsize,
@@ -15,7 +15,7 @@ pub(crate) fn expose(task: TaskPtr) {
     task.as_ptr().expose_provenance();
 }
 
-/// The task at an address.
+/// The task at this address.
 ///
 /// # Safety
 /// [`expose`] was called for the task that is there.
@@ -27,7 +27,7 @@ pub(crate) unsafe fn task_at(address: NonZeroUsize) -> TaskPtr {
         "a pointer is made to a task that was not exposed"
     );
     let task = ptr::with_exposed_provenance_mut(address.get());
-    // SAFETY: its address is not zero.
+    // SAFETY: the address is not zero.
     unsafe { NonNull::new_unchecked(task) }
 }
 
@@ -39,10 +39,10 @@ pub(crate) mod check {
         sync::{Mutex, PoisonError},
     };
 
-    /// The live tasks that were exposed. The model does not see this lock.
+    /// The live tasks that were exposed. The models do not see this lock.
     static EXPOSED: Mutex<BTreeSet<NonZeroUsize>> = Mutex::new(BTreeSet::new());
 
-    /// Also called before a task is freed, to remove it.
+    /// Runs `f` on the set. Also called to remove a task before it is freed.
     pub(crate) fn with<R>(f: impl FnOnce(&mut BTreeSet<NonZeroUsize>) -> R) -> R {
         f(&mut EXPOSED.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,8 +1,8 @@
-//! A task's name.
+//! The id of a task.
 use core::{fmt, num::NonZeroUsize, task::Waker};
 
-/// A task's name while it lives: its address, so no counter is shared to make one. It is unique
-/// among tasks that are not freed yet.
+/// Identifies a task while it lives. The id is the task's address, so no shared counter makes it;
+/// it is unique among tasks that are not freed yet.
 ///
 /// ```
 /// use std::{future::{Future, poll_fn}, pin::Pin, task::{Context, Poll, Waker}};
@@ -33,11 +33,11 @@ impl Id {
 
     /// Whether `waker` wakes this task, which is not freed. Compares two addresses.
     ///
-    /// A poll tells its own waker by it from that of a part of its future, which may poll other
-    /// parts with wakers of its own.
+    /// A poll uses this to tell its task's own waker from another: parts of its future may poll
+    /// other parts with wakers of their own.
     #[inline]
     pub fn is_woken_by(self, waker: &Waker) -> bool {
-        // A task's header is its waker's target, and nobody else's target is in its place.
+        // The target of a task's waker is the task's header, and no other target has its address.
         waker_vtable::target_header(waker).is_some_and(|target| target.addr() == self.0)
     }
 }

@@ -1,12 +1,14 @@
-//! The ends that wait for a task or abort it.
+//! The handles that wait for a task or abort it.
 //!
-//! The join waker's slot goes by rule 7 of [`state`](crate::state): the handle writes it while
-//! `JOIN_WAKER` is clear, sets the bit, and must clear the bit to write again. Where the bit can't
-//! be changed any more the task is complete and the output is there.
+//! The join waker's slot follows rule 7 of [`state`](crate::state): the handle writes it while
+//! `JOIN_WAKER` is clear, then sets the bit, and must clear the bit to write again. If it can't
+//! change the bit any more, the task is complete and the output is there.
 //!
-//! While the bit is set the slot is read alone: by the handle, to see whose waker it is, and by the completion, which moves the waker out and
-//! leaves the slot as it is. A waker that equals the slot's is the same one, even where the task completes in this moment: it was there
-//! before the bit was seen without `COMPLETE`, and until `COMPLETE` nothing else can have the address of what the slot's waker keeps.
+//! While the bit is set, the slot is only read: by the handle, to compare wakers, and by the
+//! completion, which moves the waker out and leaves the bytes as they are. Bytes that equal those
+//! of the caller's waker mean the same waker, even if the task completes at this moment. For the
+//! handle saw the bit without `COMPLETE`, so its waker was in the slot; and until `COMPLETE` that
+//! waker keeps its target alive, so no other target has the same address.
 use crate::{
     cell::{self, Header, Output, TaskPtr, WakeKind, header, join_waker, vtable},
     complete::dealloc,
@@ -29,12 +31,13 @@ use core::{
 
 /// Waits for a task: a future of its output.
 ///
-/// Dropping it detaches the task, which goes on; its output is then dropped where it completes.
-/// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and
-/// none when the same waker polls again. Drop costs one, two with a waker registered. With the feature `coop-budget` the poll that gives the output is an
-/// operation of the budget around it, and waits for the next if that is used up.
+/// Dropping the handle detaches the task: it goes on, and its output is dropped where it completes.
+/// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and none
+/// when the same waker polls again. The drop costs one, two with a waker registered. With the
+/// feature `coop-budget`, the poll that returns the output spends one operation of the surrounding
+/// budget; if the budget is used up, it waits for the next one.
 ///
-/// One word, so that it is moved in a register.
+/// One word, so that it moves in a register.
 ///
 /// ```
 /// use std::{future::Future, pin::Pin, task::{Context, Poll, Waker}};
@@ -56,21 +59,22 @@ use core::{
 /// let Poll::Ready(Ok(42)) = Pin::new(&mut join).poll(&mut cx) else { panic!() };
 /// ```
 pub struct JoinHandle<T> {
-    /// The task's, with [`TAKEN`] set once the output was given.
+    /// The task's address, with [`TAKEN`] set once the output was taken.
     word: NonNull<Header>,
     output: PhantomData<T>,
 }
 
-// A panic that is caught around a use of it leaves it as it was: what a poll changes is done by one exchange.
+// A panic caught around a use of the handle leaves it as it was: a poll makes its change in one
+// exchange.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 
-/// Below the alignment of a header.
+/// A tag bit, below the alignment of a header.
 const TAKEN: usize = 1;
 const _: () = assert!(align_of::<Header>() > TAKEN);
 
-// SAFETY: what it reaches across threads is the state word, its own waker slot, and the output,
-// which moves to this thread if `T: Send`.
+// SAFETY: across threads it reaches the state word, its own waker slot, and the output, which moves
+// to this thread only if `T: Send`.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 
 // SAFETY: a shared handle reaches only the state word.
@@ -80,7 +84,8 @@ impl<T> Unpin for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     /// # Safety
-    /// The task was made with `JOIN_INTEREST`, which this takes over, and its output is a `T`.
+    /// The task was made with `JOIN_INTEREST`, which the handle takes over, and its output is a
+    /// `T`.
     pub(crate) unsafe fn from_task(task: TaskPtr) -> Self {
         Self {
             word: task,
@@ -91,7 +96,7 @@ impl<T> JoinHandle<T> {
     #[inline]
     fn task(&self) -> TaskPtr {
         let task = self.word.as_ptr().map_addr(|word| word & !TAKEN);
-        // SAFETY: the task's own address.
+        // SAFETY: this is the task's own address, which is not null.
         unsafe { NonNull::new_unchecked(task) }
     }
 
@@ -101,9 +106,9 @@ impl<T> JoinHandle<T> {
         unsafe { header(self.task()) }
     }
 
-    /// Asks for the task to be dropped: at the end of the poll that is under way, or at its next
-    /// run. One read-modify-write. A task that is complete already keeps its output, and so does
-    /// one whose poll completes it.
+    /// Asks for the future's drop: at the end of the current poll, or at the next run. One
+    /// read-modify-write. A task that is already complete keeps its output, and so does a task
+    /// whose current poll completes it.
     ///
     /// ```
     /// use std::{future::{Future, pending}, pin::Pin, task::{Context, Poll, Waker}};
@@ -121,13 +126,14 @@ impl<T> JoinHandle<T> {
         unsafe { abort(self.task()) };
     }
 
-    /// A handle that can abort the task but not wait for it. One read-modify-write.
+    /// Makes a handle that can abort the task but not wait for it. One read-modify-write.
     pub fn abort_handle(&self) -> AbortHandle {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         unsafe { AbortHandle::of(self.task()) }
     }
 
-    /// A waker of the task that is waited for, to have it polled. One read-modify-write.
+    /// Makes a waker of the task that this handle waits for, to have that task polled. One
+    /// read-modify-write.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -145,10 +151,10 @@ impl<T> JoinHandle<T> {
 
     /// Turns the handle into a pointer, which keeps the task joined. No read-modify-write.
     ///
-    /// The pointer's lowest bit is set if the handle has given its output; the next, below the
-    /// alignment of a `usize`, are free for tags. Its provenance is the whole task's, as that of
-    /// [`Notified::into_raw`](crate::Notified::into_raw). It leaks the task, and its output, if it
-    /// is not turned back.
+    /// The pointer's lowest bit is set if the output was taken. The other bits below the alignment
+    /// of a `usize` are free for tags. Its provenance is the whole task's, as with
+    /// [`Notified::into_raw`](crate::Notified::into_raw). A pointer that is never turned back leaks
+    /// the task and its output.
     ///
     /// ```
     /// use task_header::JoinHandle;
@@ -180,7 +186,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Safety
     /// `raw` came from `into_raw` of a `JoinHandle` of this very `T`, and was not turned back
-    /// since. If `T` is not [`Send`], this is the thread that turned the handle into `raw`.
+    /// since. If `T` is not [`Send`], the current thread is the one that turned the handle into
+    /// `raw`.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         Self {
@@ -189,7 +196,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has completed, panicked or been dropped. A load.
+    /// Whether the task has completed, panicked or been dropped. One load.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.header().state.is_complete()
@@ -205,17 +212,17 @@ impl<T> JoinHandle<T> {
             "a join handle was polled after it gave its output"
         );
         let task = self.task();
-        // SAFETY: inside the header.
+        // SAFETY: the tagged address lies inside the header.
         self.word = unsafe { task.byte_add(TAKEN) };
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let vtable = unsafe { vtable(task) };
-        // SAFETY: complete, so the output is this handle's.
+        // SAFETY: the task is complete, so the output is this handle's (rule 6).
         let output = unsafe { (vtable.output)(task) }.cast::<Output<T>>();
-        // SAFETY: there, of this type, and taken once.
+        // SAFETY: the output is there, has this type, and is taken once.
         unsafe { output.read() }
     }
 
-    /// Leaves a task whose output, now or later, nobody takes.
+    /// Leaves a task whose output nobody will take.
     #[inline(never)]
     fn detach(&self) {
         let duty = loop {
@@ -226,18 +233,19 @@ impl<T> JoinHandle<T> {
                     let drop_output = || {
                         // SAFETY: JOIN_INTEREST keeps the task alive.
                         let vtable = unsafe { vtable(self.task()) };
-                        // SAFETY: complete, so the output is this handle's, which has not taken it.
+                        // SAFETY: the task is complete, so the output is this handle's, and it was
+                        // not taken.
                         unsafe { (vtable.drop_output)(self.task()) };
                     };
                     return panics::contain_then(drop_output, || self.release());
                 }
             }
         };
-        // SAFETY: the duty is this handle's, which goes.
+        // SAFETY: the duty is this handle's, and the handle goes.
         unsafe { fulfil(self.task(), duty, WakeKind::Orphan) };
     }
 
-    /// Leaves a task that is complete, its output gone.
+    /// Releases a complete task whose output is gone.
     fn release(&self) {
         if let Duty::Dealloc = self.header().state.release_join() {
             // SAFETY: no reference is left.
@@ -245,12 +253,13 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Writes the slot while `JOIN_WAKER` is clear, and gives back what was there.
+    /// Writes the slot while `JOIN_WAKER` is clear, and returns the old waker.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let slot = unsafe { join_waker(self.task()) };
         slot.with_mut(|slot| {
-            // SAFETY: JOIN_WAKER is clear, so the slot is this handle's (rule 7), which is borrowed mutably.
+            // SAFETY: JOIN_WAKER is clear, so the slot belongs to this handle (rule 7), and this is
+            // its only use of the slot.
             let slot = unsafe { &mut *slot };
             ManuallyDrop::into_inner(replace(slot, ManuallyDrop::new(waker)))
         })
@@ -264,11 +273,12 @@ impl<T> JoinHandle<T> {
             }
             self.header().state.unset_join_waker()?;
         }
-        // Its clone may panic: the slot is whole until then.
+        // The clone may panic; the slot is intact until it has succeeded.
         self.leave_waker(waker.clone())
     }
 
-    /// `JOIN_WAKER` is clear. Contains a panic of the old waker's drop.
+    /// Puts a waker into the slot and publishes it. `JOIN_WAKER` is clear. Contains a panic of the
+    /// old waker's drop.
     fn leave_waker(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
         let old = self.replace_waker(Some(waker));
         let registered = self.header().state.set_join_waker();
@@ -279,7 +289,7 @@ impl<T> JoinHandle<T> {
         registered
     }
 
-    /// Contains a panic of it.
+    /// Drops a waker and contains a panic of its drop.
     fn drop_waker(&self, waker: Option<Waker>) {
         if let Some(waker) = waker {
             // SAFETY: JOIN_INTEREST keeps the task alive.
@@ -287,27 +297,27 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the slot's waker wakes the same as `waker`. `JOIN_WAKER` is set.
+    /// Whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
     fn is_registered(&self, waker: &Waker) -> bool {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let slot = unsafe { join_waker(self.task()) };
         slot.with(|slot| {
-            // SAFETY: while the bit is set the slot is read alone.
+            // SAFETY: while the bit is set, the slot is only read.
             let slot = unsafe { &*slot };
-            // The bits of the waker alone: it may have been moved out.
+            // Compares the bits alone: the waker may have been moved out.
             slot.as_ref()
                 .is_some_and(|slot| parts(slot) == parts(waker))
         })
     }
 }
 
-/// What a set of handles needs of each.
+/// Operations for a set of handles.
 impl<T> JoinHandle<T> {
-    /// Has `waker` woken when the task completes, in place of the waker of an earlier poll.
+    /// Replaces the registered waker: `waker` is woken when the task completes.
     ///
-    /// False if the task is complete: then nothing wakes `waker`, which is dropped. A poll does the
-    /// same with a clone of its context's waker, unless that is registered already. One
-    /// read-modify-write, two where it replaces a waker.
+    /// Returns `false` if the task is complete: then nothing wakes `waker`, which is dropped. A
+    /// poll does the same with a clone of its context's waker, unless that is registered already.
+    /// One read-modify-write, two if it replaces a waker.
     ///
     /// ```
     /// use std::{sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}}, task::{Wake, Waker}};
@@ -340,9 +350,9 @@ impl<T> JoinHandle<T> {
         self.leave_waker(waker)
     }
 
-    /// Gives the output, if the task is complete and the handle has not given it yet. A load.
+    /// Takes the output, if the task is complete and the output was not taken yet. One load.
     ///
-    /// It charges no budget.
+    /// It spends no budget.
     ///
     /// ```
     /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
@@ -355,14 +365,14 @@ impl<T> JoinHandle<T> {
         (!self.is_terminated() && self.is_finished()).then(|| self.take())
     }
 
-    /// Whether the handle has given its output, so that a poll of it would panic. No atomic access.
+    /// Whether the output was taken, so that a poll of the handle would panic. No atomic access.
     #[inline]
     pub fn is_terminated(&self) -> bool {
         self.word.addr().get() & TAKEN != 0
     }
 }
 
-/// What `will_wake` compares.
+/// The two parts that `will_wake` compares.
 fn parts(waker: &Waker) -> (*const (), *const RawWakerVTable) {
     (waker.data(), ptr::from_ref(waker.vtable()))
 }
@@ -371,7 +381,7 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     /// # Panics
-    /// When polled again after it gave its output.
+    /// If it is polled again after it returned the output.
     #[inline]
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -401,7 +411,8 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Aborts a task, without waiting for it. Counted: clone and drop cost one read-modify-write each.
+/// Aborts a task, without waiting for it. The handle is counted: a clone and a drop cost one
+/// read-modify-write each.
 ///
 /// ```
 /// use task_header::{AbortHandle, Builder};
@@ -423,13 +434,14 @@ pub struct AbortHandle {
     task: TaskPtr,
 }
 
-// SAFETY: it reaches only the state word, and by an abort the scheduler, which is `Send + Sync`.
+// SAFETY: it reaches only the state word and, when it aborts, the scheduler, which is
+// `Send + Sync`.
 unsafe impl Send for AbortHandle {}
 
 // SAFETY: as above.
 unsafe impl Sync for AbortHandle {}
 
-// As a join handle.
+// As for a join handle.
 impl UnwindSafe for AbortHandle {}
 impl RefUnwindSafe for AbortHandle {}
 
@@ -437,18 +449,18 @@ impl AbortHandle {
     /// # Safety
     /// The caller has a reference to the task.
     pub(crate) unsafe fn of(task: TaskPtr) -> Self {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { header(task) }.state.ref_inc();
         Self { task }
     }
 
-    /// Asks for the task to be dropped, as [`JoinHandle::abort`]. One read-modify-write.
+    /// Asks for the future's drop, as [`JoinHandle::abort`] does. One read-modify-write.
     pub fn abort(&self) {
         // SAFETY: the count keeps the task alive.
         unsafe { abort(self.task) };
     }
 
-    /// A waker of the task, to have it polled. One read-modify-write.
+    /// Makes a waker of the task, to have it polled. One read-modify-write.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -483,8 +495,8 @@ impl AbortHandle {
         unsafe { waker_vtable::waker(task) }
     }
 
-    /// Turns the handle into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw). No
-    /// read-modify-write. It leaks the task if it is not turned back.
+    /// Turns the handle into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw) does.
+    /// No read-modify-write. A pointer that is never turned back leaks the task.
     ///
     /// ```
     /// use task_header::AbortHandle;
@@ -521,7 +533,7 @@ impl AbortHandle {
         Self { task: raw.cast() }
     }
 
-    /// Whether the task has completed, panicked or been dropped. A load.
+    /// Whether the task has completed, panicked or been dropped. One load.
     pub fn is_finished(&self) -> bool {
         // SAFETY: the count keeps the task alive.
         unsafe { header(self.task) }.state.is_complete()
@@ -541,7 +553,7 @@ impl Drop for AbortHandle {
     fn drop(&mut self) {
         // SAFETY: the count keeps the task alive until this transition.
         let duty = unsafe { header(self.task) }.state.ref_dec();
-        // SAFETY: the duty is this drop's.
+        // SAFETY: the duty is this transition's.
         unsafe { fulfil(self.task, duty, WakeKind::Orphan) };
     }
 }

@@ -1,4 +1,4 @@
-//! Sizes, pinned.
+//! The sizes that this crate promises, asserted.
 use crate::{
     Header, JoinError, JoinHandle, Notified, Schedule, WakeKind,
     cell::{Detached, JoinWaker, size_of_cell},
@@ -28,9 +28,9 @@ impl Future for Small {
 static_assertions::assert_eq_size!(Header, [u8; 32]);
 static_assertions::assert_eq_align!(Header, usize);
 static_assertions::assert_eq_size!(Notified<Ptr>, usize);
-// Unit output, 16 bytes of future, a pointer for a scheduler: the 72 of an 80-byte block.
+// Unit output, 16 bytes of future, one pointer for a scheduler: the 72 bytes of an 80-byte block.
 static_assertions::const_assert!(size_of_cell::<Small, Ptr, JoinWaker, ()>() <= 72);
-// The 56 of a 64-byte block where nobody joins.
+// Without a join handle: the 56 bytes of a 64-byte block.
 static_assertions::const_assert!(size_of_cell::<Small, Ptr, Detached, ()>() <= 56);
 static_assertions::assert_eq_size!(JoinHandle<Vec<u8>>, usize);
 static_assertions::assert_eq_size!(JoinError, usize);

@@ -1,19 +1,47 @@
-//! The list of one owner's tasks, and the rules of the stack on which others give tasks back to it
-//! (`releases.rs`).
+//! The list of one owner's tasks, and the rules of the stack over which other threads return tasks
+//! to it (`releases.rs`).
 //!
-//! 1. The list is touched by the owner alone, which has it exclusively or on its own thread. It is a [table](crate::table).
+//! # Actors
+//!
+//! The *owner* has the list, exclusively or on its own thread. A *releaser* is a thread that
+//! pushes a task on the owner's stack: it has completed the task off the owner, or it holds the one
+//! `Notified` of a thread-local task.
+//!
+//! # States
+//!
+//! | a listed task is | its queue link belongs to |
+//! |---|---|
+//! | *live* | the holder of its `Notified` |
+//! | *complete*, not yet pushed | the thread that completed it |
+//! | *on the stack* | the owner |
+//!
+//! | the stack's head | meaning |
+//! |---|---|
+//! | tag clear | a push wakes nobody |
+//! | tag set | the owner wants to be woken by the next push |
+//!
+//! # Rules
+//!
+//! 1. Only the owner touches the list. It is a [table](crate::table).
 //! 2. A task leaves the list only after `COMPLETE`, when it can never be queued again.
-//! 3. A task that completes elsewhere is pushed on the owner's stack by the thread that completed it, once; its queue link is free
-//!    by then and serves the stack. The owner takes it out, gives up `LISTED`, and frees the cell if that was the last reference.
-//!    A task of one thread that is queued is pushed by whoever holds its one `Notified`, in whose place it is then on the stack.
-//! 4. The stack outlives every task that names it: a list that is dropped with tasks in it leaks it.
-//! 5. A tag in the stack's head says that the owner wants to be woken. It is set by the owner with a read-modify-write: a push before that
-//!    is found by the owner's next look, which comes after; a push that follows sees the tag, takes it away and wakes. The owner sets it
-//!    again as it empties the stack, so that it is there whenever the stack is empty. The waker is cloned before the push: after it the owner may be gone.
-//!    A push whose clone panicked can't wake and leaves the tag to the next one.
-//! 6. A link may name a task that was freed after the pusher's look, and another was put in its place and pushed: the exchange then expects the right address
-//!    by an old pointer. So nobody's pointer goes with a link: a push exposes its task's provenance, and the owner makes pointers from addresses.
-//!    Only links of the stack are such. Links that the owner writes itself are the tasks' pointers.
+//! 3. The thread that completes a task off its owner pushes the task on the owner's stack, once.
+//!    The queue link is free by then and links the stack. The owner takes the task out of its list,
+//!    releases `LISTED`, and frees the cell if that was the last reference. A thread-local task
+//!    that is queued is pushed by the holder of its one `Notified`; on the stack, the task stands
+//!    for that `Notified`.
+//! 4. The stack outlives every task that names it: a list that is dropped with tasks in it leaks
+//!    its stack.
+//! 5. No wake of the owner is lost. The owner sets the tag with a read-modify-write. A push before
+//!    it is found by the owner's next look, which comes after it. A push after it sees the tag,
+//!    clears it, and wakes the owner. The owner sets the tag again as it empties the stack, so the
+//!    tag is set whenever the stack is empty. The releaser clones the owner's waker before the
+//!    push, because after the push the owner may be gone. A push whose clone panicked can't wake
+//!    the owner; it leaves the tag for the next push.
+//! 6. A link may hold a stale pointer. Between a releaser's load of the head and its exchange, the
+//!    task at the head may be freed, and another task may be allocated at its address and pushed;
+//!    the exchange then succeeds, as the addresses are equal. So links of the stack are addresses
+//!    only: each push exposes its task's provenance, and the owner makes pointers from the
+//!    addresses. Links that the owner writes itself hold real pointers.
 use crate::{
     cell::{self, TaskPtr, header},
     releases::Releases,
@@ -22,24 +50,25 @@ use crate::{
 };
 use core::{ptr::NonNull, task::Waker};
 
-/// Where a task that waits is kept.
+/// The list that keeps a waiting task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Keep {
     /// In no list.
     Nowhere,
-    /// In this list, which is live and the caller's for as long as the value is held. Nothing borrows it
-    /// for longer than a step that runs no code of users.
+    /// In this list, which is live and the caller's for as long as the value is held. No borrow of
+    /// it outlasts a step that runs no user code.
     In(NonNull<List>),
-    /// The owner whose list it was to be is gone: a task in no list is to be queued again, to find one.
+    /// The intended list's owner is gone: a task in no list is queued again, to find another owner.
     Requeue,
 }
 
 impl Keep {
     /// # Safety
-    /// No borrow that this has given is in use, and none is kept beyond a step that runs no code of users.
+    /// No borrow that this has returned is in use, and none is kept beyond a step that runs no user
+    /// code.
     pub(crate) unsafe fn list<'a>(self) -> Option<&'a mut List> {
         match self {
-            // SAFETY: live and the caller's alone, by what `In` says.
+            // SAFETY: the list is live and the caller's alone, by the docs of `In`.
             Self::In(mut list) => Some(unsafe { list.as_mut() }),
             Self::Nowhere | Self::Requeue => None,
         }
@@ -55,7 +84,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// An empty list. `watched`: the owner is woken when something comes onto the stack.
+    /// Makes an empty list. `watched`: each push wakes the owner.
     pub(crate) fn new(owner: Waker, watched: bool) -> Self {
         Self {
             tasks: Table::new(),
@@ -65,7 +94,7 @@ impl List {
     }
 
     fn releases(&self) -> &Releases {
-        // SAFETY: freed only in `drop`, and only borrowed shared until then.
+        // SAFETY: the stack is freed only in `drop`, and only borrowed shared until then.
         unsafe { self.releases.as_ref() }
     }
 
@@ -73,14 +102,14 @@ impl List {
         self.tasks.first()
     }
 
-    /// The task after this one, as [`first`](Self::first) begins.
+    /// The task after this one, in the order that [`first`](Self::first) begins.
     ///
     /// # Safety
     /// The task is in this list.
     pub(crate) unsafe fn after(&self, task: TaskPtr) -> Option<TaskPtr> {
         // SAFETY: a listed task is live.
         let place = unsafe { cell::place(task) };
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { self.tasks.after(place) }
     }
 
@@ -88,7 +117,7 @@ impl List {
         self.tasks.len()
     }
 
-    /// Whether something is on the stack. A hint.
+    /// Whether the stack holds a task. A hint.
     pub(crate) fn has_releases(&self) -> bool {
         !self.releases().is_empty()
     }
@@ -96,13 +125,14 @@ impl List {
     /// Puts a task in.
     ///
     /// # Safety
-    /// The calling thread runs the task, which is in no list, and sets LISTED next; or the task is new, and nobody else has it.
+    /// The calling thread runs the task, which is in no list, and sets LISTED next; or the task is
+    /// new, and no other thread has it.
     pub(crate) unsafe fn insert(&mut self, task: TaskPtr) {
-        // SAFETY: always this stack, which outlives the tasks (rule 4).
+        // SAFETY: the stack is the same each time, and outlives the tasks (rule 4).
         let place = unsafe { self.tasks.insert(task, self.releases) };
-        // SAFETY: the run keeps the task alive, or it is the caller's.
+        // SAFETY: the run keeps the task alive, or the caller alone has the new task.
         let header = unsafe { header(task) };
-        // SAFETY: this thread alone looks at it so far.
+        // SAFETY: so far only this thread looks at the place.
         header.place.with_mut(|slot| unsafe { *slot = Some(place) });
     }
 
@@ -113,11 +143,11 @@ impl List {
     pub(crate) unsafe fn remove(&mut self, task: TaskPtr) {
         // SAFETY: a listed task is live.
         let place = unsafe { cell::place(task) };
-        // SAFETY: in this list, and so not removed yet.
+        // SAFETY: the task is in this list, so it was not removed yet.
         unsafe { self.tasks.remove(place) };
     }
 
-    /// Takes what others have pushed, the newest first.
+    /// Takes the tasks that others have pushed, the newest first.
     pub(crate) fn take(&mut self) -> Option<TaskPtr> {
         self.releases().take(self.watched)
     }
@@ -127,13 +157,13 @@ impl List {
     /// # Safety
     /// The task is complete, in this list, and on no stack.
     pub(crate) unsafe fn release(&mut self, task: TaskPtr) -> Duty {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { self.remove(task) };
         // SAFETY: LISTED keeps the task alive until this transition.
         unsafe { state(task) }.release_listed()
     }
 
-    /// From now on the owner is woken by a push.
+    /// Has each push wake the owner from now on.
     pub(crate) fn watch(&mut self) {
         if !core::mem::replace(&mut self.watched, true) {
             self.releases().watch();
@@ -144,18 +174,18 @@ impl List {
 /// # Safety
 /// As for [`header`].
 unsafe fn state<'a>(task: TaskPtr) -> &'a State {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     &unsafe { header(task) }.state
 }
 
-/// The stack of a listed task's owner.
+/// The stack of the owner of a listed task.
 ///
 /// # Safety
-/// LISTED is set, which the caller has acquired, and keeps.
+/// LISTED is set, the caller has acquired that, and LISTED stays set meanwhile.
 pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
     // SAFETY: a listed task is live.
     let place = unsafe { cell::place(task) };
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     unsafe { table::releases(place) }
 }
 
@@ -164,7 +194,7 @@ impl Drop for List {
         if self.len() != 0 {
             return; // Rule 4.
         }
-        // SAFETY: no task is left that names it, and no handle of it but this.
+        // SAFETY: no task is left that names the stack, and this is its only handle.
         unsafe { Releases::free(self.releases) };
     }
 }

@@ -1,12 +1,24 @@
-//! Tasks of one thread: their futures need not be `Send`, and are polled and dropped where they were spawned.
+//! Thread-local tasks: their futures need not be `Send`, and are polled and dropped on the thread
+//! that spawned them.
 //!
-//! 1. A task is put into its owner's list when it is spawned, `LISTED` from the start, and stays in it until it is complete. So
-//!    it never becomes an orphan, and its owner's stack, which outlives what is in the list, is there for every `LocalNotified`.
-//! 2. A `LocalNotified` may be in any thread's hands, since any thread may wake. All that it can do there is to be queued, and to be sent
-//!    to its owner over the stack. Its drop aborts the task and sends it: the owner's run of it drops the future.
-//! 3. Only [`LocalOwned`] runs a task, after comparing the task's owner with itself. It can't leave its thread, so that a future is
-//!    touched by one thread alone.
-//! 4. The list is borrowed for a step at a time, in which no code of users runs but the allocator's; so a task may spawn, run others and cancel, from within its poll.
+//! # Actors
+//!
+//! The *owner* is the thread with the [`LocalOwned`]; it spawns, runs and drops. A *waker* may be
+//! on
+//! any thread, and so may the *holder* of the `LocalNotified` that its wake made.
+//!
+//! # Rules
+//!
+//! 1. A task is put into its owner's list when it is spawned, `LISTED` from the start, and stays
+//!    there until it is complete. So it never becomes an orphan. The owner's stack, which outlives
+//!    the tasks in the list, exists as long as any `LocalNotified` does.
+//! 2. A `LocalNotified` may be on any thread, since any thread may wake. A thread other than the
+//!    owner can only queue it, or send it to the owner over the stack. Its drop aborts the task and
+//!    sends it; the owner then runs the task, which drops the future.
+//! 3. Only [`LocalOwned`] runs a task, and only after it has checked that it owns the task. It
+//!    can't leave its thread, so only that thread touches the future.
+//! 4. The list is borrowed for one step at a time, and no user code but the allocator runs in a
+//!    step. So a task may spawn, run and cancel other tasks from within its poll.
 use crate::{
     allocate::allocate,
     cell::{self, Detached, Join, JoinWaker, Kind, Outcome, TaskPtr, WakeKind, header},
@@ -32,30 +44,31 @@ use core::{
     task::Waker,
 };
 
-/// Where the tasks of one thread go when they are to run.
+/// The queue of a scheduler for thread-local tasks.
 ///
 /// As [`Schedule`](crate::Schedule), for tasks whose futures stay on their thread.
 pub trait ScheduleLocal: Send + Sync + Sized + 'static {
-    /// Queues a task. Runs wherever the task is woken, as a rule on another thread than the task's:
-    /// then the task has to get back, and [`LocalNotified::send`] is one way.
+    /// Queues a task. Runs on the thread that wakes the task, usually not the task's own. Then the
+    /// task has to get back to its owner; [`LocalNotified::send`] is one way.
     fn schedule(task: LocalNotified<Self>, why: WakeKind);
 
-    /// Hears of each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked): as a rule on the task's thread, but a join handle may be anywhere.
+    /// Reports each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked)
+    /// does: usually on the task's thread, but a join handle may be anywhere.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let _ = (task, payload);
     }
 
-    /// Called once for each task when its future is gone, as
-    /// [`Schedule::ended`](crate::Schedule::ended).
+    /// Reports the end of each task once, when its future is gone, as
+    /// [`Schedule::ended`](crate::Schedule::ended) does.
     fn ended(task: TaskRef<'_, Self>, outcome: Outcome) {
         let _ = (task, outcome);
     }
 }
 
-/// A task of one thread that was spawned or woken and waits for its run. One word.
+/// A thread-local task that was spawned or woken and waits for its run. One word.
 ///
-/// It may be queued anywhere, but only its list can run it, on that list's thread. Dropping it cancels the task: there, too, when the owner
-/// next looks at what it was sent.
+/// Any queue may hold it, but only its list can run it, on that list's thread. Dropping it cancels
+/// the task: the owner drops the future when it next receives.
 ///
 /// ```compile_fail,E0599
 /// fn run<S: task_header::ScheduleLocal>(task: task_header::LocalNotified<S>) {
@@ -67,19 +80,20 @@ pub struct LocalNotified<S: ScheduleLocal> {
     scheduler: PhantomData<S>,
 }
 
-// SAFETY: it reaches the state word, the scheduler, which is `Send + Sync`, and the owner's stack; never the future.
+// SAFETY: it reaches the state word, the scheduler, which is `Send + Sync`, and the owner's stack;
+// never the future.
 unsafe impl<S: ScheduleLocal> Send for LocalNotified<S> {}
 
-// SAFETY: a shared one reaches only the scheduler, which is `Sync`, and the details, which are too.
+// SAFETY: a shared one reaches only the scheduler and the details, which are `Sync`.
 unsafe impl<S: ScheduleLocal> Sync for LocalNotified<S> {}
 
-// As a `Notified`.
+// As for a `Notified`.
 impl<S: ScheduleLocal> UnwindSafe for LocalNotified<S> {}
 impl<S: ScheduleLocal> RefUnwindSafe for LocalNotified<S> {}
 
 impl<S: ScheduleLocal> LocalNotified<S> {
     /// # Safety
-    /// The caller holds the one `Notified` of a task of one thread with this scheduler.
+    /// The caller holds the one `Notified` of a thread-local task with this scheduler.
     pub(crate) unsafe fn from_task(task: TaskPtr) -> Self {
         Self {
             task,
@@ -91,31 +105,32 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         ManuallyDrop::new(self).task
     }
 
-    /// The list that the task belongs to. No read-modify-write.
+    /// The id of the list that the task belongs to. No read-modify-write.
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.owner().addr())
     }
 
     fn owner(&self) -> NonNull<Releases> {
-        // SAFETY: a `Notified` is a reference, and the task is listed from the spawn on (rule 1).
+        // SAFETY: a `Notified` is a reference, and the task is listed from its spawn on (rule 1).
         unsafe { list::releases(self.task) }
     }
 
     /// The scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
-        // SAFETY: a `Notified` is a reference, and `S` its task's scheduler.
+        // SAFETY: a `Notified` is a reference, and `S` is its task's scheduler type.
         unsafe { cell::scheduler(self.task) }
     }
 
     cell::accessors!(|this| this.task);
 
-    /// A waker of the task, as [`Notified::waker`](crate::Notified::waker). One read-modify-write.
+    /// Makes a waker of the task, as [`Notified::waker`](crate::Notified::waker) does. One
+    /// read-modify-write.
     pub fn waker(&self) -> Waker {
         // SAFETY: a `Notified` is a reference.
         unsafe { cell::waker(self.task) }
     }
 
-    /// Turns this into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw). No
+    /// Turns this into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw) does. No
     /// read-modify-write.
     #[must_use = "the task leaks"]
     pub fn into_raw(self) -> NonNull<()> {
@@ -128,15 +143,15 @@ impl<S: ScheduleLocal> LocalNotified<S> {
     /// `raw` came from `into_raw` of a `LocalNotified` of this very `S`, and was not turned back
     /// since.
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
-        // SAFETY: passed on: the one `Notified` became this pointer.
+        // SAFETY: the caller promises that the one `Notified` became this pointer.
         unsafe { Self::from_task(raw.cast()) }
     }
 
-    /// Sends the task to its list, whose owner is woken and finds it with [`LocalOwned::receive`]. One
-    /// read-modify-write, and the wake if it is the first since the owner looked.
+    /// Sends the task to its list and wakes the owner, which finds it with [`LocalOwned::receive`].
+    /// One read-modify-write, and the wake if this is the first task since the owner looked.
     pub fn send(self) {
         let owner = self.owner();
-        // SAFETY: in that owner's list (rule 1), and this was the one `Notified`.
+        // SAFETY: the task is in that owner's list (rule 1), and this was its one `Notified`.
         unsafe { Releases::push(owner, self.into_task()) };
     }
 }
@@ -146,7 +161,8 @@ impl<S: ScheduleLocal> Drop for LocalNotified<S> {
         // SAFETY: a `Notified` is a reference.
         let duty = unsafe { header(self.task) }.state.abort();
         debug_assert_eq!(duty, Duty::Nothing, "it is notified already, or runs on");
-        // SAFETY: in that owner's list (rule 1), and this is the one `Notified`, which goes.
+        // SAFETY: the task is in that owner's list (rule 1), and this is its one `Notified`, which
+        // goes.
         unsafe { Releases::push(self.owner(), self.task) };
     }
 }
@@ -157,8 +173,9 @@ impl<S: ScheduleLocal> fmt::Debug for LocalNotified<S> {
     }
 }
 
-/// Identifies a [`LocalOwned`], for schedulers that have several on a thread. One word, compared
-/// only; unique among the lists that exist, and those that were dropped with tasks in them.
+/// Identifies a [`LocalOwned`], for schedulers that have several on a thread. One word, for
+/// comparison only. Unique among the lists that exist and those that were dropped with tasks in
+/// them.
 ///
 /// ```
 /// use std::task::Waker;
@@ -181,21 +198,21 @@ impl<S: ScheduleLocal> fmt::Debug for LocalNotified<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OwnerId(NonZeroUsize);
 
-/// How a run on the task's thread ended.
+/// How a run on the owner's thread ended.
 #[must_use = "a notified task that is dropped is cancelled"]
 #[derive(Debug)]
 pub enum LocalRan<S: ScheduleLocal> {
-    /// The future is done, by completion, panic or abort.
+    /// The future is gone: it completed, panicked or was aborted.
     Complete,
     /// The future waits for a wake.
     Pending,
-    /// The future was woken during its poll: queue it again.
+    /// The future was woken during its poll: queue the task again.
     Notified(LocalNotified<S>),
-    /// Nothing was done: the task is another list's.
+    /// Nothing was done: the task belongs to another list.
     NotOwned(LocalNotified<S>),
 }
 
-/// The live tasks of one thread. It can't leave its thread, and all its tasks were spawned through it.
+/// The live tasks of one thread. The list can't leave its thread, and spawns all its tasks itself.
 ///
 /// ```compile_fail,E0277
 /// fn send<T: Send>(_: T) {}
@@ -204,20 +221,21 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// }
 /// ```
 ///
-/// Its drop cancels the tasks that are idle or on their way to it. One that is still queued elsewhere is never dropped, nor its cell freed:
-/// drop the queues before the list. It takes memory as an [`Owned`](crate::Owned) does, and the global allocator
-/// must not use the list that asks it for some.
+/// Its drop cancels the idle tasks and those that were sent to it. A task that is still queued
+/// elsewhere leaks, future and cell: drop the queues before the list. It takes memory as an
+/// [`Owned`](crate::Owned) does, and the global allocator must not use the list that asks it for
+/// memory.
 pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
-    /// What was taken from the stack and not given out yet, the oldest first.
+    /// Tasks that were taken from the stack and not given out yet, the oldest first.
     received: Cell<Option<TaskPtr>>,
-    /// Invariant: `spawn` takes an `S` in and `receive` gives one out, both by `&self`.
+    /// Invariant in `S`: `spawn` takes an `S` and `receive` returns one, both by `&self`.
     scheduler: PhantomData<fn(S) -> S>,
     stays: PhantomData<*const ()>,
 }
 
 impl<S: ScheduleLocal> LocalOwned<S> {
-    /// An empty list. `owner` is woken when a task comes over the stack.
+    /// Makes an empty list. `owner` is woken when a task is sent to it.
     pub fn new(owner: Waker) -> Self {
         Self {
             list: UnsafeCell::new(List::new(owner, true)),
@@ -227,35 +245,36 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
     }
 
-    /// A new task, to be run or queued, and the handle to wait for it. One allocation, and one for the list now and then; no read-modify-write.
+    /// Spawns a task: returns it, to be run or queued, and the handle that waits for it. One
+    /// allocation, plus one for the list now and then; no read-modify-write.
     #[inline]
     pub fn spawn<F>(&self, future: F, scheduler: S) -> (LocalNotified<S>, JoinHandle<F::Output>)
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        // SAFETY: future and output live for ever.
+        // SAFETY: the future and its output are `'static`.
         unsafe { self.spawn_unchecked(future, scheduler) }
     }
 
-    /// A new task that nobody waits for.
+    /// Spawns a task without a join handle.
     #[inline]
     pub fn spawn_detached<F>(&self, future: F, scheduler: S) -> LocalNotified<S>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        // SAFETY: future and output live for ever.
+        // SAFETY: the future and its output are `'static`.
         unsafe { self.spawn_detached_unchecked(future, scheduler) }
     }
 
-    /// As [`spawn`](Self::spawn), of a future that need not live for ever, and nor need its output.
-    /// Costs as that does.
+    /// Spawns a task as [`spawn`](Self::spawn) does, at the same cost; the future and its output
+    /// need not be `'static`.
     ///
-    /// A type that owns such a list is sound if it has an invariant lifetime and an `impl Drop`, be
-    /// that empty: only for a type with one does the compiler demand that the lifetime outlives the
-    /// drop, and so the list's. Where it is forgotten its tasks leak, and nobody else can run or
-    /// drop them.
+    /// A type that owns such a list is sound if it has an invariant lifetime and an `impl Drop`,
+    /// which may be empty. Only for a type with an `impl Drop` does the compiler demand that the
+    /// lifetime outlives the drop, and so the list's drop. If such a type is forgotten, its tasks
+    /// leak, and nothing can run or drop them.
     ///
     /// ```
     /// use std::{future::Future, marker::PhantomData, task::Waker};
@@ -304,21 +323,22 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     /// ```
     ///
     /// # Safety
-    /// The future is polled and dropped by this list's [`run`](Self::run), [`cancel`](Self::cancel)
-    /// and drop alone, and so is its output, unless the handle has it. What they borrow is there
-    /// whenever one of these gets the task: the task ends before what it borrows does, or the list
-    /// is not used, and never dropped, after that.
+    /// Only this list's [`run`](Self::run), [`cancel`](Self::cancel) and drop poll and drop the
+    /// future; they also drop its output, unless the handle has it. The caller ensures that
+    /// whatever the future and the output borrow is still there when one of these gets the task:
+    /// either the task ends first, or the list is neither used nor dropped afterwards.
     #[inline]
     pub unsafe fn spawn_unchecked<F: Future>(
         &self,
         future: F,
         scheduler: S,
     ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { self.spawn_with(future, scheduler, ()) }
     }
 
-    /// As [`spawn_detached`](Self::spawn_detached), of a future that need not live for ever.
+    /// Spawns a task as [`spawn_detached`](Self::spawn_detached) does; the future need not be
+    /// `'static`.
     ///
     /// # Safety
     /// As for [`spawn_unchecked`](Self::spawn_unchecked).
@@ -328,14 +348,14 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         future: F,
         scheduler: S,
     ) -> LocalNotified<S> {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { self.spawn_detached_with(future, scheduler, ()) }
     }
 
-    /// As [`spawn_unchecked`](Self::spawn_unchecked), with what a builder was told.
+    /// As [`spawn_unchecked`](Self::spawn_unchecked), with a builder's details.
     ///
     /// # Safety
-    /// As for that.
+    /// As for [`spawn_unchecked`](Self::spawn_unchecked).
     #[inline(always)]
     pub(crate) unsafe fn spawn_with<F: Future, D: Details>(
         &self,
@@ -346,15 +366,15 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         let task = self.adopt::<F, JoinWaker, D>(future, scheduler, details);
         // SAFETY: a new task has one `Notified`.
         let notified = unsafe { LocalNotified::from_task(task) };
-        // SAFETY: made with a join handle, which is this.
+        // SAFETY: the task was made with a join handle, which is this one.
         let join = unsafe { JoinHandle::from_task(task) };
         (notified, join)
     }
 
-    /// As [`spawn_detached_unchecked`](Self::spawn_detached_unchecked), with what a builder was told.
+    /// As [`spawn_detached_unchecked`](Self::spawn_detached_unchecked), with a builder's details.
     ///
     /// # Safety
-    /// As for that.
+    /// As for [`spawn_detached_unchecked`](Self::spawn_detached_unchecked).
     #[inline(always)]
     pub(crate) unsafe fn spawn_detached_with<F: Future, D: Details>(
         &self,
@@ -376,63 +396,66 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     ) -> TaskPtr {
         let state = State::new_listed(J::IS_JOINED);
         let task = allocate::<F, Here<S>, J, D>(future, scheduler, details, state);
-        // SAFETY: new, and in no list.
+        // SAFETY: the task is new, and in no list.
         self.with_list(|list| unsafe { list.insert(task) });
         task
     }
 
-    /// Runs a task of this list once. Costs as [`Notified::run`](crate::Notified::run) does.
+    /// Runs a task of this list once. Costs the same as [`Notified::run`](crate::Notified::run).
     pub fn run(&self, task: LocalNotified<S>) -> LocalRan<S> {
         if !self.owns(&task) {
             return LocalRan::NotOwned(task);
         }
         let task = task.into_task();
-        // SAFETY: this was the one `Notified`, of a task of this list and so of this thread.
+        // SAFETY: this was the one `Notified` of a task of this list, and so of this thread.
         match unsafe { run::run(task, || self.after()) } {
             RunEnd::Complete => LocalRan::Complete,
             RunEnd::Pending => LocalRan::Pending,
-            // SAFETY: the run gave the one `Notified` back.
+            // SAFETY: the run returned the one `Notified`.
             RunEnd::Notified => LocalRan::Notified(unsafe { LocalNotified::from_task(task) }),
         }
     }
 
-    /// Drops the future of a queued task of this list in place of running it.
+    /// Drops the future of a queued task of this list instead of running it.
     ///
     /// # Errors
-    /// Gives the task back if it is another list's.
+    /// Returns the task if it belongs to another list.
     pub fn cancel(&self, task: LocalNotified<S>) -> Result<(), LocalNotified<S>> {
         if !self.owns(&task) {
             return Err(task);
         }
-        // SAFETY: this was the one `Notified`, of a task of this list and so of this thread; rule 4.
+        // SAFETY: this was the one `Notified` of a task of this list, and so of this thread; the
+        // list is borrowed by rule 4.
         unsafe { run::cancel(task.into_task(), self.keep()) };
         Ok(())
     }
 
-    /// Whether the task is this list's.
+    /// Whether the task belongs to this list.
     pub fn owns(&self, task: &LocalNotified<S>) -> bool {
         self.address() == task.owner()
     }
 
-    /// The next task that was sent to this list, the oldest first; also those whose `LocalNotified` was dropped, which
-    /// end when they are run. A load if there is none, else one read-modify-write for all that are there.
+    /// Takes the oldest task that was sent to this list. Tasks whose `LocalNotified` was dropped
+    /// are among them; they end when they are run. A load if there is none, else one
+    /// read-modify-write for all that are there.
     pub fn receive(&self) -> Option<LocalNotified<S>> {
         let task = self.receive_raw()?;
-        // SAFETY: it was sent in place of the one `Notified`.
+        // SAFETY: the sent task stands for its one `Notified`.
         Some(unsafe { LocalNotified::from_task(task) })
     }
 }
 
 impl<S> LocalOwned<S> {
-    /// Rule 4: `f` is a step that runs no code of users.
+    /// Borrows the list for the step `f`, which runs no user code (rule 4).
     fn with_list<R>(&self, f: impl FnOnce(&mut List) -> R) -> R {
-        // SAFETY: this thread's alone, and no step runs within another.
+        // SAFETY: the list belongs to this thread alone, and no step runs within another.
         f(unsafe { &mut *self.list.get() })
     }
 
-    /// This list, which is live while `self` is borrowed, and borrowed a step at a time (rule 4).
+    /// Returns this list, which is live while `self` is borrowed, and is borrowed one step at a
+    /// time (rule 4).
     fn keep(&self) -> Keep {
-        // SAFETY: the cell's place is not at null.
+        // SAFETY: the address of a cell is not null.
         Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 
@@ -443,7 +466,7 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// What its tasks name as their [owner](LocalNotified::owner_id).
+    /// The id that its tasks return as their [owner](LocalNotified::owner_id).
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.address().addr())
     }
@@ -455,14 +478,14 @@ impl<S> LocalOwned<S> {
     fn receive_raw(&self) -> Option<TaskPtr> {
         loop {
             while let Some(task) = self.received.take() {
-                // SAFETY: received, so its link is this list's; `put_first` wrote it.
+                // SAFETY: the task was received, so its link is this list's; `put_first` wrote it.
                 self.received.set(unsafe { unlink(task) });
-                // SAFETY: LISTED keeps it alive.
+                // SAFETY: LISTED keeps the task alive.
                 if !unsafe { header(task) }.state.is_complete() {
                     return Some(task);
                 }
-                // Without `std` a panic ends a run without its list.
-                // SAFETY: complete, in this list, and off the stack.
+                // Without `std` a panic ends a run without giving it its list.
+                // SAFETY: the task is complete, in this list, and off the stack.
                 let duty = self.with_list(|list| unsafe { list.release(task) });
                 if let Duty::Dealloc = duty {
                     // SAFETY: no reference is left.
@@ -470,7 +493,7 @@ impl<S> LocalOwned<S> {
                 }
             }
             let mut newest = self.with_list(List::take)?;
-            // SAFETY: just taken.
+            // SAFETY: the task was just taken.
             while let Some(older) = unsafe { next_taken(newest) } {
                 self.put_first(newest);
                 newest = older;
@@ -481,38 +504,40 @@ impl<S> LocalOwned<S> {
 
     fn put_first(&self, task: TaskPtr) {
         let first = self.received.replace(Some(task));
-        // SAFETY: LISTED keeps it alive.
+        // SAFETY: LISTED keeps the task alive.
         let header = unsafe { header(task) };
-        // SAFETY: off the stack, or the caller has its `Notified`: the link is this list's.
+        // SAFETY: the task is off the stack, or the caller has its `Notified`; either way the link
+        // is this list's.
         header.queue_next.with_mut(|link| unsafe { *link = first });
     }
 
-    /// Aborts every task of the list. The idle ones are received at once; the others end where they turn up.
-    /// One read-modify-write a task, and a look at a word for each that there was at a time.
+    /// Aborts every task of the list. Idle tasks can be received at once; the others end where they
+    /// are run next. One read-modify-write per task, and one look at each word that the list has in
+    /// use.
     pub fn abort_all(&self) {
         let mut next = self.with_list(|list| list.first());
         while let Some(task) = next {
-            // No code of users runs in this loop, so that the list stays as it is.
-            // SAFETY: in this list, which is this thread's.
+            // No user code runs in this loop, so the list stays as it is.
+            // SAFETY: the task is in this list, which is this thread's.
             next = self.with_list(|list| unsafe { list.after(task) });
-            // SAFETY: LISTED keeps it alive.
+            // SAFETY: LISTED keeps the task alive.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
                 self.put_first(task);
             }
         }
     }
 
-    /// Tasks in the list: all that were spawned and are not done.
+    /// The number of tasks in the list: all that were spawned and are not complete.
     pub fn len(&self) -> usize {
         self.with_list(|list| list.len())
     }
 
-    /// Whether no task is left.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether [`receive`](Self::receive) would find something. A hint, of one load.
+    /// Whether [`receive`](Self::receive) would find a task. A hint, at one load.
     pub fn has_received(&self) -> bool {
         let first = self.received.get();
         first.is_some() || self.with_list(|list| list.has_releases())
@@ -522,7 +547,8 @@ impl<S> LocalOwned<S> {
 impl<S> Drop for LocalOwned<S> {
     fn drop(&mut self) {
         self.abort_all();
-        // Without `std` a panic of a future's drop goes on, past the inner one: the outer one cancels the rest.
+        // Without `std`, a panic in a future's drop unwinds through the inner guard; the outer
+        // guard then cancels the rest.
         let _rest = CancelsReceived(self);
         drop(CancelsReceived(self));
     }
@@ -533,7 +559,8 @@ struct CancelsReceived<'a, S>(&'a LocalOwned<S>);
 impl<S> Drop for CancelsReceived<'_, S> {
     fn drop(&mut self) {
         while let Some(task) = self.0.receive_raw() {
-            // SAFETY: received in place of its `Notified`; a task of this list and so of this thread; rule 4.
+            // SAFETY: the task was received in place of its `Notified`, and is of this list and so
+            // of this thread; the list is borrowed by rule 4.
             unsafe { run::cancel(task, self.0.keep()) };
         }
     }
@@ -545,25 +572,25 @@ impl<S> fmt::Debug for LocalOwned<S> {
     }
 }
 
-/// Tasks of one thread.
+/// The kind of thread-local tasks.
 pub(crate) struct Here<S>(PhantomData<S>);
 
 impl<S: ScheduleLocal> Kind for Here<S> {
     type Scheduler = S;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
-        // SAFETY: passed on; tasks of this kind have this scheduler.
+        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
         let notified = unsafe { LocalNotified::from_task(task) };
         S::schedule(notified, why);
     }
 
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
-        // SAFETY: passed on; tasks of this kind have this scheduler.
+        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 
     unsafe fn ended(task: TaskPtr, outcome: Outcome) {
-        // SAFETY: passed on; tasks of this kind have this scheduler.
+        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }

@@ -1,6 +1,7 @@
-//! A task that is to be run, and where it goes: the reference that queues hold.
+//! The reference that queues hold, a task that is to be run; and the trait of its scheduler.
 //!
-//! This file and [`owned`](crate::owned) name each other: a run may take a list, and a list runs tasks.
+//! This file and [`owned`](crate::owned) use each other: a run may take a list, and a list runs
+//! tasks.
 use crate::{
     cell::{self, Kind, Outcome, TaskPtr, WakeKind},
     list::Keep,
@@ -18,29 +19,33 @@ use core::{
     task::Waker,
 };
 
-/// Where the tasks of a scheduler go when they are to run.
+/// The queue that takes a scheduler's runnable tasks.
 ///
-/// It takes the task, not a borrow of the scheduler inside it: a wake by value can then hand its
-/// reference over, and nobody is left in a cell that may be freed meanwhile. Reach the scheduler
-/// with [`Notified::scheduler`]; what is used after the task was queued must be copied out first.
+/// `schedule` takes the task, not a borrow of the scheduler inside the task. So a wake by value can
+/// hand its reference over, and no thread stays in a cell that may be freed meanwhile. Reach the
+/// scheduler with [`Notified::scheduler`], and copy out first whatever you need after the task is
+/// queued.
 pub trait Schedule: Send + Sync + Sized + 'static {
-    /// Queues a task. Runs wherever the task is woken, also inside another task's poll. Dropping
-    /// the task instead cancels it there.
+    /// Queues a task. Runs on the thread that wakes the task, and possibly inside another task's
+    /// poll. Dropping the task instead cancels it there.
     fn schedule(task: Notified<Self>, why: WakeKind);
 
-    /// Hears of each panic of a task's code: of its future's polls and its drop, of its output's drop, of the join waker's wake and its drop. Called by the thread that has caught
-    /// it, where the task runs or where its join handle is. What the future's own panic carries goes to the join handle after that; the others', nowhere else. A
-    /// panic of this is dropped.
+    /// Reports each panic of a task's code: of its future's polls and drop, of its output's drop,
+    /// of the join waker's wake and drop. The thread that caught the panic calls it, where the task
+    /// runs or where its join handle is. After that, the payload of the future's own panic goes to
+    /// the join handle; other payloads are dropped. A panic of this method is caught and dropped.
     ///
-    /// The drops of a scheduler and of metadata are contained, but not heard of. Without `std` nothing is caught, and nothing heard.
+    /// Panics in the drops of a scheduler and of metadata are contained, but not reported. Without
+    /// `std` nothing is caught, and nothing reported.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let _ = (task, payload);
     }
 
-    /// Called once for each task, by the thread that ends it, when its future is gone: before its
-    /// output is where the join handle finds it. A panic of this is dropped.
+    /// Reports the end of each task once: the thread that ends the task calls it when the future is
+    /// gone, and before the join handle can find the output. A panic of this method is caught and
+    /// dropped.
     ///
-    /// By default it does nothing, at no cost. Without `std`, where no panic is caught, it is not
+    /// The default does nothing, at no cost. Without `std`, where no panic is caught, it is not
     /// called for a task that panicked.
     fn ended(task: TaskRef<'_, Self>, outcome: Outcome) {
         let _ = (task, outcome);
@@ -49,20 +54,20 @@ pub trait Schedule: Send + Sync + Sized + 'static {
 
 /// A task that was spawned or woken and waits for its run. One word.
 ///
-/// There is never more than one of a task. Dropping it cancels the task: the future is dropped
-/// here and now, and the join handle gets a [`JoinError`](crate::JoinError).
+/// A task never has more than one. Dropping it cancels the task: the future is dropped here and
+/// now, and the join handle gets a [`JoinError`](crate::JoinError).
 pub struct Notified<S: Schedule> {
     task: TaskPtr,
     scheduler: PhantomData<S>,
 }
 
-// SAFETY: the future is `Send` (asked for by `spawn`), and the holder of a `Notified` has it alone.
+// SAFETY: the future is `Send` (`spawn` requires it), and only the holder of the `Notified` has it.
 unsafe impl<S: Schedule> Send for Notified<S> {}
 
 // SAFETY: a shared `Notified` reaches only the scheduler and the details, which are `Sync`.
 unsafe impl<S: Schedule> Sync for Notified<S> {}
 
-// Whatever is done with it consumes it, or reads.
+// Its operations consume it or only read it.
 impl<S: Schedule> UnwindSafe for Notified<S> {}
 impl<S: Schedule> RefUnwindSafe for Notified<S> {}
 
@@ -70,24 +75,28 @@ impl<S: Schedule> RefUnwindSafe for Notified<S> {}
 #[must_use = "a notified task that is dropped is cancelled"]
 #[derive(Debug)]
 pub enum Ran<S: Schedule> {
-    /// The future is done, by completion, panic or abort.
+    /// The future is gone: it completed, panicked or was aborted.
     Complete,
     /// The future waits for a wake.
     Pending,
-    /// The future was woken during its poll, by itself or by others, or [goes on](After::again) for another reason: queue it again.
+    /// The future was woken during its poll, by itself or by others, or its run [goes
+    /// on](After::again) for another reason: queue the task again.
     Notified(Notified<S>),
 }
 
-/// What a runner says of a task when its poll is over. See [`Notified::run_with`].
+/// The runner's answer when a poll is over. See [`Notified::run_with`].
 #[derive(Debug)]
 pub struct After<'a, S> {
-    /// The list that the task is to be in while it waits. `None` if its owner went away: then a task that is in no list yet comes back as [`Ran::Notified`],
-    /// and if one completes that is in a list, that list's owner hears of it.
+    /// The list that keeps the task while it waits. `None` if the task's owner is gone: then a task
+    /// in no list comes back as [`Ran::Notified`], and a listed task that completes is sent to its
+    /// list's owner.
     pub owned: Option<&'a mut Owned<S>>,
-    /// Whether a task that waits is to be polled again all the same, as if it had woken itself: it comes back as [`Ran::Notified`].
+    /// Whether a task whose poll was `Pending` is polled again at once, as if it had woken itself:
+    /// it comes back as [`Ran::Notified`].
     ///
-    /// That costs no read-modify-write, nor does its next start unless somebody wakes it meanwhile; a wake from within the poll costs one each. So it
-    /// is how a future gives way to others, where it can tell its runner.
+    /// This costs no read-modify-write, and neither does the task's next start, unless the task is
+    /// woken meanwhile; a wake from within the poll would cost one for each. So it is the cheap way
+    /// for a future to yield, if the future can reach its runner.
     pub again: bool,
 }
 
@@ -109,14 +118,14 @@ impl<S: Schedule> Notified<S> {
 
     /// The scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
-        // SAFETY: a `Notified` is a reference, and `S` its task's scheduler.
+        // SAFETY: a `Notified` is a reference, and `S` is its task's scheduler type.
         unsafe { cell::scheduler(self.task) }
     }
 
     cell::accessors!(|this| this.task);
 
-    /// A waker of the task. One read-modify-write. A wake before the next run does nothing, since
-    /// the task is to run already.
+    /// Makes a waker of the task. One read-modify-write. A wake before the next run does nothing,
+    /// since the task is already to be run.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -134,12 +143,12 @@ impl<S: Schedule> Notified<S> {
         unsafe { cell::waker(self.task) }
     }
 
-    /// Turns this into a pointer, for where a type does not fit: a thin pointer of somebody's, an
-    /// `AtomicPtr`. No read-modify-write.
+    /// Turns this into a pointer, for places that take no type: a thin pointer in a foreign struct,
+    /// an `AtomicPtr`. No read-modify-write.
     ///
-    /// The task stays to be run: until [`from_raw`](Self::from_raw) it is neither run nor
-    /// cancelled, and leaks if that never comes. The pointer is aligned as a `usize` is, so that
-    /// its lowest bits are free for tags. It has the provenance of the whole task: keep that, by
+    /// The task stays queued: until [`from_raw`](Self::from_raw) it is neither run nor cancelled,
+    /// and it leaks if that call never comes. The pointer has the alignment of a `usize`, so its
+    /// lowest bits are free for tags. It has the provenance of the whole task: keep it, with
     /// `map_addr` and the like, or expose it.
     ///
     /// ```
@@ -166,7 +175,7 @@ impl<S: Schedule> Notified<S> {
     /// `raw` came from `into_raw` of a `Notified` of this very `S`, and was not turned back since.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
-        // SAFETY: passed on: the one `Notified` became this pointer.
+        // SAFETY: the caller promises that the one `Notified` became this pointer.
         unsafe { Self::from_task(raw.cast()) }
     }
 
@@ -178,12 +187,14 @@ impl<S: Schedule> Notified<S> {
     /// Polls the future once. A panic of the future is caught (with `std`) and goes to the join
     /// handle.
     ///
-    /// The task stays in no list: once nobody holds a waker or a join handle of it, it is
-    /// scheduled a last time, cancelled. Use [`Owned::run`] to keep such tasks
-    /// and to find them again at shutdown.
+    /// The task is put into no list: once no waker and no join handle of it is left, it is
+    /// scheduled a last time, cancelled. Use [`Owned::run`] to keep such tasks and to find them at
+    /// shutdown.
     ///
-    /// Costs one read-modify-write to start, none if the last poll gave the task back and nobody woke it since; then one for `Pending`, none if the task comes back; none for a completion that nobody
-    /// joins and whose wakers are gone, one if somebody does, two if a join waker is to be woken.
+    /// Costs one read-modify-write to start, none if the last poll returned the task and nothing
+    /// has woken it since. Then one for `Pending`, or none if the task comes back. A completion
+    /// costs none if no handle joins and no waker is left, one otherwise, two if it wakes a join
+    /// waker.
     pub fn run(self) -> Ran<S> {
         self.run_and(|| run::After {
             keep: Keep::Nowhere,
@@ -191,14 +202,14 @@ impl<S: Schedule> Notified<S> {
         })
     }
 
-    /// Polls the future once, as [`Owned::run`] does, in the list that `owned` gives when the poll is over. For owners that may be
-    /// moved to another thread while a poll lasts.
+    /// Polls the future once, as [`Owned::run`] does. After the poll, `owned` returns the list that
+    /// keeps the task. For owners that may move to another thread during a poll.
     ///
-    /// With `None` the task is queued again if it waits and is in no list yet: it comes back as [`Ran::Notified`]. If it
-    /// completes and is in a list, that list's owner hears of it.
+    /// With `None`, a task that waits and is in no list comes back as [`Ran::Notified`], to be
+    /// queued again. A listed task that completes is sent to its list's owner.
     ///
     /// # Panics
-    /// If `owned` does. The task is cancelled then.
+    /// If `owned` panics; the task is then cancelled.
     #[inline]
     pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
         self.run_with(|| After {
@@ -207,7 +218,8 @@ impl<S: Schedule> Notified<S> {
         })
     }
 
-    /// Polls the future once, as [`run_in`](Self::run_in) does, and asks when the poll is over what is to become of the task.
+    /// Polls the future once, as [`run_in`](Self::run_in) does. After the poll, `after` decides
+    /// what to do with the task.
     ///
     /// ```
     /// # use task_header::{Notified, Schedule, WakeKind};
@@ -234,7 +246,7 @@ impl<S: Schedule> Notified<S> {
     /// ```
     ///
     /// # Panics
-    /// If `after` does. The task is cancelled then.
+    /// If `after` panics; the task is then cancelled.
     #[inline]
     pub fn run_with<'a>(self, after: impl FnOnce() -> After<'a, S>) -> Ran<S>
     where
@@ -242,7 +254,7 @@ impl<S: Schedule> Notified<S> {
     {
         self.run_and(|| {
             let After { owned, again } = after();
-            // The borrow outlives this call, and nobody else has one.
+            // The borrow outlives this call, and no other borrow exists.
             let keep = owned.map_or(Keep::Requeue, Owned::keep);
             run::After { keep, again }
         })
@@ -255,7 +267,7 @@ impl<S: Schedule> Notified<S> {
         match unsafe { run::run(task, after) } {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
-            // SAFETY: the run gave the one `Notified` back.
+            // SAFETY: the run returned the one `Notified`.
             RunEnd::Notified => Ran::Notified(unsafe { Self::from_task(task) }),
         }
     }
@@ -274,25 +286,25 @@ impl<S: Schedule> fmt::Debug for Notified<S> {
     }
 }
 
-/// Tasks that any thread may run.
+/// The kind of tasks that any thread may run.
 pub(crate) struct Anywhere<S>(PhantomData<S>);
 
 impl<S: Schedule> Kind for Anywhere<S> {
     type Scheduler = S;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
-        // SAFETY: passed on; tasks of this kind have this scheduler.
+        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
         let notified = unsafe { Notified::from_task(task) };
         S::schedule(notified, why);
     }
 
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
-        // SAFETY: passed on; tasks of this kind have this scheduler.
+        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 
     unsafe fn ended(task: TaskPtr, outcome: Outcome) {
-        // SAFETY: passed on; tasks of this kind have this scheduler.
+        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }

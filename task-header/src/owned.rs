@@ -1,9 +1,9 @@
 //! The list of live tasks of one owner, without a lock.
 //!
-//! A task is listed by the owner that polls it, just before its first `Pending` is published, and
-//! the list holds a reference to it (`LISTED`) from that same read-modify-write on: that is what
-//! lets a wake by reference submit the task without counting. A task that completes in its first
-//! poll touches no list. The rules are those of [`list`](crate::list).
+//! The owner lists a task that it polls just before the task's first `Pending` is published. From
+//! that same read-modify-write on, the list holds a reference to the task (`LISTED`), so a wake by
+//! reference can submit the task without counting. A task that completes in its first poll touches
+//! no list. The rules are those of [`list`](crate::list).
 use crate::{
     cell::{self, header},
     complete::dealloc,
@@ -18,19 +18,20 @@ use core::{fmt, marker::PhantomData, ptr::NonNull, task::Waker};
 
 /// The live tasks of one owner: a worker's core, a local executor.
 ///
-/// Every operation takes `&mut self`: there is one owner, and nobody else walks the list. That takes a word of memory for each task in it, of as many as there were at
-/// a time, in blocks of 1 KiB; all but one are given back when the list is empty, at once.
+/// Every operation takes `&mut self`: there is one owner, and no other thread walks the list. The
+/// list takes one word of memory for each of the most tasks that it had at a time, in blocks of 1
+/// KiB. When the list becomes empty, it frees all blocks but one.
 pub struct Owned<S> {
     list: List,
     scheduler: PhantomData<fn() -> S>,
 }
 
-// SAFETY: the list points to tasks, which only the owner reaches through this; it may move between
-// threads, as a run of a task may.
+// SAFETY: only the owner reaches the tasks through the list. The list may change threads, as a run
+// of a task may.
 unsafe impl<S> Send for Owned<S> {}
 
 impl<S: Schedule> Owned<S> {
-    /// An empty list. `owner` is woken when a task of a closing list ends elsewhere.
+    /// Makes an empty list. `owner` is woken when a task of a closing list ends on another owner.
     pub fn new(owner: Waker) -> Self {
         Self {
             list: List::new(owner, false),
@@ -38,18 +39,19 @@ impl<S: Schedule> Owned<S> {
         }
     }
 
-    /// Tasks in the list, those that ended elsewhere and were not drained yet among them.
+    /// The number of tasks in the list, including those that ended elsewhere and were not drained
+    /// yet.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether no task is in the list.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.list.len() == 0
     }
 
-    /// Lets go of tasks that ended elsewhere. A load if there is none, else one read-modify-write,
-    /// and one a task.
+    /// Releases the tasks that ended elsewhere. A load if there is none, else one read-modify-write
+    /// plus one per task.
     pub fn drain(&mut self) {
         drain(&mut self.list);
     }
@@ -59,21 +61,23 @@ impl<S: Schedule> Owned<S> {
         self.list.has_releases()
     }
 
-    /// Closes the list: from now on the owner is woken when a task of the list ends elsewhere.
-    /// Tasks may still come in.
+    /// Closes the list: from now on a task of the list that ends elsewhere wakes the owner. Tasks
+    /// may still be added.
     pub fn close(&mut self) {
         self.list.watch();
     }
 
-    /// Aborts every task of the list and drops here the futures of those that are idle.
+    /// Aborts every task of the list, and drops the futures of idle ones here.
     ///
-    /// The others are queued or run somewhere: they end where they turn up, and the list is empty
-    /// only after that. One read-modify-write a task, and a look at a word for each that there was at a time.
+    /// The other tasks are queued or running. They end where they are run next, and the list is
+    /// empty only after that. One read-modify-write per task, and one look at each word that the
+    /// list has in use.
     pub fn cancel_all(&mut self) {
         self.cancel_all_and(|_| ());
     }
 
-    /// As [`cancel_all`](Self::cancel_all), and `ended` hears of each task whose future was dropped here. By then another task may have its id.
+    /// Aborts every task as [`cancel_all`](Self::cancel_all) does, and calls `ended` for each
+    /// future that was dropped here. By then another task may have the same id.
     pub fn cancel_all_and(&mut self, mut ended: impl FnMut(Id)) {
         let mut next = self.list.first();
         while let Some(task) = next {
@@ -90,7 +94,7 @@ impl<S: Schedule> Owned<S> {
 }
 
 impl<S: Schedule> Owned<S> {
-    /// This list, for as long as it is borrowed.
+    /// Returns this list, for as long as it is borrowed.
     pub(crate) fn keep(&mut self) -> Keep {
         Keep::In(NonNull::from(&mut self.list))
     }
@@ -101,9 +105,9 @@ impl<S: Schedule> Owned<S> {
         task.run_in(|| Some(self))
     }
 
-    /// Drops the future of a queued task in place of running it.
+    /// Drops the future of a queued task instead of running it.
     pub fn cancel(&mut self, task: Notified<S>) {
-        // SAFETY: a `Notified` is the one of its task, and is consumed.
+        // SAFETY: a `Notified` is the only one of its task, and is consumed.
         unsafe { run::cancel(task.into_task(), self.keep()) };
     }
 }
@@ -114,11 +118,12 @@ impl<S> Drop for Owned<S> {
     }
 }
 
-/// Lets go of the complete tasks on the stack: there are no others, since no task of such a list is bound to its thread.
+/// Releases the complete tasks on the stack. The stack has no others: no task of such a list is
+/// bound to its thread.
 fn drain(list: &mut List) {
     let mut next = list.take();
     while let Some(task) = next {
-        // SAFETY: taken above.
+        // SAFETY: this task was taken above.
         next = unsafe { next_taken(task) };
         // SAFETY: only complete tasks of this list are pushed (rule 3).
         if let Duty::Dealloc = unsafe { list.release(task) } {

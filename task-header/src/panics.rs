@@ -1,10 +1,10 @@
-//! Keeps a panic of a user's code where it happened, and reports it to the task's scheduler.
+//! Contains a panic of user code where it happened, and reports it to the task's scheduler.
 use crate::{
     cell::{TaskPtr, vtable},
     error::Payload,
 };
 
-/// Runs `f` and catches its panic. Without `std` nothing can be caught: the panic goes on.
+/// Runs `f` and catches its panic. Without `std` nothing can be caught: the panic unwinds on.
 pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     #[cfg(feature = "std")]
     return std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
@@ -12,10 +12,10 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     return Ok(f());
 }
 
-/// Runs `f`, and drops what its panic carries: for code of a user whose panic has nowhere to go.
+/// Runs `f` and drops the payload of its panic, for user code whose panic has no place to go.
 ///
-/// A payload whose own drop panics is leaked from there on, since that could repeat for ever.
-/// Without the feature `std` nothing can be caught, and the panic goes on.
+/// A payload whose own drop panics is leaked, with the second payload, since that could repeat for
+/// ever. Without the feature `std` nothing can be caught, and the panic unwinds on.
 ///
 /// ```
 /// use std::task::{Wake, Waker};
@@ -43,8 +43,8 @@ pub fn contain(f: impl FnOnce()) {
     }
 }
 
-/// As [`contain`], and then runs `rest`, also where nothing can be contained and the panic of `f`
-/// goes on.
+/// Runs `f` as [`contain`] does, and then `rest`, even where nothing can be contained and the panic
+/// of `f` unwinds on.
 pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
     struct Then<R: FnOnce()>(Option<R>);
     impl<R: FnOnce()> Drop for Then<R> {
@@ -64,41 +64,42 @@ fn discard(payload: Payload) {
     }
 }
 
-/// As [`contain`], for code of this task, whose scheduler hears of the panic.
+/// Runs `f` as [`contain`] does, for code of this task, and reports a panic to the task's
+/// scheduler.
 ///
 /// # Safety
-/// The caller has a reference to the task, and keeps it.
+/// The caller has a reference to the task, during the whole call.
 #[inline]
 pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
     if let Err(payload) = catch(f) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { discard_in(task, payload) };
     }
 }
 
-/// Tells of a panic, and drops what it carried, which nobody else will see.
+/// Reports a panic, and drops its payload, which nothing else will see.
 ///
 /// # Safety
 /// As for [`contain_in`].
 #[cold]
 pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     unsafe { tell(task, &payload) };
     if let Err(again) = catch(move || drop(payload)) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { tell(task, &again) };
         core::mem::forget(again);
     }
 }
 
-/// Tells the scheduler of a panic.
+/// Reports a panic to the scheduler.
 ///
 /// # Safety
 /// As for [`contain_in`].
 #[cold]
 pub(crate) unsafe fn tell(task: TaskPtr, payload: &Payload) {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let vtable = unsafe { vtable(task) };
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     contain(|| unsafe { (vtable.panicked)(task, &**payload) });
 }

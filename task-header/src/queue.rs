@@ -6,15 +6,16 @@ use crate::{
 use core::{marker::PhantomData, ptr::NonNull};
 use queue_global::Linked;
 
-/// The node type of lists of tasks with scheduler `S`: `List<Node<S>>`, `Injector<Node<S>>`.
+/// The node type for lists and injectors of tasks with scheduler `S`: `List<Node<S>>`,
+/// `Injector<Node<S>>`.
 #[repr(transparent)]
 pub struct Node<S> {
     _header: Header,
     scheduler: PhantomData<S>,
 }
 
-// SAFETY: a handle is the one `Notified` of its task, so a pointer made from it is unique while the
-// task is queued, and it keeps the task alive. The link is used by whoever holds that pointer.
+// SAFETY: a handle is the one `Notified` of its task. So a pointer made from it is unique while the
+// task is queued, and keeps the task alive. Only the holder of that pointer uses the link.
 unsafe impl<S: Schedule> Linked for Node<S> {
     type Handle = Notified<S>;
 
@@ -23,7 +24,7 @@ unsafe impl<S: Schedule> Linked for Node<S> {
     }
 
     unsafe fn from_ptr(node: NonNull<Self>) -> Notified<S> {
-        // SAFETY: the caller gives back what `into_ptr` gave.
+        // SAFETY: the caller promises that `into_ptr` returned this pointer.
         unsafe { Notified::from_task(node.cast()) }
     }
 

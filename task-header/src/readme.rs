@@ -1,6 +1,7 @@
-//! What in the README is generated, between two marks.
+//! The generated parts of the README, each between two marks.
 
-/// Asserts that the README has `text` between the marks of this name, or with `SELVEDGE_BLESS=1` writes it there.
+/// Asserts that the README has `text` between the marks of this name. With `SELVEDGE_BLESS=1`,
+/// writes it there.
 pub(crate) fn holds(name: &str, text: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
     let readme = std::fs::read_to_string(path).expect("a checkout has a README");

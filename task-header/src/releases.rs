@@ -1,5 +1,4 @@
-//! The stack over which the tasks of an owner come back to it: rules 3 to 6 of
-//! [`list`](crate::list).
+//! The stack over which an owner's tasks return to it: rules 3 to 6 of [`list`](crate::list).
 use crate::{
     cell::{Header, TaskPtr, header},
     exposed::{expose, task_at},
@@ -17,7 +16,7 @@ use sync_shim::{
 
 /// The stack of one owner.
 pub(crate) struct Releases {
-    /// The newest task, its lowest bit the tag of rule 5.
+    /// The newest task; the lowest bit is the tag of rule 5.
     head: AtomicPtr<Header>,
     owner: Waker,
 }
@@ -25,7 +24,7 @@ pub(crate) struct Releases {
 const WAKE: usize = 1;
 
 impl Releases {
-    /// An empty stack. `watched`: the owner is woken when something comes onto it.
+    /// Makes an empty stack. `watched`: a push wakes the owner.
     pub(crate) fn allocate(owner: Waker, watched: bool) -> NonNull<Self> {
         let layout = Layout::new::<Self>();
         // SAFETY: the layout has a size.
@@ -46,53 +45,55 @@ impl Releases {
     /// Frees a stack.
     ///
     /// # Safety
-    /// [`allocate`](Self::allocate) gave it, and nobody uses it any more.
+    /// [`allocate`](Self::allocate) returned it, and no thread uses it any more.
     pub(crate) unsafe fn free(this: NonNull<Self>) {
         let releases = this.as_ptr();
-        // SAFETY: the caller's alone.
+        // SAFETY: the stack is the caller's alone.
         unsafe { &mut *releases }.head.retire();
-        // SAFETY: initialised, dropped once.
+        // SAFETY: the stack is initialised, and dropped once.
         unsafe { releases.drop_in_place() };
         // SAFETY: `allocate` got the block with this layout.
         unsafe { dealloc(releases.cast(), Layout::new::<Self>()) };
     }
 
-    /// Gives a task to its owner. One read-modify-write, and the owner's wake if it waits for one.
-    /// Contains its waker's panics.
+    /// Sends a task to its owner. One read-modify-write, plus the owner's wake if the owner waits
+    /// for one. Contains the panics of the owner's waker.
     ///
     /// # Safety
-    /// The task is in the owner's list, which `this` belongs to. It is complete and pushed for the
-    /// first time since, or the caller holds its one `Notified`, which this consumes.
+    /// `this` is the stack of the owner in whose list the task is. Either the task is complete and
+    /// has not been pushed since, or the caller holds its one `Notified`, which this consumes.
     ///
-    /// By pointer: once the task is pushed the owner may free `this`, while a reference would have
-    /// to be good until the end.
+    /// `this` is a pointer, not a reference: once the task is pushed, the owner may free the stack,
+    /// and a reference would have to stay valid until the function returns.
     pub(crate) unsafe fn push(this: NonNull<Self>, task: TaskPtr) {
-        // SAFETY: passed on; the first one is the last unless it did not push.
+        // SAFETY: the caller's promise. The second call below is made only if this one did not
+        // push.
         if unsafe { Self::try_push(this, task, None) } {
             return;
         }
         let owner = Cell::new(None);
         let clone = || {
-            // SAFETY: LISTED, which the task holds until it is pushed, keeps `this`.
+            // SAFETY: the task holds LISTED until it is pushed, and LISTED keeps `this` alive.
             let waker = unsafe { &(*this.as_ptr()).owner };
             owner.set(Some(waker.clone()));
         };
-        // Also where the panic of a clone goes on.
+        // Pushes also where nothing can be caught and the clone's panic unwinds.
         panics::contain_then(clone, || {
             // SAFETY: as above.
             unsafe { Self::try_push(this, task, Some(owner.take())) };
         });
     }
 
-    /// Pushes, unless the owner wants to be woken and nobody has tried to clone its waker.
+    /// Pushes, unless the owner wants to be woken and no clone of its waker has been tried yet.
+    /// `owner` is `None` before the try, and `Some(None)` if the clone panicked.
     ///
     /// # Safety
-    /// As for [`push`](Self::push), if it does.
+    /// As for [`push`](Self::push), if it pushes.
     #[inline]
     unsafe fn try_push(this: NonNull<Self>, task: TaskPtr, owner: Option<Option<Waker>>) -> bool {
-        // SAFETY: LISTED, which the task holds until it is pushed, keeps `this`.
+        // SAFETY: the task holds LISTED until it is pushed, and LISTED keeps `this` alive.
         let stack = unsafe { &(*this.as_ptr()).head };
-        // Ordering: Relaxed, the exchange below confirms what was read.
+        // Ordering: Relaxed; the exchange below confirms the value.
         let mut head = stack.load(Relaxed);
         let wake = loop {
             let wanted = head.addr() & WAKE != 0;
@@ -103,14 +104,13 @@ impl Releases {
             let next = NonNull::new(head.map_addr(|a| a & !WAKE));
             // SAFETY: LISTED keeps the task alive until the owner has taken it.
             let header = unsafe { header(task) };
-            // SAFETY: the task is never queued again, or this holds its `Notified`: its link is
-            // this thread's.
+            // SAFETY: the task is never queued again, or this thread holds its `Notified`; either
+            // way its link is this thread's.
             header.queue_next.with_mut(|link| unsafe { *link = next });
             let tag = usize::from(wanted && !wake);
             expose(task);
             let new = task.as_ptr().map_addr(|a| a | tag);
-            // Ordering: Release publishes the link, and what this thread did to the task, to
-            // `take`.
+            // Ordering: Release publishes to `take` the link and what this thread did to the task.
             match stack.compare_exchange_weak(head, new, Release, Relaxed) {
                 Ok(_) => break wake,
                 Err(now) => head = now,
@@ -122,7 +122,7 @@ impl Releases {
         true
     }
 
-    /// Takes all. One read-modify-write if there is anything.
+    /// Takes all tasks. One read-modify-write if there are any.
     pub(crate) fn take(&self, watched: bool) -> Option<TaskPtr> {
         if self.is_empty() {
             return None;
@@ -133,19 +133,20 @@ impl Releases {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        // Ordering: Relaxed, a look; what is missed is found by the next one, and where the owner
-        // wants to be woken the pusher does so after its push.
+        // Ordering: Relaxed; a missed push is found by the next look, and if the owner wants to be
+        // woken, the releaser wakes it after the push.
         self.head.load(Relaxed).map_addr(|a| a & !WAKE).is_null()
     }
 
-    /// From now on the owner is woken by a push. By the owner, once.
+    /// Has each push wake the owner from now on. Called once, by the owner.
     pub(crate) fn watch(&self) {
-        // Ordering: Relaxed, the exchange below confirms what was read.
+        // Ordering: Relaxed; the exchange below confirms the value.
         let mut head = self.head.load(Relaxed);
         loop {
             let tagged = head.map_addr(|a| a | WAKE);
-            // Ordering: Relaxed, a read-modify-write keeps the pushes so far and their links for
-            // `take` (a release sequence). The owner's next look is at the same word.
+            // Ordering: Relaxed; a read-modify-write continues the release sequence of the pushes
+            // so far, so `take` still acquires their links. The owner's next look is at the same
+            // word.
             match self
                 .head
                 .compare_exchange_weak(head, tagged, Relaxed, Relaxed)
@@ -157,24 +158,25 @@ impl Releases {
     }
 }
 
-/// Clears a task's queue link, and gives what it was.
+/// Clears a task's queue link, and returns its old value.
 ///
 /// # Safety
-/// LISTED keeps the task alive, and its link is the caller's.
+/// LISTED keeps the task alive, and the link is the caller's.
 pub(crate) unsafe fn unlink(task: TaskPtr) -> Option<TaskPtr> {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let header = unsafe { header(task) };
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     header.queue_next.with_mut(|link| unsafe { (*link).take() })
 }
 
-/// The one after `task` in what [`List::take`] gave. Its link is only an address (rule 6).
+/// The task after `task` in the chain that [`List::take`] returned. Its link is only an address
+/// (rule 6).
 ///
 /// # Safety
-/// The caller has taken the task, and not given it on yet.
+/// The caller has taken the task, and not passed it on yet.
 pub(crate) unsafe fn next_taken(task: TaskPtr) -> Option<TaskPtr> {
-    // SAFETY: the links of what was taken are the caller's.
+    // SAFETY: the links of taken tasks are the caller's.
     let next = unsafe { unlink(task) }?;
-    // SAFETY: on the stack, so that its push exposed it.
+    // SAFETY: the task was on the stack, so its push exposed it.
     Some(unsafe { task_at(next.addr()) })
 }

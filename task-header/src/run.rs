@@ -1,6 +1,6 @@
-//! How a queued task runs: start, poll, and then idle, queued again, or complete.
+//! One run of a queued task: start, poll, and then *idle*, *queued* again, or *complete*.
 //!
-//! A task that ends goes on in [`complete`](crate::complete).
+//! The end of a task continues in [`complete`](crate::complete).
 use crate::{
     cell::{Polled, TaskPtr, header, vtable},
     complete::complete,
@@ -13,12 +13,12 @@ use crate::{
 pub(crate) enum RunEnd {
     Complete,
     Pending,
-    /// The caller holds the one `Notified`, most often with the run in it (rule 8 of
+    /// The caller holds the one `Notified`, usually with the run going on in it (rule 8 of
     /// [`state`](crate::state)).
     Notified,
 }
 
-/// What the runner says of a task once its poll is over.
+/// The runner's answer once a poll is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct After {
     pub(crate) keep: Keep,
@@ -26,7 +26,7 @@ pub(crate) struct After {
     pub(crate) again: bool,
 }
 
-/// A run whose owner panicked when it was asked for its list: it ends by cancelling the task.
+/// A run whose runner panicked when it was asked for its list. Its drop cancels the task.
 struct BrokenOff(TaskPtr, Polled);
 
 impl Drop for BrokenOff {
@@ -43,13 +43,13 @@ impl Drop for BrokenOff {
     }
 }
 
-/// Runs a task once, and asks after the poll what is to become of it.
+/// Runs a task once, and asks `after` after the poll what to do with the task.
 ///
 /// # Safety
 /// The caller holds the one `Notified`, which this consumes.
 #[inline(always)]
 pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd {
-    // SAFETY: the `Notified` is a reference, which the run turns into its own.
+    // SAFETY: the `Notified` is a reference, which becomes the run's.
     let header = unsafe { header(task) };
     // SAFETY: as above.
     let vtable = unsafe { vtable(task) };
@@ -60,7 +60,7 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
         Start::Cancel => unsafe { (vtable.cancel)(task) },
     };
     if polled == Polled::Pending && header.state.is_aborted() {
-        // SAFETY: this thread runs the task, whose future is there.
+        // SAFETY: this thread runs the task, whose future is still there.
         unsafe { end_aborted(task, || after().keep) };
         return RunEnd::Complete;
     }
@@ -77,7 +77,7 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
     }
     let mut list_it = false;
     if !matches!(keep, Keep::Nowhere) && !header.state.is_listed() {
-        // SAFETY: for the next step alone.
+        // SAFETY: the borrow is for the next step alone.
         let Some(list) = (unsafe { keep.list() }) else {
             return RunEnd::Notified;
         };
@@ -89,13 +89,13 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
         Pend::Idle => RunEnd::Pending,
         Pend::Notified => RunEnd::Notified,
         Pend::Aborted => {
-            // The list is not touched after the future's drop, which may have given it away.
+            // The future's drop may have given the list to another thread, so it is not touched.
             // SAFETY: the run has become the one `Notified`.
             unsafe { end_aborted(task, || Keep::Nowhere) };
             RunEnd::Complete
         }
         Pend::Orphan => {
-            // SAFETY: an orphan is this thread's, as running.
+            // SAFETY: this thread owns an orphan alone, as *cancelling*.
             let polled = unsafe { (vtable.cancel)(task) };
             // SAFETY: the future is gone.
             unsafe { complete(task, Keep::Nowhere, polled == Polled::Output) };
@@ -104,20 +104,20 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
     }
 }
 
-/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). Asks for the list
-/// that it is kept in after the future's drop, which may give a list to another thread.
+/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). Asks for the
+/// task's list only after the future's drop, which may give the list to another thread.
 ///
 /// # Safety
-/// The calling thread runs the task, or has its `Notified`; the future is there.
+/// The calling thread runs the task, or has its `Notified`; the future is still there.
 #[cold]
 #[inline(never)]
 unsafe fn end_aborted(task: TaskPtr, keep: impl FnOnce() -> Keep) {
-    // SAFETY: the run or the `Notified` is a reference. The start makes it this thread's run.
+    // SAFETY: the run or the `Notified` is a reference. The start makes the run this thread's.
     let start = unsafe { header(task) }.state.start();
     debug_assert_eq!(start, Start::Cancel, "it was aborted");
     // SAFETY: as above.
     let vtable = unsafe { vtable(task) };
-    // SAFETY: this thread runs the task, whose future is there.
+    // SAFETY: this thread runs the task, whose future is still there.
     let polled = unsafe { (vtable.cancel)(task) };
     let broken_off = BrokenOff(task, polled);
     let keep = keep();
@@ -126,12 +126,12 @@ unsafe fn end_aborted(task: TaskPtr, keep: impl FnOnce() -> Keep) {
     unsafe { complete(task, keep, polled == Polled::Output) };
 }
 
-/// Drops the future of a queued task in place of running it.
+/// Drops the future of a queued task instead of running it.
 ///
 /// # Safety
 /// As for [`run`].
 pub(crate) unsafe fn cancel(task: TaskPtr, keep: Keep) {
-    // SAFETY: the `Notified` is a reference, which the run turns into its own.
+    // SAFETY: the `Notified` is a reference, which becomes the run's.
     let header = unsafe { header(task) };
     let (Start::Poll | Start::Cancel) = header.state.start();
     // SAFETY: as above.

@@ -7,10 +7,10 @@ use crate::{
 };
 use core::future::Future;
 
-/// A new task, to be run or queued, and the handle to wait for it. One allocation, no
+/// Makes a task, to be run or queued, and the handle that waits for it. One allocation, no
 /// read-modify-write.
 ///
-/// Aborts as the global allocator does when memory is out.
+/// If memory runs out, it ends the process as the global allocator does.
 #[inline]
 pub fn new<F, S>(future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
 where
@@ -21,7 +21,7 @@ where
     Builder::new().spawn(future, scheduler)
 }
 
-/// A new task that nobody waits for; its output is dropped where it completes. One allocation, no
+/// Makes a task without a join handle; its output is dropped where it completes. One allocation, no
 /// read-modify-write.
 #[inline]
 pub fn new_detached<F, S>(future: F, scheduler: S) -> Notified<S>
@@ -33,8 +33,8 @@ where
     Builder::new().spawn_detached(future, scheduler)
 }
 
-/// As [`new`], of a future that need not be `Send`, nor live for ever, and nor need its output.
-/// Costs as that does.
+/// Makes a task as [`new`] does, at the same cost; the future need not be `Send`, and neither the
+/// future nor its output need be `'static`.
 ///
 /// # Safety
 /// As for [`Builder::spawn_unchecked`].
@@ -44,11 +44,12 @@ where
     F: Future,
     S: Schedule,
 {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     unsafe { Builder::new().spawn_unchecked(future, scheduler) }
 }
 
-/// As [`new_detached`], of a future that need not be `Send`, nor live for ever. Costs as that does.
+/// Makes a task as [`new_detached`] does, at the same cost; the future need be neither `Send` nor
+/// `'static`.
 ///
 /// # Safety
 /// As for [`Builder::spawn_detached_unchecked`].
@@ -58,12 +59,12 @@ where
     F: Future,
     S: Schedule,
 {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     unsafe { Builder::new().spawn_detached_unchecked(future, scheduler) }
 }
 
-/// As [`spawn`], of a future and a closure that need not be `Send`, nor live for ever. Costs as
-/// that does.
+/// Makes a task as [`spawn`] does, at the same cost; the future and the closure need be neither
+/// `Send` nor `'static`.
 ///
 /// ```
 /// use std::{cell::{Cell, RefCell}, rc::Rc};
@@ -87,14 +88,15 @@ where
     F: Future,
     C: Fn(Runnable),
 {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     unsafe { Builder::new().spawn_with_unchecked(future, schedule) }
 }
 
-/// A new task whose scheduler is a closure, and the handle to wait for it.
+/// Makes a task whose scheduler is a closure, and the handle that waits for it.
 ///
-/// The closure gets the task each time it is to run. While it runs it is kept alive by a counted reference to the task, two
-/// read-modify-writes a wake, unless it captures nothing that has a size or a drop. A type that is [`Schedule`] and [`new`] need none.
+/// The closure gets the task each time the task is to run. During the call, a counted reference to
+/// the task keeps the closure alive: two read-modify-writes a wake, unless the closure has no size
+/// and no drop. [`new`] with a type that is [`Schedule`] needs none.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -107,7 +109,7 @@ where
 /// assert!(join.is_finished());
 /// ```
 ///
-/// The future must be [`Send`], since whoever has the task may run it:
+/// The future must be [`Send`], since any thread that has the task may run it:
 ///
 /// ```compile_fail,E0277
 /// let local = std::rc::Rc::new(());

@@ -1,49 +1,87 @@
-//! The state word: every bit, every transition, and what each transition obliges its caller to do.
+//! The state word: its bits, its transitions, and what each transition obliges its caller to do.
+//!
+//! # Actors
+//!
+//! | actor | what it holds |
+//! |---|---|
+//! | owner | the list of live tasks ([`Owned`](crate::Owned), [`LocalOwned`](crate::LocalOwned)) |
+//! | running thread | the future: it polls the future, or drops it |
+//! | waker | one unit of the count; a wake asks for a poll |
+//! | aborter | an abort handle (one unit of the count) or the join handle; asks for the future's drop |
+//! | joiner | the join handle: waits for the output, and takes it |
+//!
+//! # States
+//!
+//! A task is in one of these states. `CANCELLED` with `NOTIFIED` makes each of the first four
+//! *aborted*: the next start drops the future.
+//!
+//! | state | bits set | bits clear | the future belongs to |
+//! |---|---|---|---|
+//! | *queued* | `NOTIFIED` | `RUNNING`, `COMPLETE` | the holder of the `Notified` |
+//! | *running* | `RUNNING` | `COMPLETE` | the running thread |
+//! | *running woken* | `RUNNING`, `NOTIFIED` | `COMPLETE` | the running thread |
+//! | *goes on* | `RUNNING`, perhaps `NOTIFIED` | `COMPLETE` | the holder of the `Notified` (rule 8) |
+//! | *idle* | | `RUNNING`, `NOTIFIED`, `COMPLETE` | nobody |
+//! | *cancelling* | `RUNNING`, `CANCELLED` | `NOTIFIED`, `COMPLETE` | the running thread, which drops it |
+//! | *complete* | `COMPLETE` | | nobody: it is gone |
+//!
+//! *Running* and *goes on* may look alike in the word. The difference is where the run is: in a
+//! thread that polls, or in a `Notified`.
 //!
 //! # Bits
 //!
 //! | bit | set by | cleared by | while set |
 //! |---|---|---|---|
-//! | `RUNNING` | whoever starts a [`Notified`](crate::Notified) | the end of that run | the future belongs to that thread, or to the holder of the `Notified` in which the run goes on |
-//! | `NOTIFIED` | a wake, an abort | the start or going-on of a run, completion | one `Notified` exists, or the run goes on in one |
-//! | `COMPLETE` | the running thread | nobody | the future is gone, the output slot is written |
-//! | `CANCELLED` | an abort, always together with `NOTIFIED` | nobody | the next start drops the future; in a poll, the end of that poll (rule 9) |
+//! | `RUNNING` | the start of a run | `pend`, completion, or `release_run` after the joiner's wake | the task is *running*, its run *goes on*, or it wakes its joiner |
+//! | `NOTIFIED` | a wake, an abort, the drop of the last reference (rule 5) | the next start, completion | one `Notified` exists, or the poll's end makes one unless the task completes; after `COMPLETE`, nothing (rule 4) |
+//! | `COMPLETE` | the running thread | nobody | the future is gone, and the output slot is written |
+//! | `CANCELLED` | an abort or the drop of the last reference, with `NOTIFIED`; `pend`, alone, when it leaves no reference | nobody | the next start drops the future; an abort in a poll takes effect when that poll ends (rule 9) |
 //! | `JOIN_INTEREST` | the constructor | the join handle | a join handle exists |
-//! | `JOIN_WAKER` | the join handle | the join handle, while not `COMPLETE` | the join waker's slot is the running thread's at completion |
-//! | `LISTED` | the owner, with the first `Pending`; the constructor of a task of one thread | the owner | the task is in its owner's list |
-//! | count | clone of a waker or abort handle | drop of one | |
+//! | `JOIN_WAKER` | the join handle | the join handle, while not `COMPLETE` | at completion, the join waker's slot belongs to the running thread |
+//! | `LISTED` | the owner, in the read-modify-write that publishes the first `Pending`; for a thread-local task, the constructor | the owner, or a completion that the owner runs | the task is in its owner's list |
+//! | count | a clone of a waker or an abort handle adds one | a drop subtracts one | that many wakers and abort handles exist |
 //!
 //! # Rules
 //!
-//! 1. `RUNNING`, `LISTED`, `JOIN_INTEREST`, each unit of the count, and `NOTIFIED` while not
-//!    `COMPLETE`, are one reference each. The cell is freed by the transition that leaves none.
-//! 2. `NOTIFIED` turns from 0 to 1 with neither `RUNNING` nor `COMPLETE` set exactly once for each
-//!    `Notified` that is submitted: the one whose read-modify-write saw it so submits. If `RUNNING`
-//!    was set, the running thread sees `NOTIFIED` at the latest in the read-modify-write that ends its run, and
-//!    submits. So no wake is lost and none submits twice.
-//! 3. A wake is a read-modify-write even if `NOTIFIED` is set already: its release half makes the
-//!    waker's writes visible to the start of the run, which acquires. It acquires itself what the last run did: who submits
-//!    writes the queue link, which the last holder of a `Notified` wrote before.
-//! 4. `NOTIFIED` set after `COMPLETE` means nothing; it is no reference (rule 1).
-//! 5. A task that is left with no reference before `COMPLETE` can never be woken again. Whoever
-//!    took the last one owns it alone and submits it once more, cancelled, so that the future is
-//!    dropped where futures are dropped.
-//! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle, and
-//!    if there is none (`JOIN_INTEREST` is clear and never comes back) to the running thread still.
-//! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear; while it is set
-//!    nobody writes it. `COMPLETE` with `JOIN_WAKER` set gives the waker in it to the running thread for good, which leaves the slot as it is.
-//! 8. A run need not end with its poll. One whose task is to be polled again at once (it was woken in the poll, or asks for it) goes on
-//!    in a `Notified`: `RUNNING` stays set, and is that one's reference. The holder of it has the future alone, as the running thread had, and what
-//!    that wrote comes with the hand-over. A wake or an abort meanwhile sees `RUNNING`, as in a poll, and sets bits alone. Going on is a
-//!    load, unless that finds `NOTIFIED`. A `NOTIFIED` that is set but not seen by it gives one more poll (rule 2), so nothing hangs on how fresh the load is; and `RUNNING` changes with no
-//!    other holder, so that the load tells for certain which kind of `Notified` it is.
-//! 9. An abort in a poll that is `Pending` ends the task with that poll, without a way through the
-//!    queue: the running thread finds `CANCELLED`, starts again (rule 8) and so drops the future.
-//!    It looks before it touches its list, because the drop is code of users, which may give the
-//!    list to another thread. An abort after that look is found by `pend`, which has then
-//!    made the run a `Notified`: the same thread starts that, and its list hears of the end as of
-//!    an end elsewhere. A run that is to go on is not looked at again: its next start drops the
-//!    future.
+//! Rules 1 to 5 prove that no wake and no reference is lost, rules 6 and 7 that each slot has one
+//! user at a time, rules 8 and 9 that a run may outlast its poll.
+//!
+//! 1. `RUNNING`, `LISTED`, `JOIN_INTEREST` and each unit of the count are one reference each; so is
+//!    `NOTIFIED` while `COMPLETE` is clear. The transition that leaves a completed task without a
+//!    reference frees the cell.
+//! 2. Each `Notified` that is submitted stands for one change of `NOTIFIED` from 0 to 1 while
+//!    neither `RUNNING` nor `COMPLETE` was set. The caller whose read-modify-write made that change
+//!    submits. If `RUNNING` was set, the running thread submits: it sees `NOTIFIED` no later than
+//!    in the read-modify-write that ends its run. So no wake is lost, and none submits twice.
+//! 3. A wake is a read-modify-write even if `NOTIFIED` is already set. Its release half makes the
+//!    waker's writes visible to the next start, which acquires. Its acquire half makes the last run
+//!    visible to the waker: a waker that submits writes the queue link, which the holder of the
+//!    last `Notified` wrote before it.
+//! 4. `NOTIFIED` that is set after `COMPLETE` means nothing, and is no reference (rule 1).
+//! 5. A task without a reference before `COMPLETE` can never be woken again. The thread that
+//!    dropped the last reference owns the task alone. It submits the task once more, cancelled, so
+//!    that the future is dropped where futures are dropped.
+//! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle. If
+//!    there is no join handle (`JOIN_INTEREST` is clear and never comes back), the slot stays the
+//!    running thread's.
+//! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear. While it is
+//!    set, nobody writes the slot. `COMPLETE` with `JOIN_WAKER` set gives the waker to the running
+//!    thread for good; that thread moves the waker out and leaves the slot's bytes as they are.
+//! 8. A run need not end with its poll. If the task is to be polled again at once (it was woken in
+//!    the poll, or the runner asks for it), the run *goes on* in a `Notified`: `RUNNING` stays set,
+//!    and is the reference of that `Notified`. Its holder has the future alone, as the running
+//!    thread had; the hand-over makes the running thread's writes visible to it. A wake or an abort
+//!    in between sees `RUNNING`, as in a poll, and only sets bits. The next start is a load, unless
+//!    that load finds `NOTIFIED`. The load may miss a `NOTIFIED`: then the task gets one more poll
+//!    (rule 2), so the load need not be fresh. No other thread changes `RUNNING` meanwhile, so the
+//!    load always tells which kind of `Notified` this is.
+//! 9. An abort during a poll that returns `Pending` ends the task with that poll, not by way of the
+//!    queue. The running thread finds `CANCELLED`, starts again (rule 8), and so drops the future.
+//!    It checks before it touches its list, because the future's drop is user code and may give the
+//!    list to another thread. If the abort comes after that check, `pend` finds it and has turned
+//!    the run into a `Notified`. The same thread starts that `Notified` and releases the task to
+//!    its list over the stack, as if the task had ended on another thread. A run that goes on is
+//!    not checked again: its next start drops the future.
 
 use core::fmt;
 use sync_shim::atomic::{
@@ -62,7 +100,8 @@ const LISTED: usize = 1 << 6;
 const REF_ONE: usize = 1 << 7;
 const COUNT: usize = !(REF_ONE - 1);
 
-// No two share a bit, and together they are the word. So `|` between them is `^`: for that `.cargo/mutants.toml` leaves out the mutants that put one for the other.
+// No two constants share a bit, and together they fill the word. So `|` between them equals `^`;
+// `.cargo/mutants.toml` leaves out the mutants that swap the two.
 const _: () = {
     let parts = [
         RUNNING,
@@ -83,83 +122,84 @@ const _: () = {
     assert!(all == usize::MAX);
 };
 
-/// Rule 1.
+/// Whether any reference is left (rule 1).
 const fn referenced(s: usize) -> bool {
     let notified = if s & COMPLETE == 0 { NOTIFIED } else { 0 };
     s & (RUNNING | LISTED | JOIN_INTEREST | COUNT | notified) != 0
 }
 
-/// What a wake, an abort, or the drop of a reference leaves to its caller.
+/// The duty that a wake, an abort, or the drop of a reference leaves to its caller.
 #[must_use = "a submission or a deallocation would be lost"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
-    /// The caller holds the one `Notified` and hands it to the scheduler.
+    /// The caller holds the one `Notified` and must give it to the scheduler.
     Submit,
-    /// The caller holds the last reference to a completed task and frees it.
+    /// The caller holds the last reference to a completed task and must free it.
     Dealloc,
-    /// Nothing; the cell may be gone already unless the caller has a reference left.
+    /// Nothing to do. Unless the caller has another reference, the cell may be gone already.
     Nothing,
 }
 
-/// What a start found.
+/// Tells the runner what to do with the future.
 #[must_use = "the future is the caller's now"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// Poll the future.
     Poll,
-    /// Drop the future: the task was aborted.
+    /// Drop the future: the task is cancelled.
     Cancel,
 }
 
-/// What the end of a run whose poll was `Pending` found.
+/// How a run whose poll returned `Pending` has ended.
 #[must_use = "the task may need another run"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pend {
-    /// Others hold the task.
+    /// The task waits; others hold references to it.
     Idle,
-    /// It was woken after all: the caller holds the one `Notified`.
+    /// The task was woken meanwhile: the caller holds the one `Notified`.
     Notified,
-    /// It was aborted after all: the caller holds the one `Notified`, and cancels it (rule 9).
+    /// The task was aborted meanwhile: the caller holds the one `Notified` and cancels it (rule 9).
     Aborted,
-    /// Rule 5: the caller owns the task alone, as running and cancelled.
+    /// No reference is left (rule 5): the caller owns the task alone, as *cancelling*.
     Orphan,
 }
 
-/// What completion asks for.
+/// The next step of a completion.
 #[must_use = "completion is done only with `Done`, `Dealloc` or after `release_run`"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complete {
-    /// Nothing has changed yet: nobody will take the output. Drop it and complete again.
+    /// Nothing has changed yet. Nobody will take the output: drop it and call `complete` again.
     DropOutput,
-    /// Complete; the run's reference is kept. Wake the join waker, then `release_run`.
+    /// The task is complete, and the run's reference is kept. Wake the join waker, then call
+    /// `release_run`.
     WakeJoin,
-    /// Complete, and the run's reference is released.
+    /// The task is complete, and the run's reference is released.
     Done,
-    /// Complete, and no reference is left.
+    /// The task is complete, and no reference is left.
     Dealloc,
 }
 
-/// What the drop of a join handle asks for.
+/// The next step of dropping a join handle.
 #[must_use = "the join handle's reference is released only with `Left`"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaveJoin {
-    /// The task is complete: drop the output unless it was taken, then `release_join`.
+    /// The task is complete: drop the output unless it was taken, then call `release_join`.
     DropOutput,
-    /// The waker's slot is the handle's again: drop the waker and leave again.
+    /// The waker's slot is the handle's again: drop the waker, then call `leave_join` again.
     DropWaker,
-    /// The reference is released.
+    /// The join handle's reference is released.
     Left(Duty),
 }
 
-/// The join handle came too late to change its waker: the task is complete.
+/// The join handle can't change its waker any more: the task is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AlreadyComplete;
 
-/// The word.
+/// The state word of a task.
 pub(crate) struct State(AtomicUsize);
 
 impl State {
-    /// A task that is about to be submitted for the first time.
+    /// The state of a task that is about to be submitted for the first time.
     #[inline]
     pub(crate) fn new(joined: bool) -> Self {
         Self(AtomicUsize::new(
@@ -167,24 +207,26 @@ impl State {
         ))
     }
 
-    /// As [`new`](Self::new), of a task that its owner lists from the start.
+    /// As [`new`](Self::new), for a task that its owner lists from the start.
     pub(crate) fn new_listed(joined: bool) -> Self {
         Self(AtomicUsize::new(
             NOTIFIED | LISTED | if joined { JOIN_INTEREST } else { 0 },
         ))
     }
 
-    /// A `Notified` becomes a run, or its run goes on. One read-modify-write; none if it goes on and nobody has woken or aborted the task.
+    /// Turns a `Notified` into a run, or continues the run in it. One read-modify-write; none if
+    /// the run goes on and nobody has woken or aborted the task.
     #[inline]
     pub(crate) fn start(&self) -> Start {
-        // Ordering: Relaxed, rule 8.
+        // Ordering: Relaxed. The load need not be fresh (rule 8).
         let goes_on = self.0.load(Relaxed) & (RUNNING | NOTIFIED);
         if goes_on == RUNNING {
             return Start::Poll;
         }
-        // NOTIFIED is set, and goes; RUNNING comes, unless it is there.
+        // Clears NOTIFIED, which is set; sets RUNNING, unless it is set already.
         let change = NOTIFIED - RUNNING + (goes_on & RUNNING);
-        // Ordering: Acquire pairs with the release half of every wake (rule 3) and of the last run's `pend`.
+        // Ordering: Acquire pairs with the release half of every wake (rule 3) and with the last
+        // run's `pend`.
         let s = self.0.fetch_sub(change, Acquire);
         debug_assert_eq!(
             s & (NOTIFIED | RUNNING | COMPLETE),
@@ -198,28 +240,30 @@ impl State {
         }
     }
 
-    /// Whether the task was aborted in the poll that was `Pending` (rule 9). A load, by the running
-    /// thread; a no is a guess that [`pend`](Self::pend) checks.
+    /// Whether the task was aborted in the poll that returned `Pending` (rule 9). A load, by the
+    /// running thread. `false` is a guess, which [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_aborted(&self) -> bool {
-        // Ordering: Relaxed, `start` acquires what the abort published.
+        // Ordering: Relaxed; `start` acquires what the aborter published.
         self.0.load(Relaxed) & CANCELLED != 0
     }
 
-    /// Whether the task was woken in the poll that was `Pending`, and not aborted, and so its run goes
-    /// on (rule 8). A load, by the running thread; a no is a guess that [`pend`](Self::pend) checks.
+    /// Whether the task was woken in the poll that returned `Pending`, and not aborted, so that its
+    /// run goes on (rule 8). A load, by the running thread. `false` is a guess, which
+    /// [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
-        // Ordering: Relaxed, `start` acquires what the wake published.
+        // Ordering: Relaxed; `start` acquires what the waker published.
         self.0.load(Relaxed) & (NOTIFIED | CANCELLED) == NOTIFIED
     }
 
-    /// The poll was `Pending`; `list` when the owner has just put the task into its list. One read-modify-write.
+    /// Ends a run whose poll returned `Pending`. `list`: the owner has just put the task into its
+    /// list. One read-modify-write.
     #[inline]
     pub(crate) fn pend(&self, list: bool) -> Pend {
         let listed = if list { LISTED } else { 0 };
-        // Ordering: Release publishes the future to the next `start`; Acquire pairs with the
-        // releasing drops of other references, in case this leaves none.
+        // Ordering: Release publishes the future to the next `start`. Acquire pairs with the
+        // releasing drops of other references, in case this transition leaves none.
         let before = self.0.fetch_add(listed.wrapping_sub(RUNNING), AcqRel);
         debug_assert_eq!(
             before & (RUNNING | COMPLETE),
@@ -236,18 +280,20 @@ impl State {
         } else if referenced(s) {
             Pend::Idle
         } else {
-            // Ordering: Relaxed, nobody else has a reference.
+            // Ordering: Relaxed; nobody else has a reference.
             self.0.store(RUNNING | CANCELLED, Relaxed);
             Pend::Orphan
         }
     }
 
-    /// The run ends with the output written (`has_output`) or dropped. `unlisted` when the owner has
-    /// just taken the task out. No read-modify-write if nobody else holds the task, else one.
+    /// Completes the task, with the output written (`has_output`) or dropped. `unlisted`: the owner
+    /// has just taken the task out of its list. No read-modify-write if nobody else holds the task,
+    /// else one.
     #[inline]
     pub(crate) fn complete(&self, has_output: bool, unlisted: bool) -> Complete {
         let gone = RUNNING | NOTIFIED | if unlisted { LISTED } else { 0 };
-        // Ordering: Acquire pairs with the releasing drops of references, when none is left below.
+        // Ordering: Acquire pairs with the releasing drops of references, in case none is left
+        // below.
         let mut s = self.0.load(Acquire);
         loop {
             debug_assert_eq!(
@@ -269,8 +315,8 @@ impl State {
             } else {
                 end
             };
-            // Ordering: Release publishes the output to the join handle's loads; Acquire pairs
-            // with `set_join_waker`, whose waker is read next.
+            // Ordering: Release publishes the output to the join handle's loads. Acquire pairs with
+            // `set_join_waker`, whose waker is read next.
             match self.0.compare_exchange_weak(s, end, AcqRel, Acquire) {
                 Ok(_) if wake => return Complete::WakeJoin,
                 Ok(_) => return Complete::Done,
@@ -279,17 +325,19 @@ impl State {
         }
     }
 
-    /// Ends a run that stayed on to wake the join waker. One read-modify-write.
+    /// Ends a run that kept its reference to wake the join waker. One read-modify-write.
     pub(crate) fn release_run(&self, unlisted: bool) -> Duty {
         self.release(RUNNING | if unlisted { LISTED } else { 0 })
     }
 
-    /// The owner has taken a completed task out of its list. One read-modify-write, none if it is the last reference.
+    /// Releases the list's reference to a completed task that the owner has taken out of its list.
+    /// One read-modify-write, none if it is the last reference.
     pub(crate) fn release_listed(&self) -> Duty {
         self.release_unless_last(LISTED)
     }
 
-    /// The join handle of a completed task goes. One read-modify-write, none if it is the last reference.
+    /// Releases the join handle's reference to a completed task. One read-modify-write, none if it
+    /// is the last reference.
     #[inline]
     pub(crate) fn release_join(&self) -> Duty {
         self.release_unless_last(JOIN_INTEREST)
@@ -297,7 +345,8 @@ impl State {
 
     #[inline]
     fn release_unless_last(&self, refs: usize) -> Duty {
-        // Ordering: Acquire pairs with the releasing drops of references, when this finds that they are gone.
+        // Ordering: Acquire pairs with the releasing drops of references, in case this load finds
+        // that all others are gone.
         if referenced(self.0.load(Acquire) & !refs) {
             self.release(refs)
         } else {
@@ -307,8 +356,9 @@ impl State {
 
     #[inline]
     fn release(&self, refs: usize) -> Duty {
-        // Ordering: Release orders this holder's accesses before the free, Acquire everybody
-        // else's, when this is the last: it pairs with itself and with `ref_dec`.
+        // Ordering: Release orders this holder's accesses before the free. Acquire, if this is the
+        // last reference, orders everybody else's before it: it pairs with itself and with
+        // `ref_dec`.
         let before = self.0.fetch_sub(refs, AcqRel);
         debug_assert_eq!(
             before & (refs | COMPLETE),
@@ -322,21 +372,24 @@ impl State {
         }
     }
 
-    /// A wake that keeps the waker. One read-modify-write.
+    /// Wakes the task and keeps the waker. One read-modify-write.
     #[inline]
     pub(crate) fn wake_by_ref(&self) -> Duty {
-        // Ordering: Release pairs with `start` (rule 3); Acquire with `pend`: who submits has the queue link, which the holder of the last `Notified` wrote.
+        // Ordering: Release pairs with `start` (rule 3). Acquire pairs with `pend`: a waker that
+        // submits writes the queue link, which the holder of the last `Notified` wrote.
         Self::submit_if_idle(self.0.fetch_or(NOTIFIED, AcqRel))
     }
 
-    /// A wake that gives its reference to the `Notified`, or drops it. One read-modify-write.
+    /// Wakes the task and gives the waker's reference to the `Notified`, or drops it. One
+    /// read-modify-write.
     pub(crate) fn wake_by_val(&self) -> Duty {
-        // Ordering: Relaxed, the exchange below confirms what was read.
+        // Ordering: Relaxed; the exchange below confirms the value.
         let mut s = self.0.load(Relaxed);
         loop {
             let end = (s | NOTIFIED) - REF_ONE;
-            // Ordering: Release pairs with `start` (rule 3) and with the last reference's release;
-            // Acquire with the releases of the others, if this one is the last, and with `pend`, if it submits.
+            // Ordering: Release pairs with `start` (rule 3), and with the last reference's release.
+            // Acquire pairs with the other releases, if this one is the last, and with `pend`, if
+            // it submits.
             match self.0.compare_exchange_weak(s, end, AcqRel, Relaxed) {
                 Ok(_) if !referenced(end) => return Duty::Dealloc,
                 Ok(_) => return Self::submit_if_idle(s),
@@ -345,14 +398,14 @@ impl State {
         }
     }
 
-    /// Asks for the future to be dropped: at the next start, or at the end of the poll that is
-    /// under way. One read-modify-write.
+    /// Asks for the future's drop: at the next start, or at the end of the current poll. One
+    /// read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
-        // Ordering: as a wake's.
+        // Ordering: as for `wake_by_ref`.
         Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))
     }
 
-    /// Rule 2.
+    /// The duty of a caller that has set `NOTIFIED` (rule 2).
     fn submit_if_idle(before: usize) -> Duty {
         if before & (RUNNING | NOTIFIED | COMPLETE) == 0 {
             Duty::Submit
@@ -361,20 +414,20 @@ impl State {
         }
     }
 
-    /// One more waker or abort handle. One read-modify-write.
+    /// Counts one more waker or abort handle. One read-modify-write.
     ///
-    /// Aborts when the count reaches the sign bit, which no honest program can: it takes as many
-    /// forgotten clones.
+    /// Aborts the process when the count reaches the sign bit. Only a program that forgets that
+    /// many clones gets there.
     #[inline]
     pub(crate) fn ref_inc(&self) {
-        // Ordering: Relaxed, the caller has a reference, through which it got here.
+        // Ordering: Relaxed; the caller got here through a reference that it has.
         let before = self.0.fetch_add(REF_ONE, Relaxed);
         if before > isize::MAX as usize {
             overflowed();
         }
     }
 
-    /// One waker or abort handle less. One read-modify-write.
+    /// Counts one waker or abort handle less. One read-modify-write.
     #[inline]
     pub(crate) fn ref_dec(&self) -> Duty {
         // Ordering: as in `release`.
@@ -383,7 +436,7 @@ impl State {
         self.after_drop(before - REF_ONE)
     }
 
-    /// Rules 1 and 5.
+    /// The duty of a caller that has dropped a reference (rules 1 and 5).
     #[inline]
     fn after_drop(&self, s: usize) -> Duty {
         if referenced(s) {
@@ -392,16 +445,18 @@ impl State {
             Duty::Dealloc
         } else {
             debug_assert_eq!(s & (NOTIFIED | CANCELLED), 0, "held: {s:#b}");
-            // Ordering: Relaxed, nobody else has a reference.
+            // Ordering: Relaxed; nobody else has a reference.
             self.0.store(s | NOTIFIED | CANCELLED, Relaxed);
             Duty::Submit
         }
     }
 
-    /// The join handle goes. At most two read-modify-writes over its calls, one without a waker.
+    /// Drops the join handle's interest. One read-modify-write over all its calls, two with a waker
+    /// registered.
     #[inline]
     pub(crate) fn leave_join(&self) -> LeaveJoin {
-        // Ordering: Acquire pairs with `complete`: the output is dropped on the strength of it.
+        // Ordering: Acquire pairs with `complete`: if it shows COMPLETE, the caller drops the
+        // output.
         let mut s = self.0.load(Acquire);
         loop {
             if s & COMPLETE != 0 {
@@ -409,8 +464,9 @@ impl State {
             }
             let waker = s & JOIN_WAKER != 0;
             let end = s & !(if waker { JOIN_WAKER } else { JOIN_INTEREST });
-            // Ordering: Release orders the handle's accesses before the free, or before the
-            // running thread's. Those of other holders are acquired with `s`: if it shows none, none comes back. So failing acquires.
+            // Ordering: Release orders the handle's accesses before the free, or before the running
+            // thread's. Acquire on failure, as in the first load: if `s` shows no other reference,
+            // none comes back, and their holders' accesses are acquired with `s`.
             match self.0.compare_exchange_weak(s, end, Release, Acquire) {
                 Ok(_) if waker => return LeaveJoin::DropWaker,
                 Ok(_) => return LeaveJoin::Left(self.after_drop(end)),
@@ -419,31 +475,32 @@ impl State {
         }
     }
 
-    /// Whether the output is written. A load.
+    /// Whether the output is written. One load.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
-        // Ordering: Acquire pairs with `complete`: the output is read on the strength of it.
+        // Ordering: Acquire pairs with `complete`: if it is true, the caller reads the output.
         self.0.load(Acquire) & COMPLETE != 0
     }
 
-    /// Whether somebody may ask for the output. A load, by the running thread; no is final.
+    /// Whether a join handle may still ask for the output. A load, by the running thread; `false`
+    /// is final.
     #[inline]
     pub(crate) fn is_joined(&self) -> bool {
-        // Ordering: Relaxed, `complete` looks again. On the strength of a no nothing is read.
+        // Ordering: Relaxed; `complete` checks again, and nothing is read because of a `false`.
         self.0.load(Relaxed) & JOIN_INTEREST != 0
     }
 
-    /// Whether the task is in a list. A load, by the running thread, after which only that
-    /// thread's owner can clear it.
+    /// Whether the task is in a list. A load, by the running thread; after it, only that thread's
+    /// owner can clear the bit.
     #[inline]
     pub(crate) fn is_listed(&self) -> bool {
-        // Ordering: Relaxed, `start` has acquired what the listing thread wrote.
+        // Ordering: Relaxed; `start` has acquired what the listing thread wrote.
         self.0.load(Relaxed) & LISTED != 0
     }
 
-    /// Whether the slot has the join handle's waker. A load, by the join handle.
+    /// Whether the slot holds the join handle's waker. A load, by the join handle.
     pub(crate) fn has_join_waker(&self) -> Result<bool, AlreadyComplete> {
-        // Ordering: Acquire, as in `is_complete`. The bit is this thread's own.
+        // Ordering: Acquire, as in `is_complete`. Only this thread changes JOIN_WAKER.
         let s = self.0.load(Acquire);
         if s & COMPLETE != 0 {
             return Err(AlreadyComplete);
@@ -451,18 +508,18 @@ impl State {
         Ok(s & JOIN_WAKER != 0)
     }
 
-    /// Whether the completion was given the join waker. A load, when no reference is left.
+    /// Whether the completion took the join waker. A load, when no reference is left.
     pub(crate) fn gave_join_waker(&self) -> bool {
-        // Ordering: Relaxed, whoever frees has acquired everything.
+        // Ordering: Relaxed; the thread that frees the cell has acquired everything.
         self.0.load(Relaxed) & JOIN_WAKER != 0
     }
 
-    /// The join handle has written its waker. One read-modify-write.
+    /// Publishes the waker that the join handle has written. One read-modify-write.
     pub(crate) fn set_join_waker(&self) -> Result<(), AlreadyComplete> {
         self.toggle_join_waker()
     }
 
-    /// The join handle wants its slot back. One read-modify-write.
+    /// Takes the waker's slot back for the join handle. One read-modify-write.
     pub(crate) fn unset_join_waker(&self) -> Result<(), AlreadyComplete> {
         self.toggle_join_waker()
     }
@@ -474,7 +531,7 @@ impl State {
             if s & COMPLETE != 0 {
                 return Err(AlreadyComplete);
             }
-            // Ordering: Release publishes the slot to `complete`; failing acquires as above.
+            // Ordering: Release publishes the slot to `complete`; a failure acquires, as above.
             match self
                 .0
                 .compare_exchange_weak(s, s ^ JOIN_WAKER, Release, Acquire)
@@ -485,7 +542,7 @@ impl State {
         }
     }
 
-    /// Just before the cell is freed.
+    /// Retires the atomic just before the cell is freed.
     pub(crate) fn retire(&mut self) {
         self.0.retire();
     }
@@ -493,7 +550,7 @@ impl State {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ordering: Relaxed, a snapshot for people.
+        // Ordering: Relaxed; a snapshot for people.
         let s = self.0.load(Relaxed);
         let names = [
             (RUNNING, "RUNNING"),
@@ -513,7 +570,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// Ends the process: the count of references has overflowed.
+/// Ends the process: the reference count has overflowed.
 #[cold]
 fn overflowed() -> ! {
     #[cfg(feature = "std")]

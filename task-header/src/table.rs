@@ -1,14 +1,27 @@
-//! Where an owner notes its tasks: a place for each, in chunks of places.
+//! The table in which an owner keeps its tasks: one place per task, in chunks of places.
 //!
-//! 1. A place is a word, which names a task, or the next free place. The task in turn knows its place; and the chunk around a place, which its address
-//!    tells, names the owner's stack. So a list takes two words of a task, one here and one in its cell, and a task comes and goes without a touch
-//!    of another: its place is on a line with those of its neighbours here, and most often the last that was given up.
-//! 2. Places are the owner's alone. The name of the stack is written before any place of the chunk is given out, and not changed: whoever completes a task
-//!    may read it until the task is on that stack.
-//! 3. A chunk stays while any place of the table is taken. When the last task goes nobody reads any more, since who completes a task elsewhere has read before the push: all chunks
-//!    but one go, too. A table that is dropped with tasks in it leaks its chunks.
-//! 4. The places of the newest chunk are given out in turn, and none is written before that. So a small list costs a block of memory, and no more.
-//! 5. An allocator must not come back to the list that calls it, which is borrowed meanwhile: a chunk that was added in between would count as full.
+//! | a place is | its word |
+//! |---|---|
+//! | *taken* | the address of a task |
+//! | *free* | the address of the next free place, with the lowest bit set |
+//! | *unbegun* | not written yet; only in the newest chunk |
+//!
+//! 1. A taken place names a task, and the task names its place. The address of a place tells its
+//!    chunk, and the chunk names the owner's stack. So a list takes two words per task, one in the
+//!    table and one in the cell. A task comes and goes without touching another task: its place
+//!    shares a cache line with its neighbours' places, and is most often the place that was freed
+//!    last.
+//! 2. Only the owner touches the places. The chunk's pointer to the stack is written before any
+//!    place of the chunk is given out, and never changed. The thread that completes a task may read
+//!    it until the task is on that stack.
+//! 3. A chunk stays while any place of the table is taken. When the last task has gone, no thread
+//!    reads a chunk any more, because a thread that completes a task elsewhere reads before it
+//!    pushes. Then all chunks but one are freed. A table that is dropped with tasks in it leaks its
+//!    chunks.
+//! 4. The places of the newest chunk are given out in order, and none is written before that. So a
+//!    small list costs one block of memory.
+//! 5. An allocator must not use the list that calls it, which is borrowed at that time: a chunk
+//!    added during the call would count as full.
 use crate::{
     cell::{Header, Place, TaskPtr},
     releases::Releases,
@@ -21,11 +34,12 @@ use sync_shim::{
 };
 
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));
-/// What a chunk is aligned to.
+/// The alignment of a chunk.
 const ALIGN: usize = if MODELLED { 256 } else { 1_024 };
-/// What the C libraries' allocators add to a block: with it a chunk is as large as its alignment, and the next one follows upon it.
+/// The bytes that the C libraries' allocators add to a block. With them a chunk is as large as its
+/// alignment, so the next chunk follows directly.
 const SPARE: usize = 2 * size_of::<usize>();
-/// In a chunk.
+/// The number of places in a chunk.
 const PLACES: usize = if MODELLED {
     2 // So few that there is more than one chunk.
 } else {
@@ -40,27 +54,29 @@ const _: () = assert!(SIZE <= ALIGN && align_of::<Chunk>() == align_of::<Place>(
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(MODELLED || PLACES == 124 && SIZE == 1_008);
 
-/// In the lowest bit of a free place.
+/// The tag in the lowest bit of a free place.
 const FREE: usize = 1;
 const _: () = assert!(align_of::<Place>() > FREE && align_of::<Header>() > FREE);
 
-/// What a chunk begins with; its places follow.
+/// The head of a chunk; its places follow.
 struct Chunk {
-    /// Written once. In a cell for the model alone, which sees by it that whoever completes a task has looked before the chunk is freed.
+    /// Written once. It is in a cell for the model alone, which checks that a thread that completes
+    /// a task reads it before the chunk is freed.
     releases: UnsafeCell<NonNull<Releases>>,
     older: Option<ChunkPtr>,
 }
 
 type ChunkPtr = NonNull<Chunk>;
 
-/// The places of one owner.
+/// All places of one owner.
 pub(crate) struct Table {
     newest: Option<ChunkPtr>,
-    /// Places of `newest` that were given out since the table last let go of chunks, be they free by now. The others are not read.
+    /// The number of places of `newest` that were given out since the table last freed chunks,
+    /// including those that are free again. The rest are never read.
     begun: usize,
     free: Option<NonNull<Place>>,
     len: usize,
-    /// For the model, which sees by it that the places are touched by the owner alone.
+    /// For the model, which checks that only the owner touches the places.
     owner: UnsafeCell<()>,
 }
 
@@ -79,10 +95,11 @@ impl Table {
         self.len
     }
 
-    /// Notes a task. Allocates when no place is free.
+    /// Adds a task. Allocates if no place is free.
     ///
     /// # Safety
-    /// `releases` is the owner's stack: the same each time, and live as long as a task is in the table.
+    /// `releases` is the owner's stack: the same in each call, and live as long as a task is in the
+    /// table.
     #[inline]
     pub(crate) unsafe fn insert(
         &mut self,
@@ -93,7 +110,7 @@ impl Table {
         let place = match self.free {
             Some(place) => {
                 self.owner.with_mut(|_| ());
-                // SAFETY: a free place of this table's, which names the next.
+                // SAFETY: a free place of this table, which names the next free one.
                 let Place(next) = unsafe { place.replace(noted) };
                 self.free = NonNull::new(next.map_addr(|a| a & !FREE).cast());
                 place
@@ -104,7 +121,7 @@ impl Table {
         place
     }
 
-    /// Takes a place that was never given out.
+    /// Takes the next unbegun place.
     #[inline(never)]
     fn begin(&mut self, noted: Place, releases: NonNull<Releases>) -> NonNull<Place> {
         let chunk = match self.newest {
@@ -112,9 +129,9 @@ impl Table {
             _ => self.grow(releases),
         };
         self.owner.with_mut(|_| ());
-        // SAFETY: a chunk of this table's, and there is one more place in it.
+        // SAFETY: this chunk is the table's, and has one more place.
         let place = unsafe { place(chunk, self.begun) };
-        // SAFETY: in the chunk, and no task's.
+        // SAFETY: the place is in the chunk, and no task has it.
         unsafe { place.write(noted) };
         self.begun += 1;
         place
@@ -132,15 +149,15 @@ impl Table {
             older: self.newest.replace(chunk),
         };
         self.begun = 0;
-        // SAFETY: fresh, of this layout, and so large and aligned enough.
+        // SAFETY: the block is fresh and has this layout, so it is large and aligned enough.
         unsafe { chunk.write(head) };
         chunk
     }
 
-    /// Gives a place up.
+    /// Frees a place.
     ///
     /// # Safety
-    /// `insert` of this table gave it, and it was not removed since.
+    /// `insert` of this table returned the place, and it was not removed since.
     #[inline]
     pub(crate) unsafe fn remove(&mut self, place: NonNull<Place>) {
         self.owner.with_mut(|_| ());
@@ -149,7 +166,7 @@ impl Table {
             .replace(place)
             .map_or(ptr::null_mut(), NonNull::as_ptr);
         let free = Place(next.map_addr(|a| a | FREE).cast());
-        // SAFETY: a task's until now, and so in a chunk of this table (rule 3).
+        // SAFETY: the place was a task's until now, so it is in a chunk of this table (rule 3).
         unsafe { place.write(free) };
         self.len -= 1;
         if self.len == 0 {
@@ -157,39 +174,39 @@ impl Table {
         }
     }
 
-    /// The last task has gone.
+    /// Frees all chunks but one, when the last task has gone.
     #[inline]
     fn shrink(&mut self) {
         let Some(newest) = self.newest else { return };
-        // SAFETY: a chunk of this table, and no task is left whose completion would look at it.
+        // SAFETY: the chunk is the table's, and no task is left whose completion would read it.
         let head = unsafe { &mut *newest.as_ptr() };
         if let Some(older) = head.older.take() {
             (self.free, self.begun) = (None, 0); // First (rule 5).
-            // SAFETY: as above, and the table has let go of them.
+            // SAFETY: as above, and the table no longer names them.
             unsafe { free_chunks(Some(older)) };
         }
     }
 
-    /// A task, if there is one: from it [`after`](Self::after) leads to all the others.
+    /// A task, if there is one; [`after`](Self::after) leads from it to all others.
     pub(crate) fn first(&self) -> Option<TaskPtr> {
         self.first_of(self.newest?, 0)
     }
 
-    /// The task that comes after the one of this place. A look at each place between them.
+    /// The task that follows the one at this place. Looks at each place between them.
     ///
     /// # Safety
-    /// The place is a task's, of this table.
+    /// The place is taken by a task, and in this table.
     pub(crate) unsafe fn after(&self, taken: NonNull<Place>) -> Option<TaskPtr> {
-        // SAFETY: of this table.
+        // SAFETY: the place is in this table.
         let chunk = unsafe { chunk_of(taken) };
         // SAFETY: a chunk has a first place.
         let first = unsafe { place(chunk, 0) };
-        // SAFETY: both are of one chunk.
+        // SAFETY: both places are in one chunk.
         let index = unsafe { taken.offset_from(first) };
         self.first_of(chunk, index.unsigned_abs() + 1)
     }
 
-    /// The first task from a place on, in this chunk of the table and the older ones.
+    /// The first task at or after a place, in this chunk and the older ones.
     fn first_of(&self, mut chunk: ChunkPtr, mut index: usize) -> Option<TaskPtr> {
         self.owner.with(|_| ());
         loop {
@@ -199,16 +216,16 @@ impl Table {
                 PLACES
             };
             while index < begun {
-                // SAFETY: one of its places.
+                // SAFETY: the index is that of one of its places.
                 let place = unsafe { place(chunk, index) };
-                // SAFETY: begun, and so written.
+                // SAFETY: the place has been begun, so it is written.
                 let Place(task) = unsafe { place.read() };
                 if task.addr() & FREE == 0 {
                     return NonNull::new(task.cast());
                 }
                 index += 1;
             }
-            // SAFETY: a chunk of this table, whose `older` is the owner's.
+            // SAFETY: the chunk is the table's, and only the owner touches `older`.
             chunk = unsafe { (*chunk.as_ptr()).older }?;
             index = 0;
         }
@@ -225,24 +242,24 @@ impl Drop for Table {
     }
 }
 
-/// The stack of the owner.
+/// The stack of the owner of this place.
 ///
 /// # Safety
-/// The place is a task's. LISTED keeps it so while this looks.
+/// The place is taken by a task, and LISTED keeps it taken during the call.
 pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let chunk = unsafe { chunk_of(taken) };
-    // SAFETY: it is there (rule 3).
+    // SAFETY: the chunk is live (rule 3).
     let releases = unsafe { &(*chunk.as_ptr()).releases };
-    // SAFETY: it doesn't change (rule 2).
+    // SAFETY: it never changes (rule 2).
     releases.with(|releases| unsafe { *releases })
 }
 
 /// # Safety
-/// The place is one of a live chunk.
+/// The place is in a live chunk.
 unsafe fn chunk_of(place: NonNull<Place>) -> ChunkPtr {
     let chunk = place.as_ptr().map_addr(|a| a & !(ALIGN - 1)).cast();
-    // SAFETY: a chunk is aligned to ALIGN and no larger, so this is where the block begins.
+    // SAFETY: a chunk is aligned to ALIGN and no larger, so its block begins here.
     unsafe { NonNull::new_unchecked(chunk) }
 }
 
@@ -250,21 +267,21 @@ unsafe fn chunk_of(place: NonNull<Place>) -> ChunkPtr {
 /// The chunk is live, and the index below [`PLACES`].
 unsafe fn place(chunk: ChunkPtr, index: usize) -> NonNull<Place> {
     debug_assert!(index < PLACES);
-    // SAFETY: places follow upon what a chunk begins with.
+    // SAFETY: the places follow the chunk's head.
     let first = unsafe { chunk.add(1) }.cast::<Place>();
-    // SAFETY: in the block.
+    // SAFETY: the index is below `PLACES`, so the place is in the block.
     unsafe { first.add(index) }
 }
 
 /// # Safety
-/// Nobody looks at them any more.
+/// No thread looks at these chunks any more.
 unsafe fn free_chunks(mut chunk: Option<ChunkPtr>) {
     while let Some(at) = chunk {
-        // SAFETY: not freed yet, and nobody else's.
+        // SAFETY: the chunk was not freed yet, and no other thread uses it.
         let head = unsafe { &mut *at.as_ptr() };
         head.releases.retire();
         chunk = head.older;
-        // SAFETY: `grow` got the block with this layout.
+        // SAFETY: `grow` allocated the block with this layout.
         unsafe { dealloc(at.as_ptr().cast(), LAYOUT) };
     }
 }

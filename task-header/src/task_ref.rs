@@ -1,8 +1,8 @@
-//! A task that somebody else keeps alive.
+//! A borrowed task.
 use crate::cell::{self, TaskPtr};
 use core::{fmt, marker::PhantomData};
 
-/// A task that is spoken of: nothing can be done to it. One word.
+/// A borrowed task, kept alive by its lender. It can be looked at, and nothing else. One word.
 pub struct TaskRef<'a, S> {
     task: TaskPtr,
     scheduler: PhantomData<&'a S>,
@@ -10,7 +10,7 @@ pub struct TaskRef<'a, S> {
 
 impl<S> TaskRef<'_, S> {
     /// # Safety
-    /// The caller has a reference for as long as this is there, to a task with this scheduler.
+    /// The caller has a reference, for as long as this value exists, to a task with this scheduler.
     pub(crate) unsafe fn new(task: TaskPtr) -> Self {
         Self {
             task,

@@ -1,5 +1,5 @@
-//! What a wake, an abort and the drop of a reference do: a transition of the state word, and then
-//! what that leaves to do.
+//! A wake, an abort, the drop of a reference: each is a transition of the state word, followed by
+//! the duty that the transition returns.
 use crate::{
     cell::{Header, TaskPtr, WakeKind, header, vtable},
     complete::dealloc,
@@ -7,7 +7,7 @@ use crate::{
 };
 use waker_vtable::WakeTarget;
 
-// SAFETY: `repr(C)`, the `WakeHeader` first, made from a vtable that begins with
+// SAFETY: `Header` is `repr(C)` and begins with a `WakeHeader`, made from a vtable that begins with
 // `TargetVtable::of::<Header>()`. The functions count in `state`, which is atomic.
 unsafe impl WakeTarget for Header {
     unsafe fn ref_inc(this: TaskPtr) {
@@ -37,18 +37,18 @@ unsafe impl WakeTarget for Header {
     }
 }
 
-/// Asks for a task to be dropped.
+/// Asks for the future's drop.
 ///
 /// # Safety
 /// The caller has a reference to the task.
 pub(crate) unsafe fn abort(task: TaskPtr) {
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise.
     let duty = unsafe { header(task) }.state.abort();
     // SAFETY: the duty is this transition's.
     unsafe { fulfil(task, duty, WakeKind::Abort) };
 }
 
-/// Does what a transition obliges to.
+/// Performs the duty that a transition returned.
 ///
 /// # Safety
 /// `duty` came from a transition of this task by the caller, who has not acted on it yet.
@@ -56,7 +56,8 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
     match duty {
         Duty::Nothing => {}
         Duty::Submit => {
-            // SAFETY: the `Notified` is a reference, so the task is live.
+            // SAFETY: the duty makes the caller the holder of the `Notified`, which keeps the task
+            // live.
             let vtable = unsafe { vtable(task) };
             // SAFETY: the caller holds the one `Notified`.
             unsafe { (vtable.schedule)(task, why) };

@@ -1,4 +1,4 @@
-//! What a scheduler hears of the ends of its tasks: each once, and how it ended.
+//! Each end of a task is reported to its scheduler once, with its outcome.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     collections::VecDeque,
@@ -48,7 +48,7 @@ impl Queue {
 }
 
 #[test]
-fn each_end_is_told_once_with_its_outcome() {
+fn each_end_is_reported_once_with_its_outcome() {
     let queue = Queue::default();
 
     let (task, ready) = new(async { 7 }, queue.clone());
@@ -108,7 +108,7 @@ fn drop_that_panics_ends_an_aborted_task_as_panicked() {
     assert_eq!(queue.ended(), [(join.id(), Outcome::Panicked)]);
 }
 
-/// Of tasks that stay on one thread.
+/// The scheduler of thread-local tasks.
 struct Local(Arc<Mutex<Vec<Outcome>>>);
 
 impl ScheduleLocal for Local {
@@ -122,7 +122,7 @@ impl ScheduleLocal for Local {
 }
 
 #[test]
-fn ends_of_local_tasks_are_told_too() {
+fn ends_of_local_tasks_are_reported_too() {
     let ended = Arc::new(Mutex::new(Vec::new()));
     let owned = LocalOwned::new(std::task::Waker::noop().clone());
     let (task, _join) = owned.spawn(async {}, Local(ended.clone()));
