@@ -1,4 +1,4 @@
-//! Checks of somebody's [`Schedule`]. Feature `conformance`, for tests.
+//! Checks of your own [`Schedule`]. Feature `conformance`, for tests.
 //!
 //! ```
 //! use std::{collections::VecDeque, sync::{Arc, Mutex}};
@@ -59,36 +59,38 @@ pub use sync_shim::conformance::{Order, Token};
 
 /// A scheduler to be checked, with the worker that takes its tasks.
 pub trait Subject: Sized + 'static {
-    /// What tasks are spawned with.
+    /// The scheduler type that tasks are spawned with.
     type Scheduler: Schedule;
-    /// In which order tasks that are queued one after the other run.
+    /// The order in which tasks run that are queued one after the other.
     const ORDER: Order;
 
-    /// A new one, without a task. The checking thread is its worker, and the only one.
+    /// Makes a subject without a task. The checking thread is its only worker.
     fn new() -> Self;
 
-    /// For a task's spawn.
+    /// The scheduler for a new task.
     fn scheduler(&self) -> Self::Scheduler;
 
     /// The task that the worker would run next. `None` only when nothing is queued.
     fn next(&mut self) -> Option<Notified<Self::Scheduler>>;
 
-    /// Runs a task, and queues it again if it was woken in its poll. As a worker with a list of its tasks does this by
-    /// [`Owned::run`](crate::Owned::run), it may be replaced.
+    /// Runs a task, and queues it again if it was woken in its poll. Override it if a worker runs
+    /// tasks in a list, with [`Owned::run`](crate::Owned::run).
     fn run(&mut self, task: Notified<Self::Scheduler>) {
         if let Ran::Notified(again) = task.run() {
             again.schedule();
         }
     }
 
-    /// Ends: what is queued, or in its list, is dropped, and what is scheduled from now on, too.
+    /// Shuts down: drops the tasks that are queued or in its list, and those that are scheduled
+    /// from now on.
     fn end(self);
 }
 
-/// Runs all checks: of one thread, and then of wakes, an abort and a spawn from others, under loom with up to three preemptions.
+/// Runs all checks: first with one thread, then with wakes, an abort and a spawn from other
+/// threads. Under loom with up to three preemptions.
 ///
 /// # Panics
-/// When one fails, in words that begin with its name; or when the checks don't end.
+/// If a check fails, with a message that begins with the check's name; or if the checks don't end.
 pub fn schedule<S: Subject>() {
     let checks = [
         check(
@@ -108,8 +110,8 @@ pub fn schedule<S: Subject>() {
             an_abort_and_the_last_waker_end_a_task::<S>,
         ),
         check(
-            "what_is_queued_at_the_end_is_dropped",
-            what_is_queued_at_the_end_is_dropped::<S>,
+            "tasks_queued_at_the_end_are_dropped",
+            tasks_queued_at_the_end_are_dropped::<S>,
         ),
         check(
             "a_wake_after_the_end_leaks_nothing",
@@ -131,7 +133,7 @@ pub fn schedule<S: Subject>() {
     explore(LIMIT, 3, checks);
 }
 
-/// What the checks know of a task.
+/// The polls of a task, and its last waker.
 #[derive(Clone, Debug, Default)]
 struct Seen(std::sync::Arc<Unseen<(usize, Option<Waker>)>>);
 
@@ -149,13 +151,13 @@ impl Seen {
         waker.expect("a task that was polled")
     }
 
-    /// So that the task's own waker keeps it alive no more.
+    /// Drops the waker, so that the task's own waker keeps it alive no more.
     fn forget(&self) {
         drop(self.with(|seen| seen.1.take()));
     }
 }
 
-/// A future that waits for ever, and in each poll keeps its waker and does something.
+/// A future that waits for ever. Each poll keeps its waker and calls a closure.
 struct Waits<F> {
     seen: Seen,
     does: F,
@@ -197,7 +199,7 @@ impl<S: Subject> Check<S> {
         }
     }
 
-    /// A task that does something in each poll, queued.
+    /// Spawns and queues a task that calls `does` in each poll.
     fn spawn(&self, does: impl FnMut(&Waker) + Unpin + Send + 'static) -> (Seen, JoinHandle<()>) {
         let seen = Seen::default();
         let future = Waits {
@@ -210,7 +212,7 @@ impl<S: Subject> Check<S> {
         (seen, join)
     }
 
-    /// A task that has been polled once and waits.
+    /// Spawns a task that has been polled once and waits.
     fn waiting(&mut self) -> (Seen, JoinHandle<()>) {
         let (seen, join) = self.spawn(|_| ());
         self.drain();
@@ -223,7 +225,7 @@ impl<S: Subject> Check<S> {
         (seen, join)
     }
 
-    /// Runs what is queued.
+    /// Runs the queued tasks until none is left.
     fn drain(&mut self) {
         for _ in 0..10 {
             let tasks = self.queued();
@@ -235,13 +237,13 @@ impl<S: Subject> Check<S> {
         panic!("{}: doubled: the queue has no end", self.name);
     }
 
-    /// Takes what is queued, and hands it back in its order.
+    /// Takes the queued tasks, and returns them in their order.
     fn queued(&mut self) -> Vec<Notified<S::Scheduler>> {
         let mut tasks: Vec<Notified<S::Scheduler>> = Vec::new();
         while let Some(task) = self.subject.next() {
             let twice = tasks.iter().any(|other| other.id() == task.id());
             if twice {
-                // Two handles of one task, of which one at most is right.
+                // Two handles of one task; at most one of them is legitimate.
                 bury((task, tasks));
                 panic!("{}: doubled: a task is queued twice", self.name);
             }
@@ -251,10 +253,10 @@ impl<S: Subject> Check<S> {
     }
 }
 
-/// However often a task that waits is woken, it is queued once, and then again.
+/// A waiting task is queued once, however often it is woken, and then again after its next poll.
 ///
 /// # Panics
-/// When it isn't.
+/// If it isn't.
 pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
     let mut check = Check::<S>::new("a_task_is_queued_once_for_its_wakes");
     let (seen, join) = check.waiting();
@@ -283,10 +285,10 @@ pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
     check.subject.end();
 }
 
-/// Tasks that are woken one after the other are queued in the promised order, all of them.
+/// Tasks that are woken one after the other are queued in the promised order, and none is lost.
 ///
 /// # Panics
-/// When they aren't.
+/// If they aren't.
 pub fn tasks_run_in_the_promised_order<S: Subject>() {
     let mut check = Check::<S>::new("tasks_run_in_the_promised_order");
     let tasks: Vec<_> = (0..5).map(|_| check.waiting()).collect();
@@ -307,10 +309,10 @@ pub fn tasks_run_in_the_promised_order<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// A task may wake another, and itself, in its poll: nothing of the scheduler is held then.
+/// A task may wake another task, and itself, in its poll: the scheduler holds no lock then.
 ///
 /// # Panics
-/// When a wake is lost. A scheduler that waits for itself hangs, which [`schedule`] notices.
+/// If a wake is lost. A scheduler that waits for itself hangs, which [`schedule`] notices.
 pub fn a_wake_in_a_poll_is_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_wake_in_a_poll_is_not_lost");
     let (other, join) = check.waiting();
@@ -336,10 +338,11 @@ pub fn a_wake_in_a_poll_is_not_lost<S: Subject>() {
     check.subject.end();
 }
 
-/// A task that is aborted, and one that nobody can wake any more, are dropped when they come round, or at once.
+/// An aborted task, and a task that nothing can wake any more, are dropped at their next run, or at
+/// once.
 ///
 /// # Panics
-/// When they aren't.
+/// If they aren't.
 pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
     let mut check = Check::<S>::new("an_abort_and_the_last_waker_end_a_task");
     let (seen, join) = check.waiting();
@@ -360,12 +363,12 @@ pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// What is queued when the scheduler ends is dropped, and its handles say so.
+/// A task that is queued when the scheduler shuts down is dropped, and its handle says so.
 ///
 /// # Panics
-/// When it isn't.
-pub fn what_is_queued_at_the_end_is_dropped<S: Subject>() {
-    let mut check = Check::<S>::new("what_is_queued_at_the_end_is_dropped");
+/// If it isn't.
+pub fn tasks_queued_at_the_end_are_dropped<S: Subject>() {
+    let mut check = Check::<S>::new("tasks_queued_at_the_end_are_dropped");
     let (seen, woken) = check.waiting();
     seen.waker().wake();
     let (_, new) = check.spawn(|_| ());
@@ -380,10 +383,11 @@ pub fn what_is_queued_at_the_end_is_dropped<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// A waker that outlives the scheduler may be woken and dropped: the task ends, if it hadn't before.
+/// A waker that outlives the scheduler may be woken and dropped: the task ends then, if it hadn't
+/// before.
 ///
 /// # Panics
-/// When it is left for ever.
+/// If the task is never dropped.
 pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
     let mut check = Check::<S>::new("a_wake_after_the_end_leaks_nothing");
     let (seen, join) = check.waiting();
@@ -396,11 +400,11 @@ pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// A task that has been polled once and waits, and in each poll reads what it was sent.
+/// A task that has been polled once and waits; each poll reads the last message sent to it.
 struct Listener {
     seen: Seen,
     join: JoinHandle<()>,
-    /// What it is to see, at the latest in its last poll.
+    /// The message that its last poll must see.
     message: Arc<AtomicUsize>,
     saw: std::sync::Arc<Unseen<usize>>,
 }
@@ -411,7 +415,7 @@ impl Listener {
         let saw = std::sync::Arc::new(Unseen::new(0));
         let (received, note) = (message.clone(), saw.clone());
         let (seen, join) = check.spawn(move |_| {
-            // Ordering: Relaxed, for the wake alone to order it after the store.
+            // Ordering: Relaxed, so that only the wake orders it after the store.
             *note.lock() = received.load(Relaxed);
         });
         check.drain();
@@ -423,12 +427,13 @@ impl Listener {
         }
     }
 
-    /// Another thread that wakes it as often, each time after another message, by one waker.
+    /// Starts a thread that wakes the task so many times by one waker, each time after another
+    /// message.
     fn woken_elsewhere(&self, times: usize) -> thread::JoinHandle<()> {
         let (seen, waker, message) = (self.seen.clone(), self.seen.waker(), self.message.clone());
         thread::spawn(move || {
             for sent in 1..=times {
-                // Ordering: Relaxed, as the load.
+                // Ordering: Relaxed, as for the load.
                 message.store(sent, Relaxed);
                 waker.wake_by_ref();
                 if sent < times {
@@ -438,7 +443,8 @@ impl Listener {
         })
     }
 
-    /// Its polls, and what it saw in the last. Before anything is found wrong: a model's atomics are not to be touched by what a panic drops.
+    /// Returns the number of its polls, and the message that the last one saw. Called before any
+    /// assertion: a panic's drops must not touch a model's atomics.
     fn let_go(self) -> (usize, usize) {
         self.seen.forget();
         drop(self.join);
@@ -447,8 +453,8 @@ impl Listener {
     }
 }
 
-/// Waits for another thread, where a run is not one of all there are. Longer than any thread needs,
-/// as one that is waited for in vain has lost what it should do.
+/// Waits for another thread, where a run is not one of all executions. It waits longer than any
+/// thread needs, so a condition that stays false means that something was lost.
 fn wait_for(mut done: impl FnMut() -> bool) {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         let begun = Instant::now();
@@ -458,10 +464,11 @@ fn wait_for(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Another thread wakes a task, and then again by the same waker, while the worker runs it: it is polled after each, or once after both.
+/// Another thread wakes a task twice by one waker, while the worker runs it: the task is polled
+/// after each wake, or once after both.
 ///
 /// # Panics
-/// When it isn't.
+/// If it isn't.
 pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_wake_from_another_thread_is_not_lost");
     let listener = Listener::new(&mut check);
@@ -488,10 +495,10 @@ pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     assert_woken(check.name, 2, listened);
 }
 
-/// Two other threads wake a task each, while the worker runs them: neither is lost to the other.
+/// Two other threads wake one task each, while the worker runs them: neither wake is lost.
 ///
 /// # Panics
-/// When one is.
+/// If one is.
 pub fn wakes_from_two_other_threads_are_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("wakes_from_two_other_threads_are_not_lost");
     let listeners = [(); 2].map(|()| Listener::new(&mut check));
@@ -520,10 +527,11 @@ fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
     );
 }
 
-/// Another thread spawns a task, and aborts one that was woken, while the worker runs what there is: the one is polled, and the other ends.
+/// Another thread spawns a task, and aborts one that was woken, while the worker runs the queue:
+/// the new task is polled, and the aborted one ends.
 ///
 /// # Panics
-/// When they aren't.
+/// If they aren't.
 pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_spawn_and_an_abort_from_another_thread_are_not_lost");
     let (seen, aborted) = check.waiting();

@@ -104,7 +104,7 @@ fn yields() -> impl Future<Output = ()> + Send {
 }
 
 #[test]
-fn a_poll_that_wakes_its_own_task_costs_two_and_one_that_goes_on_unwoken_none() {
+fn poll_that_wakes_itself_costs_two_and_going_on_none() {
     let mut owned = Owned::new(Waker::noop().clone());
     let Ran::Notified(task) = owned.run(new_detached(yields(), Local)) else {
         panic!()
@@ -125,7 +125,7 @@ fn a_poll_that_wakes_its_own_task_costs_two_and_one_that_goes_on_unwoken_none() 
 }
 
 #[test]
-fn completion_with_a_join_waker_costs_two_and_off_the_owner_two_more() {
+fn completion_with_join_waker_costs_two_and_elsewhere_four() {
     let (future, slot) = waits(2);
     let (task, mut join) = new(future, Local);
     let mut owned = Owned::new(Waker::noop().clone());

@@ -1,5 +1,6 @@
-//! The protocol under the model checker: every scenario is a task with few ends, each on its own
-//! thread. Frees retire every atomic and cell of the task first, so that an access after the free fails the model.
+//! The protocol under the model checker. Each scenario is a task with a few handles and wakers,
+//! each on its own thread. A free retires every atomic and cell of the task first, so an access
+//! after the free fails the model.
 use crate::{After, Notified, Owned, Ran, Schedule, WakeKind, state::State};
 use std::{
     future::Future,
@@ -15,7 +16,7 @@ use sync_shim::{
     thread,
 };
 
-/// A queue that several threads may run from.
+/// A queue from which several threads may run tasks.
 #[derive(Clone)]
 struct Queue(Arc<Mutex<Vec<Notified<Queue>>>>);
 
@@ -28,7 +29,7 @@ impl Queue {
         self.0.lock().pop()
     }
 
-    /// Runs what is queued until nothing is.
+    /// Runs queued tasks until the queue is empty.
     fn run_all(&self) {
         while let Some(task) = self.pop() {
             if let Ran::Notified(task) = task.run() {
@@ -55,7 +56,7 @@ impl Schedule for Queue {
     }
 }
 
-/// What happened to a future.
+/// Counts the drops of a future, and notes what its poll saw.
 #[derive(Clone)]
 struct Seen {
     polls: Arc<AtomicUsize>,
@@ -75,7 +76,8 @@ impl Seen {
     }
 }
 
-/// Pending until `flag` is set, leaving its waker behind; its body is a cell that only one poll at a time may touch.
+/// Pending until `flag` is set, leaving its waker behind. Its body is a cell that only one poll at
+/// a time may touch.
 struct Wait {
     seen: Seen,
     flag: Arc<Flag>,
@@ -102,7 +104,7 @@ impl Flag {
         self.waker.lock().take()
     }
 
-    /// Sets the flag, then wakes: Relaxed, so that only the wake itself can make it visible.
+    /// Sets the flag, then wakes. Relaxed, so that only the wake can make the flag visible.
     fn set_and_wake(&self, waker: Waker) {
         self.set.store(1, Relaxed);
         waker.wake();
@@ -141,7 +143,7 @@ impl Drop for Wait {
     }
 }
 
-/// Counted with the futures: a future and its output are two drops.
+/// Counted together with the futures: a future and its output are two drops.
 struct Output(Seen);
 
 impl Drop for Output {
@@ -150,7 +152,8 @@ impl Drop for Output {
     }
 }
 
-/// Leaves its waker in its first poll and only then touches its content: nothing but the end of the poll publishes that.
+/// Leaves its waker in its first poll, and only then touches its body: only the end of the poll
+/// publishes that write.
 struct Late {
     slot: Arc<Mutex<Option<Waker>>>,
     content: UnsafeCell<u32>,
@@ -179,7 +182,8 @@ impl Future for Late {
     }
 }
 
-/// Polled by one thread, woken and polled again by another: the first poll's writes are there.
+/// One thread polls the task, then another wakes and polls it: the first poll's writes are visible
+/// to the second.
 ///
 /// Bites: the end of a poll without Release, or without Acquire; a start without Acquire.
 #[test]
@@ -216,9 +220,10 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
     });
 }
 
-/// A run that goes on with another thread, against a wake: the next polls see what the first one wrote, and one of them what came before the wake.
+/// A run goes on with another thread, against a wake: the next polls see the first poll's writes,
+/// and one of them sees the writes before the wake.
 ///
-/// Bites: a going-on that takes NOTIFIED away with Relaxed.
+/// Bites: a run that goes on and clears NOTIFIED with Relaxed.
 #[test]
 fn a_run_goes_on_with_another_thread_against_a_wake() {
     Model::new().bound(3).check(|| {
@@ -286,11 +291,12 @@ impl Future for Until {
     }
 }
 
-/// A wake by reference that finds the task notified submits nothing; what came before it is seen by the poll that the other wake asked for.
+/// A wake by reference that finds the task notified submits nothing; its earlier writes are visible
+/// to the poll that the other wake asked for.
 ///
 /// Bites: a wake by reference with Relaxed; a start with Relaxed.
 #[test]
-fn a_wake_that_submits_nothing_still_carries_what_came_before_it() {
+fn wake_of_a_notified_task_publishes_earlier_writes() {
     model(|| {
         let (queue, until) = (Queue::new(), Until::new());
         let Until { flag, slot, done } = until.clone();
@@ -315,7 +321,7 @@ fn a_wake_that_submits_nothing_still_carries_what_came_before_it() {
     });
 }
 
-/// A wake by value against the end of the poll: no wake is lost, no poll is doubled.
+/// A wake by value against the end of the poll: no wake is lost, and no poll is doubled.
 ///
 /// Bites: let `pend` ignore NOTIFIED (the task hangs).
 #[test]
@@ -326,7 +332,8 @@ fn a_wake_against_pending_gives_one_more_poll() {
         let waker = {
             let flag = flag.clone();
             thread::spawn(move || {
-                // The waker appears in the middle of the first poll, or never here.
+                // The waker appears in the middle of the first poll, or not at all in this
+                // execution.
                 if let Some(waker) = flag.take() {
                     flag.set_and_wake(waker);
                     return true;
@@ -346,8 +353,8 @@ fn a_wake_against_pending_gives_one_more_poll() {
     });
 }
 
-/// Two wakes from two threads: one `Notified` (the queue asserts it), and the wake that submits
-/// nothing is seen by the poll all the same.
+/// Two wakes from two threads: one `Notified` (the queue asserts it), and the poll still sees the
+/// writes before the wake that submits nothing.
 ///
 /// Bites: submit when NOTIFIED was set; start with Relaxed.
 #[test]
@@ -376,7 +383,7 @@ fn two_wakes_submit_once() {
     });
 }
 
-/// Wake by value, clone and drop of the last wakers against the run that completes: one free.
+/// The last wakers are woken by value, cloned and dropped against the run that completes: one free.
 ///
 /// Bites: `ref_dec` with Relaxed.
 #[test]
@@ -402,8 +409,8 @@ fn the_last_waker_against_completion_frees_once() {
     });
 }
 
-/// The drop of the last two references, in two threads, to a task that waits: it is submitted once
-/// more, cancelled, by one of them.
+/// Two threads drop the last two references to a task that waits: one of them submits it once more,
+/// cancelled.
 ///
 /// Bites: answer `Nothing` in `after_drop` (the future leaks: the drop count fails).
 #[test]
@@ -422,7 +429,8 @@ fn an_orphan_is_cancelled_once() {
     });
 }
 
-/// The last waker goes while the poll that left it behind ends: whoever is last drops the future, and nobody touches the cell after that.
+/// The last waker is dropped while the poll that left it behind ends. The last of the two drops the
+/// future, and no thread touches the cell after that.
 ///
 /// Bites: the end of a poll without Acquire.
 #[test]
@@ -443,19 +451,20 @@ fn the_last_waker_against_pending_leaves_an_orphan() {
     });
 }
 
-/// What came before an abort is there when the future is dropped for it, also if the task was queued already.
+/// The writes before an abort are visible to the future's drop, also if the task was queued
+/// already.
 ///
 /// Bites: an abort with Relaxed.
 #[test]
-fn an_abort_that_submits_nothing_still_carries_what_came_before_it() {
-    /// Notes what it finds when it is dropped before its first poll.
+fn abort_of_a_notified_task_publishes_earlier_writes() {
+    /// Notes what its drop finds when it is dropped before its first poll.
     struct Look(Arc<AtomicUsize>, Arc<AtomicUsize>);
 
     impl Future for Look {
         type Output = ();
 
         fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-            // Too late for the abort.
+            // The abort came too late.
             self.1.store(1, Relaxed);
             Poll::Ready(())
         }
@@ -483,11 +492,11 @@ fn an_abort_that_submits_nothing_still_carries_what_came_before_it() {
 }
 
 /// An abort against a run whose poll is `Pending`: the run ends the task, or the abort submits it;
-/// it never goes round. The future's drop finds what came before the abort, and the list is empty
-/// in the end.
+/// the task is never queued once more. The future's drop sees the writes before the abort, and the
+/// list ends empty.
 ///
-/// Bites: a `pend` or an `is_woken` that takes an abort for a wake; a start with Relaxed; one in `end_aborted` that
-/// is left out.
+/// Bites: a `pend` or an `is_woken` that takes an abort for a wake; a start with Relaxed;
+/// `end_aborted` without its start.
 #[test]
 fn an_abort_against_pending_ends_with_the_run() {
     /// Waits, and notes what its drop finds.
@@ -558,11 +567,11 @@ fn a_join_against_completion_misses_nothing() {
     });
 }
 
-/// The join handle changes its waker, and goes, while the task completes.
+/// The join handle changes its waker and is dropped, while the task completes.
 ///
 /// Bites: skip `unset_join_waker` before the slot is written (a data race on the slot).
 #[test]
-fn a_join_that_changes_its_mind_against_completion_is_clean() {
+fn join_that_changes_its_waker_against_completion_is_clean() {
     model(|| {
         let queue = Queue::new();
         let seen = Seen::new();
@@ -584,12 +593,13 @@ fn a_join_that_changes_its_mind_against_completion_is_clean() {
     });
 }
 
-/// The join handle is polled again with the waker that is in the slot, while the task completes: it looks at the slot while the completion moves the
-/// waker out, and gets the output or has been woken.
+/// The join handle is polled again with the waker in the slot, while the task completes. It reads
+/// the slot while the completion moves the waker out, and gets the output or has been woken.
 ///
-/// Bites: move the waker out by writing the slot (a data race on it); answer "no" to `gave_join_waker` (the waker is dropped twice).
+/// Bites: move the waker out by writing the slot (a data race on it); answer `false` in
+/// `gave_join_waker` (the waker is dropped twice).
 #[test]
-fn a_join_that_looks_at_its_waker_against_completion_misses_nothing() {
+fn join_that_compares_wakers_against_completion_misses_nothing() {
     model(|| {
         let (task, mut join) = crate::new(async { 7 }, Queue::new());
         let woken = Arc::new(Woken(AtomicUsize::new(0)));
@@ -607,7 +617,8 @@ fn a_join_that_looks_at_its_waker_against_completion_misses_nothing() {
     });
 }
 
-/// An abort against the poll that completes, and the handle's drop: future and output go once.
+/// An abort against the poll that completes, and the handle's drop: the future and the output are
+/// each dropped once.
 ///
 /// Bites: let an abort set CANCELLED without NOTIFIED (an idle task is never dropped).
 #[test]
@@ -632,10 +643,10 @@ fn an_abort_against_completion_drops_once() {
     });
 }
 
-/// A task of one owner completes with another worker while its owner closes and waits: it comes
-/// back over the release stack, the owner is woken, the list ends empty.
+/// A task completes with another worker while its owner closes its list and waits: the task returns
+/// over the release stack, the owner is woken, and the list ends empty.
 ///
-/// Bites: take no notice of the tag in the stack's head (the owner sleeps on).
+/// Bites: ignore the tag in the stack's head (the owner is not woken).
 #[test]
 fn a_release_against_closing_wakes_the_owner() {
     Model::new().branches(3_000).check(|| {
@@ -664,9 +675,10 @@ fn a_release_against_closing_wakes_the_owner() {
     });
 }
 
-/// Of three tasks in two chunks of the owner's table one completes with another worker, while the owner's list runs empty, which gives a chunk back.
+/// Three tasks lie in two chunks of the owner's table. One completes with another worker, while the
+/// owner's list becomes empty, which frees a chunk.
 ///
-/// Bites: give the chunk back while one task is left.
+/// Bites: free the chunk while one task is left.
 #[test]
 fn a_release_against_the_end_of_its_chunk_is_clean() {
     model(|| {
@@ -693,9 +705,9 @@ fn a_release_against_the_end_of_its_chunk_is_clean() {
     });
 }
 
-/// The owner cancels its list while a foreign waker wakes one of its tasks.
+/// The owner cancels its list while another thread's waker wakes one of its tasks.
 ///
-/// Bites: cancel whatever `abort` answers (two runs of one future).
+/// Bites: cancel whatever duty `abort` returns (two runs of one future).
 #[test]
 fn a_wake_against_cancel_all_runs_the_task_once() {
     model(|| {
@@ -718,8 +730,8 @@ fn a_wake_against_cancel_all_runs_the_task_once() {
     });
 }
 
-/// A waker that wakes before it sets what the future looks at: the model finds the poll that
-/// misses it, as it would find a wake that the state machine loses.
+/// A waker that wakes before it sets the flag that the future reads: the model finds the poll that
+/// misses the flag, as it would find a wake that the state machine loses.
 #[test]
 fn a_flag_set_after_its_wake_is_missed() {
     model_must_fail("finished", || {
@@ -746,8 +758,8 @@ fn a_flag_set_after_its_wake_is_missed() {
     });
 }
 
-/// A count that is dropped with Relaxed: the model finds the free that another holder's last
-/// access is not ordered before, since a free retires the word first.
+/// A count that is decremented with Relaxed: the model finds the free that another holder's last
+/// access is not ordered before, because a free retires the word first.
 #[test]
 fn a_relaxed_count_is_a_use_after_free() {
     use sync_shim::atomic::Retire;
@@ -755,17 +767,17 @@ fn a_relaxed_count_is_a_use_after_free() {
         count: AtomicUsize,
         word: UnsafeCell<AtomicUsize>,
     }
-    // SAFETY: not sound, on purpose: the count's order is missing.
+    // SAFETY: unsound on purpose: the count's order is missing.
     unsafe impl Send for Racy {}
     // SAFETY: as above.
     unsafe impl Sync for Racy {}
 
     fn leave(racy: &Racy) {
-        // SAFETY: a shared access of a word that the model watches.
+        // SAFETY: a shared access to a word that the model watches.
         racy.word
             .with(|word| unsafe { &*word }.fetch_or(1, Relaxed));
         if racy.count.fetch_sub(1, Relaxed) == 1 {
-            // SAFETY: unsound, as the model is to find.
+            // SAFETY: unsound, which the model has to find.
             racy.word.with_mut(|word| unsafe { &mut *word }.retire());
         }
     }
@@ -785,20 +797,21 @@ fn a_relaxed_count_is_a_use_after_free() {
     });
 }
 
-/// A task's word that goes while a thread still reads it: the model sees it, which every model here rests on.
+/// A task's word that is retired while another thread still reads it fails the model. Every model
+/// here relies on that.
 ///
-/// Bites: leave out what `State::retire` does.
+/// Bites: an empty `State::retire`.
 #[test]
-fn who_reads_a_word_that_is_gone_is_seen() {
+fn read_of_a_retired_word_fails_the_model() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(State::new(true)));
-        // SAFETY: it is there until the end of the model.
+        // SAFETY: the word is live until the end of the model.
         let state: &'static State = unsafe { &*raw };
         let other = thread::spawn(move || state.is_complete());
-        // SAFETY: unsound on purpose: the other thread may read it still.
+        // SAFETY: unsound on purpose: the other thread may still read it.
         unsafe { &mut *raw }.retire();
         other.join().unwrap();
-        // SAFETY: nobody else has it by now.
+        // SAFETY: no other thread has it by now.
         drop(unsafe { Box::from_raw(raw) });
     });
 }

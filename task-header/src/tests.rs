@@ -1,4 +1,4 @@
-//! One thread's view: what users see, panics first.
+//! One thread's view of the public API, panics first.
 use crate::{After, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     future::{Future, pending, poll_fn},
@@ -31,7 +31,7 @@ fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Counts its drops.
+/// Counts its own drops.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 
@@ -143,7 +143,7 @@ fn leave_waker<T>(join: &mut JoinHandle<T>, waker: Waker) {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_a_replaced_join_waker_stays_in_the_task() {
+fn replaced_join_waker_panic_in_drop_stays_in_the_task() {
     let (task, mut join) = new(async { 7 }, Queue::default());
     leave_waker(&mut join, waker_that_panics_in_its_drop());
     assert!(poll_once(&mut join).is_pending());
@@ -161,7 +161,7 @@ fn set_waker_replaces_one_that_panics_in_its_drop() {
 }
 
 #[test]
-fn an_owner_whose_waker_panics_in_a_clone_is_woken_by_the_next_release() {
+fn owner_waker_clone_panic_leaves_wake_to_next_release() {
     static CLONES: AtomicUsize = AtomicUsize::new(0);
     static WAKES: AtomicUsize = AtomicUsize::new(0);
     const VTABLE: RawWakerVTable = RawWakerVTable::new(
@@ -222,7 +222,7 @@ fn an_aborted_idle_task_is_dropped_at_its_next_run() {
     assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
 }
 
-/// Aborts its own task in its first poll, and wakes it if told.
+/// A future that aborts its own task in its first poll, and wakes it too if `wakes` is set.
 fn aborts_itself(
     wakes: bool,
     aborts: &Arc<Mutex<Option<crate::AbortHandle>>>,
@@ -278,8 +278,8 @@ fn an_abort_in_a_later_poll_takes_the_task_off_its_list() {
     assert!(queue.pop().is_none() && join.is_finished());
 }
 
-/// The runner is asked for its list when the poll is over: an abort at that time is too late for
-/// the poll, and the run ends with it still.
+/// The runner is asked for its list after the poll. An abort at that time is too late for the poll,
+/// but still ends the run.
 #[test]
 fn an_abort_after_a_poll_ends_the_task_with_the_run() {
     let queue = Queue::default();
@@ -419,7 +419,7 @@ fn over_aligned_and_empty_futures_are_laid_out_right() {
 }
 
 #[test]
-fn a_task_whose_owner_went_away_in_its_first_poll_is_queued_again() {
+fn task_without_owner_after_first_poll_is_requeued() {
     let (dropped, held) = count();
     let task = new_detached(
         async move {
@@ -439,7 +439,7 @@ fn a_task_whose_owner_went_away_in_its_first_poll_is_queued_again() {
 }
 
 #[test]
-fn a_task_that_goes_on_is_polled_again_unwoken_and_is_in_no_list_until_it_waits() {
+fn task_going_on_is_polled_unwoken_and_listed_when_it_waits() {
     let (dropped, held) = count();
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = polls.clone();
@@ -506,7 +506,7 @@ fn a_task_that_goes_on_is_cancelled_by_an_abort_or_by_its_drop() {
 }
 
 #[test]
-fn a_listed_task_that_ends_with_another_owner_is_let_go_by_its_own() {
+fn listed_task_ended_by_another_owner_is_released_by_its_own() {
     let queue = Queue::default();
     let [mut own, mut other] = [(); 2].map(|()| Owned::new(Waker::noop().clone()));
     let (task, join) = new(pending::<()>(), queue.clone());
@@ -522,7 +522,7 @@ fn a_listed_task_that_ends_with_another_owner_is_let_go_by_its_own() {
 }
 
 #[test]
-fn a_listed_task_that_ends_without_its_owner_is_let_go_by_it() {
+fn listed_task_ended_without_an_owner_is_released_by_its_own() {
     let queue = Queue::default();
     let mut owned = Owned::new(Waker::noop().clone());
     let waker = Arc::<Mutex<Option<Waker>>>::default();
@@ -552,7 +552,7 @@ fn a_listed_task_that_ends_without_its_owner_is_let_go_by_it() {
     assert!(matches!(poll_once(join), Poll::Ready(Ok(7))));
 }
 
-/// Has no size, and a drop.
+/// A closure's capture without a size, but with a drop.
 struct Sizeless(());
 
 static SIZELESS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
@@ -590,7 +590,7 @@ fn a_closure_is_there_while_it_runs_its_own_task_to_the_end() {
 }
 
 #[test]
-fn what_a_builder_was_given_goes_with_the_task() {
+fn builder_details_are_dropped_with_the_task() {
     let (dropped, held) = count();
     let task = crate::Builder::new()
         .metadata(held)
@@ -624,7 +624,7 @@ fn panics_of_the_scheduler_and_of_the_details_stay_in_the_task() {
 }
 
 #[test]
-fn a_panic_of_who_is_asked_for_the_list_cancels_the_task() {
+fn panic_in_the_choice_of_a_list_cancels_the_task() {
     let (dropped, held) = count();
     let (task, join) = new(
         async move {
@@ -643,16 +643,16 @@ fn a_panic_of_who_is_asked_for_the_list_cancels_the_task() {
 }
 
 #[test]
-fn a_task_that_was_a_pointer_runs_and_is_dropped_once() {
+fn task_from_raw_runs_and_is_dropped_once() {
     let (dropped, held) = count();
     let future = async move { drop(held) };
     let (task, join) = new(future, Queue::default());
     let raw = task.into_raw();
     assert_eq!(raw.addr().get() % align_of::<usize>(), 0);
-    // Its lowest bit is the host's.
+    // The lowest bit is the host's to use.
     let tagged = raw.as_ptr().map_addr(|address| address | 1);
     let raw = ptr::NonNull::new(tagged.map_addr(|address| address & !1)).unwrap();
-    // SAFETY: what `into_raw` gave, for the first time.
+    // SAFETY: `into_raw` returned it, and this is its first use.
     let task = unsafe { Notified::<Queue>::from_raw(raw) };
     assert_eq!(task.id(), join.id());
     assert!(matches!(task.run(), Ran::Complete));
@@ -665,7 +665,7 @@ fn a_task_that_was_a_pointer_runs_and_is_dropped_once() {
 }
 
 #[test]
-fn a_handle_that_was_a_pointer_knows_whether_it_gave_its_output() {
+fn handle_from_raw_knows_whether_its_output_was_taken() {
     for takes in [false, true] {
         let (dropped, held) = count();
         let (task, mut join) = new(async move { held }, Queue::default());
@@ -676,7 +676,7 @@ fn a_handle_that_was_a_pointer_knows_whether_it_gave_its_output() {
         let raw = join.into_raw();
         assert_eq!(raw.addr().get() & 1, usize::from(takes));
         assert_eq!(dropped.load(Relaxed), usize::from(takes));
-        // SAFETY: what `into_raw` gave, for the first time.
+        // SAFETY: `into_raw` returned it, and this is its first use.
         let join = unsafe { JoinHandle::<Drops>::from_raw(raw) };
         assert!(join.is_finished());
         drop(join);

@@ -1,4 +1,4 @@
-//! Long chains, each link of which goes with the one before, on a small stack.
+//! Long chains of tasks, each dropped by the one before, on a small stack.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new};
 
 const LONG: usize = 100_000;
 
-/// A hundred thousand frames don't fit.
+/// Too small for a hundred thousand frames.
 fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().stack_size(256 << 10);
     thread.spawn(f).unwrap().join().unwrap();
@@ -37,7 +37,7 @@ impl Queue {
     }
 }
 
-/// Waits, holds something, and gives its waker away in its first poll.
+/// Waits, holds a value, and gives its waker away in its first poll.
 struct Holds<T> {
     #[expect(dead_code, reason = "dropped with it")]
     next: Option<T>,
@@ -62,9 +62,9 @@ impl<T> Drop for Holds<T> {
     }
 }
 
-/// A scheduler that queues what it is given is not in the middle of anything when the next comes.
+/// A scheduler that queues the tasks is not in the middle of a drop when the next one comes.
 #[test]
-fn tasks_that_hold_each_others_last_wakers_end_one_after_the_other() {
+fn tasks_holding_each_others_last_wakers_end_in_turn() {
     on_a_small_stack(|| {
         let (queue, drops) = (Queue::default(), Arc::new(AtomicUsize::new(0)));
         let mut last = None::<Waker>;
@@ -91,7 +91,7 @@ fn tasks_that_hold_each_others_last_wakers_end_one_after_the_other() {
 }
 
 #[test]
-fn a_list_of_tasks_that_hold_each_others_handles_is_cancelled_one_by_one() {
+fn tasks_holding_each_others_handles_are_cancelled_in_turn() {
     on_a_small_stack(|| {
         let (queue, drops) = (Queue::default(), Arc::new(AtomicUsize::new(0)));
         let mut owned = Owned::new(Waker::noop().clone());
@@ -115,7 +115,8 @@ fn a_list_of_tasks_that_hold_each_others_handles_is_cancelled_one_by_one() {
     });
 }
 
-/// Outputs are dropped as boxes are: one that holds the handle of another's takes it along. So this chain is short, and the README says so.
+/// An output that holds the handle of the next task drops the next output, just as a box drops a
+/// box. So this chain is short, and the README says so.
 #[test]
 fn a_chain_of_outputs_takes_a_stack_as_deep() {
     struct Output(#[expect(dead_code, reason = "dropped with it")] Option<JoinHandle<Output>>);

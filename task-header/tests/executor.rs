@@ -1,14 +1,14 @@
-//! An `Executor<'a>` of many threads, whose tasks borrow: what a host builds on `spawn_unchecked`.
+//! A multi-threaded `Executor<'a>` whose tasks borrow: what you can build on `spawn_unchecked`.
 //!
-//! 1. A task's future is touched by runs of its `Notified` and by its drop. Only the queue holds
-//!    these, and only methods of the executor and its drop take them out: while it is borrowed, or
-//!    dropped, `'a` has not ended.
-//! 2. A thread that wakes a task has its `Notified` until that is pushed, in which no code of users
-//!    runs and nothing panics. It neither runs nor drops it.
-//! 3. Each task holds the queue, so that no drop of the queue drops a task. Where the executor is
-//!    forgotten, both leak.
-//! 4. The drop waits for all tasks to be gone: one that a thread is about to push is pushed soon,
-//!    and no other thread runs any.
+//! 1. A task's future is touched only by runs of its `Notified` and by its drop. Only the queue
+//!    holds these, and only methods of the executor and its drop take them out: while it is
+//!    borrowed or dropped, `'a` has not ended.
+//! 2. A thread that wakes a task has its `Notified` until it has pushed it. In between, no user
+//!    code runs and nothing panics. The thread neither runs nor drops the task.
+//! 3. Each task holds the queue, so the queue's drop drops no task. If the executor is forgotten,
+//!    both leak.
+//! 4. The executor's drop waits until all tasks are gone. A task that a thread is about to push is
+//!    pushed soon, and no other thread runs any.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use pin_project_lite::pin_project;
 use std::{
@@ -37,7 +37,7 @@ struct State {
 #[derive(Default)]
 struct Tasks {
     queue: VecDeque<Notified<Queue>>,
-    /// Of each task whose future is there.
+    /// The wakers of the tasks whose futures still exist.
     wakers: HashMap<usize, Waker>,
     spawned: usize,
 }
@@ -67,7 +67,7 @@ struct Executor<'a> {
 }
 
 pin_project! {
-    /// A future, and behind it what says that it is gone.
+    /// A future, and behind it an entry whose drop says that the future is gone.
     struct Listed<F> {
         #[pin]
         future: F,
@@ -118,7 +118,7 @@ impl<'a> Executor<'a> {
         join
     }
 
-    /// Runs a task, if one is ready.
+    /// Runs one task, if one is ready.
     fn try_tick(&self) -> bool {
         let task = self.state.lock().queue.pop_front();
         let Some(task) = task else { return false };
@@ -169,7 +169,7 @@ impl Drop for Executor<'_> {
     }
 }
 
-/// Forgets a value, where a checker of leaks finds it.
+/// Forgets a value, in a place where a leak checker finds it.
 fn forget<T>(value: T) {
     static FORGOTTEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let address = Box::into_raw(Box::new(value)).expose_provenance();
@@ -185,7 +185,7 @@ impl Drop for Drops<'_> {
     }
 }
 
-/// Pending for good, its waker in the slot.
+/// Never completes; its waker is in the slot.
 async fn waits(drops: Drops<'_>, slot: &Mutex<Option<Waker>>) {
     poll_fn(|cx| {
         *slot.lock().unwrap() = Some(cx.waker().clone());
@@ -245,7 +245,7 @@ fn a_dropped_executor_drops_idle_and_queued_tasks() {
     let idle = executor.spawn(waits(Drops(&drops), &slot));
     assert!(executor.try_tick());
     let queued = executor.spawn(waits(Drops(&drops), &slot));
-    // Of one that is done nothing is left but its output, and the handle has that.
+    // A completed task leaves only its output, and the handle has that.
     let done = executor.spawn(async { Drops(&drops) });
     assert!(executor.try_tick() && executor.try_tick());
     let unpolled = executor.spawn(waits(Drops(&drops), &slot));
@@ -304,7 +304,7 @@ fn forgotten_executor_leaks_its_tasks_unreached_by_wakers() {
         joins
     };
     let wakers = slots.map(|slot| slot.into_inner().unwrap().unwrap());
-    // By a wake, an abort, the last reference.
+    // By a wake, by an abort, and by the drop of the last reference.
     let [first, second] = joins;
     let [by_ref, by_value] = wakers;
     by_ref.wake_by_ref();
@@ -332,8 +332,8 @@ fn an_executor_with_endless_tasks_is_dropped_in_another_thread() {
     assert_eq!(drops.load(SeqCst), 1);
 }
 
-/// Of one thread: only its list runs and drops its tasks, so that it is sound by its lifetime,
-/// dropped or not.
+/// A single-threaded executor. Only its list runs and drops its tasks, so its lifetime makes it
+/// sound, dropped or not.
 struct LocalExecutor<'a> {
     list: LocalOwned<Home>,
     lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
@@ -356,7 +356,7 @@ impl<'a> LocalExecutor<'a> {
     }
 
     fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> JoinHandle<T> {
-        // SAFETY: whoever uses the list has the executor, and so `'a` has not ended.
+        // SAFETY: a user of the list has the executor, so `'a` has not ended.
         let (task, join) = unsafe { self.list.spawn_unchecked(future, Home) };
         task.send();
         join
@@ -371,7 +371,7 @@ impl<'a> LocalExecutor<'a> {
     }
 }
 
-/// `dropck` is to know that the drop uses what is borrowed.
+/// Tells the drop checker that the drop uses what the tasks borrow.
 impl Drop for LocalExecutor<'_> {
     fn drop(&mut self) {}
 }

@@ -1,4 +1,5 @@
-//! How often a large future lies on the stack while it is spawned: `cargo test --release -p task-header --test large`. Without optimisation every move is a copy.
+//! Measures how many copies of a large future the stack holds during a spawn:
+//! `cargo test --release -p task-header --test large`. Without optimisation every move is a copy.
 #![cfg(all(feature = "std", not(debug_assertions), target_arch = "x86_64"))]
 #![allow(missing_docs, reason = "a test")]
 use std::{
@@ -43,7 +44,7 @@ fn paint() -> usize {
     black_box(&mut paint).as_ptr().addr()
 }
 
-/// How deep `f` writes into the stack, in bytes.
+/// The depth to which `f` writes into the stack, in bytes.
 fn depth(f: fn()) -> usize {
     let measured = thread::Builder::new().stack_size(PAINTED + (256 << 10));
     let measured = measured.spawn(move || {
@@ -51,7 +52,8 @@ fn depth(f: fn()) -> usize {
         f();
         let untouched = (0..PAINTED).take_while(|&at| {
             let byte = std::ptr::with_exposed_provenance::<u8>(bottom + at);
-            // SAFETY: below this frame, in this thread's stack, which is mapped since it was painted and which nobody else uses.
+            // SAFETY: the address is below this frame, in this thread's stack. It is mapped, since
+            // it was painted, and nothing else uses it.
             (unsafe { byte.read_volatile() }) == PAINT
         });
         PAINTED - untouched.count()
@@ -65,7 +67,7 @@ fn pass_on(large: Large) -> Large {
 }
 
 #[test]
-fn a_large_future_is_spawned_without_a_second_copy_of_it_on_the_stack() {
+fn large_future_is_spawned_without_a_second_copy_on_the_stack() {
     let spawns: [(&str, fn()); 3] = [
         ("detached", || {
             let task = new_detached(Large::new(), Nowhere);

@@ -1,5 +1,5 @@
-//! Panics of whatever a user brings, in each state of a task: each ends in an error of the handle, or goes to whoever called, or nowhere; what there was is dropped once, and
-//! the cell is freed.
+//! Panics of all kinds of user code, in each state of a task. Each panic ends in an error of the
+//! handle, goes to the caller, or is dropped; each value is dropped once, and the cell is freed.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     any::Any,
@@ -18,17 +18,17 @@ use task_header::{
     Schedule, ScheduleLocal, TaskRef, WakeKind, new, new_detached, spawn,
 };
 
-/// What the tasks of one test share.
+/// The state that the tasks of one test share.
 #[derive(Default)]
 struct World {
     queue: Mutex<VecDeque<Notified<Queue>>>,
     schedule_panics: AtomicBool,
     drops_panic: AtomicBool,
-    /// What the scheduler has heard of.
+    /// The panics that were reported to the scheduler.
     heard: Mutex<Vec<String>>,
 }
 
-/// Each task's own; what is left of them tells which cells are freed.
+/// One per task; those that remain show which cells are not freed.
 struct Queue(Arc<World>);
 
 impl Schedule for Queue {
@@ -63,13 +63,13 @@ impl World {
         queue.pop_front()
     }
 
-    /// What was heard since the last look.
+    /// The panics that were reported since the last call.
     fn heard(&self) -> Vec<String> {
         std::mem::take(&mut self.heard.lock().unwrap())
     }
 }
 
-/// Counts its drops, and panics in each that is not part of a panic.
+/// Counts its drops, and panics in each drop that does not happen during a panic.
 struct Bomb {
     drops: Arc<AtomicUsize>,
     explodes: bool,
@@ -84,7 +84,7 @@ impl Drop for Bomb {
     }
 }
 
-/// A future that waits, and the waker it has seen.
+/// A future that waits, and the last waker that it has seen.
 struct Waits(Arc<Mutex<Option<Waker>>>, #[expect(dead_code)] Bomb);
 
 impl Future for Waits {
@@ -96,7 +96,7 @@ impl Future for Waits {
     }
 }
 
-/// A world, and tasks in it whose futures count, and explode if told.
+/// A world, and tasks in it whose futures count, and panic in their drop if `explodes` is set.
 struct Test {
     world: Arc<World>,
     drops: Arc<AtomicUsize>,
@@ -131,14 +131,14 @@ impl Test {
         (task, join, slot)
     }
 
-    /// Polled once, in no list.
+    /// Spawns a task that was polled once, in no list.
     fn idle(&mut self) -> (JoinHandle<()>, Slot) {
         let (task, join, slot) = self.task();
         assert!(matches!(task.run(), Ran::Pending));
         (join, slot)
     }
 
-    /// Every future is gone, once, and so is every cell.
+    /// Asserts that every future was dropped once, and that every cell is freed.
     fn over(self) {
         assert_eq!(self.drops.load(SeqCst), self.tasks);
         assert!(self.world.pop().is_none());
@@ -157,7 +157,7 @@ fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     outcome
 }
 
-/// The error says what became of the future: cancelled, or by the panic of its drop.
+/// Asserts that the error says how the future ended: cancelled, or with the panic of its drop.
 fn ended(join: JoinHandle<()>, explodes: bool) {
     let error = outcome(join).unwrap_err();
     assert_eq!(error.is_panic(), explodes, "{error}");
@@ -167,9 +167,10 @@ fn take(slot: &Slot) -> Waker {
     slot.lock().unwrap().take().unwrap()
 }
 
-/// A scheduler that panics drops the task that it was given: the task is cancelled, and who scheduled it gets the panic.
+/// A scheduler that panics drops the task that it was given: the task is cancelled, and the panic
+/// reaches the thread that scheduled it.
 #[test]
-fn a_panic_of_the_scheduler_cancels_the_task_and_goes_to_who_scheduled_it() {
+fn scheduler_panic_cancels_the_task_and_reaches_its_caller() {
     for explodes in [false, true] {
         let mut test = Test::new(explodes);
         test.world.schedule_panics.store(true, SeqCst);
@@ -192,7 +193,7 @@ fn a_panic_of_the_scheduler_cancels_the_task_and_goes_to_who_scheduled_it() {
         ended(join, explodes);
         drop(slot);
 
-        // The last who could have woken it.
+        // The last waker.
         let (join, slot) = test.idle();
         drop(join);
         assert!(panics(|| drop(take(&slot))));
@@ -204,7 +205,7 @@ fn a_panic_of_the_scheduler_cancels_the_task_and_goes_to_who_scheduled_it() {
 }
 
 #[test]
-fn a_panic_of_a_closure_that_schedules_is_no_different() {
+fn closure_scheduler_panic_cancels_the_task_too() {
     let drops = Arc::new(AtomicUsize::new(0));
     let captured = Arc::new(());
     for captures in [None, Some(captured.clone())] {
@@ -256,18 +257,18 @@ fn a_future_whose_drop_panics_ends_in_any_state() {
     ended(join, true);
     drop(take(&slot));
     assert!(owned.is_empty());
-    // An orphan.
+    // An orphan: no reference is left.
     let (join, slot) = test.idle();
     drop((join, take(&slot)));
     drop(test.world.pop().unwrap());
-    // Nobody joins.
+    // No join handle.
     let (task, join, _) = test.task();
     drop(join);
     drop(task);
     test.over();
 }
 
-/// Where a task of one thread goes.
+/// The scheduler of thread-local tasks.
 struct Sends;
 
 impl ScheduleLocal for Sends {
@@ -276,7 +277,7 @@ impl ScheduleLocal for Sends {
     }
 }
 
-/// What its drop says of the thread.
+/// Notes in its drop whether the thread is panicking.
 struct Panicking(Arc<AtomicBool>);
 
 impl Drop for Panicking {
@@ -285,8 +286,8 @@ impl Drop for Panicking {
     }
 }
 
-/// Holds `H`, and panics in its poll. It is not an `async` block: that drops what it holds itself,
-/// as its poll unwinds.
+/// Holds `H`, and panics in its poll. It is not an `async` block: that would drop `H` itself, as
+/// its poll unwinds.
 struct Holds<H>(H);
 
 impl<H: Unpin> Future for Holds<H> {
@@ -325,8 +326,8 @@ fn a_future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
     ended(join, true);
 }
 
-/// A drop that panics while nothing unwinds, and a future that is cancelled: the thread does not
-/// panic then.
+/// The thread is not panicking when a drop panics while nothing unwinds, nor when a future is
+/// cancelled.
 #[test]
 fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
     let panicking = Arc::new(AtomicBool::new(true));
@@ -337,9 +338,10 @@ fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
     ended(join, false);
 }
 
-/// What the future's drop raises as the poll's panic unwinds, is caught before it leaves the drop.
+/// A panic in the future's drop, while the poll's panic unwinds, is caught before it leaves the
+/// drop.
 #[test]
-fn a_future_that_panics_in_a_poll_and_then_in_its_drop_panicked_once() {
+fn future_panic_in_poll_and_drop_ends_the_task_once() {
     let mut test = Test::new(true);
     for listed in [false, true] {
         test.tasks += 1;
@@ -358,7 +360,7 @@ fn a_future_that_panics_in_a_poll_and_then_in_its_drop_panicked_once() {
 }
 
 #[test]
-fn an_output_whose_drop_panics_is_dropped_once_by_whoever_does_it() {
+fn output_with_panicking_drop_is_dropped_once() {
     let mut test = Test::new(true);
     let output = |test: &Test| {
         let bomb = test.bomb();
@@ -377,18 +379,18 @@ fn an_output_whose_drop_panics_is_dropped_once_by_whoever_does_it() {
     assert!(join.set_waker(Waker::noop().clone()));
     assert!(matches!(task.run(), Ran::Complete));
     drop(join);
-    // Taken: then it is the taker's.
+    // The output was taken, so its drop is the taker's.
     let (task, join) = new(output(&test), Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
     assert!(panics(|| drop(outcome(join).unwrap())));
     test.over();
 }
 
-/// A waker that panics in one of its functions, and counts what there is of it.
+/// A waker that panics in one of its functions, and counts how many of it exist.
 fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
     struct Inner(&'static str, Arc<AtomicUsize>);
     fn act(data: *const (), now: &str) {
-        // SAFETY: each waker holds such a box.
+        // SAFETY: each waker holds a box of this type.
         let at = unsafe { &*data.cast::<Inner>() }.0;
         assert!(at != now, "waker {now}");
     }
@@ -432,7 +434,7 @@ fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
 }
 
 #[test]
-fn a_join_waker_that_panics_is_let_go_of_once_and_the_output_comes() {
+fn panicking_join_waker_is_dropped_once_and_the_output_comes() {
     for at in ["clone", "wake", "drop", "nowhere"] {
         for listed in [false, true] {
             let (test, there) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
@@ -443,7 +445,8 @@ fn a_join_waker_that_panics_is_let_go_of_once_and_the_output_comes() {
                 panics(|| _ = Pin::new(join).poll(&mut Context::from_waker(waker)))
             };
             assert_eq!(poll(&mut join, &bad), at == "clone");
-            // Another takes its place, and it the other's: what is replaced is not that poll's business.
+            // Another waker replaces it, and it replaces another: a poll does not get the panic of
+            // the waker that it replaces.
             assert!(!poll(&mut join, Waker::noop()));
             assert_eq!(poll(&mut join, &bad), at == "clone");
             assert_eq!(panics(|| drop(bad)), at == "drop");
@@ -457,7 +460,7 @@ fn a_join_waker_that_panics_is_let_go_of_once_and_the_output_comes() {
 }
 
 #[test]
-fn a_join_waker_that_panics_does_not_keep_a_handle_from_going() {
+fn panicking_join_waker_lets_the_handle_drop() {
     for at in ["wake", "drop"] {
         let (mut test, there) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
         let (task, mut join, _) = test.task();
@@ -471,9 +474,10 @@ fn a_join_waker_that_panics_does_not_keep_a_handle_from_going() {
     }
 }
 
-/// Whoever has the last reference frees the cell, and with it the scheduler and the details: their panics end there.
+/// The last reference frees the cell, and with it the scheduler and the details: their panics are
+/// contained.
 #[test]
-fn a_panic_of_what_goes_with_the_cell_reaches_nobody() {
+fn panic_in_the_drop_of_a_cells_parts_is_contained() {
     let mut test = Test::new(false);
     test.world.drops_panic.store(true, SeqCst);
     // By the run.
@@ -505,7 +509,7 @@ fn a_panic_of_what_goes_with_the_cell_reaches_nobody() {
     drop((join, take(&slot)));
     drop(test.world.pop());
     owned.drain();
-    // With details that panic as well.
+    // With details that panic too.
     test.tasks += 1;
     let drops = Arc::new(AtomicUsize::new(0));
     let details = Bomb {
@@ -525,11 +529,11 @@ fn a_panic_of_what_goes_with_the_cell_reaches_nobody() {
 }
 
 #[test]
-fn the_scheduler_hears_of_each_panic_of_a_tasks_code_once() {
+fn each_panic_of_a_tasks_code_is_reported_once() {
     let mut test = Test::new(true);
     let world = test.world.clone();
     let queue = || Queue(world.clone());
-    // A poll, and then the future's drop.
+    // In a poll, and then in the future's drop.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| -> Poll<()> {
@@ -540,7 +544,7 @@ fn the_scheduler_hears_of_each_panic_of_a_tasks_code_once() {
     assert!(matches!(task.run(), Ran::Complete));
     assert_eq!(world.heard(), ["poll", "drop"]);
     drop(join);
-    // A future's drop after its last poll, and in place of it.
+    // In a future's drop after its last poll, and in one without a poll.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| {
@@ -553,7 +557,7 @@ fn the_scheduler_hears_of_each_panic_of_a_tasks_code_once() {
     drop(task);
     assert_eq!(world.heard(), ["drop"]);
     drop(join);
-    // An output's drop: where nobody joins any more, and by the handle.
+    // In an output's drop: without a join handle, and by the handle.
     for joined in [false, true] {
         test.tasks += 1;
         let bomb = test.bomb();
@@ -566,7 +570,8 @@ fn the_scheduler_hears_of_each_panic_of_a_tasks_code_once() {
         drop(join);
         assert_eq!(world.heard(), ["drop"], "{joined}");
     }
-    // Join wakers: woken, replaced, let go of by the handle, and left behind by a poll whose own waker could not be cloned.
+    // In join wakers: woken, replaced, dropped by the handle, and left behind by a poll whose own
+    // waker could not be cloned.
     for (at, then) in [
         ("wake", "run"),
         ("drop", "another"),
@@ -599,9 +604,10 @@ fn the_scheduler_hears_of_each_panic_of_a_tasks_code_once() {
     test.over();
 }
 
-/// The handle has what the first panic carried; what the second carries is leaked, as it could go on for ever.
+/// The handle gets the first panic's payload; the second payload is leaked, as its drop could panic
+/// for ever.
 #[test]
-fn the_scheduler_hears_of_a_payload_whose_drop_panics() {
+fn panic_in_a_payloads_drop_is_reported() {
     let mut test = Test::new(true);
     test.tasks += 1;
     let bomb = test.bomb();

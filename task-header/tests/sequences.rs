@@ -1,4 +1,4 @@
-//! One task, in any order of what can be done to it, beside a plain account of what should come of that.
+//! One task under any order of operations, beside a plain account of the expected results.
 use proptest::prelude::*;
 use std::{
     future::poll_fn,
@@ -78,7 +78,7 @@ enum Outcome {
     Cancelled,
 }
 
-/// What should be so.
+/// The expected state.
 #[derive(Debug, Default)]
 struct Account {
     queued: bool,
@@ -96,7 +96,7 @@ impl Account {
         self.queued || self.listed || self.joined || self.wakers + self.abort_handles > 0
     }
 
-    /// A reference has gone, or a poll has ended.
+    /// Updates the account after a reference has gone, or a poll has ended.
     fn settle(&mut self) {
         if self.outcome.is_none() && !self.held() {
             (self.queued, self.aborted) = (true, true);
@@ -165,7 +165,7 @@ struct Real {
     join: Option<JoinHandle<Drops>>,
     does: Arc<Mutex<Does>>,
     polls: Arc<AtomicUsize>,
-    /// Of the future, of its output, of the cell.
+    /// The drops of the future, of its output, and of the cell.
     drops: [Arc<AtomicUsize>; 3],
 }
 
@@ -185,7 +185,7 @@ impl Real {
                 Does::WaitsWithItsWaker => slot.lock().unwrap().push(cx.waker().clone()),
                 Does::WakesItself => cx.waker().wake_by_ref(),
                 Does::Completes => return Poll::Ready(Drops(output.clone())),
-                // Past the hook, which would print it.
+                // Bypasses the panic hook, which would print it.
                 Does::Panics => std::panic::resume_unwind(Box::new("in a poll")),
             }
             Poll::Pending
@@ -350,7 +350,7 @@ proptest! {
             apply(op, &mut real, &mut account);
             check(&real, &account);
         }
-        // To its end, whatever is left.
+        // Runs it to its end, in whatever state it is.
         real.join = None;
         account.joined = false;
         account.settle();

@@ -1,7 +1,9 @@
-//! Tasks among real threads that spawn, run, wake, abort, await and let go of them at once: every future and every output is dropped exactly once, no wake and no
-//! join is lost, and every list ends empty.
+//! Tasks on real threads that spawn, run, wake, abort, await and detach them at once: every future
+//! and every output is dropped exactly once, no wake and no join is lost, and every list ends
+//! empty.
 //!
-//! `SELVEDGE_ITEMS=1000000` makes it a long run, in rounds, as the handles keep their tasks' memory until a round's end; `SELVEDGE_SEED` mixes the operations in another way.
+//! `SELVEDGE_ITEMS=1000000` makes it a long run. It runs in rounds, as the handles keep their
+//! tasks' memory until a round ends. `SELVEDGE_SEED` mixes the operations in another way.
 #![cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 #![allow(missing_docs, reason = "a test")]
 use std::{
@@ -38,10 +40,10 @@ fn tasks() -> usize {
     from_env("SELVEDGE_ITEMS", 20_000) as usize
 }
 
-/// What takes longer hangs, on the busiest machine too.
+/// A wait that takes longer is a hang, even on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// What is done to a task, by its number.
+/// The operations on a task, chosen by its number.
 fn mixed(task: usize, salt: u64) -> u64 {
     let seed = from_env("SELVEDGE_SEED", 1);
     let salt = salt
@@ -53,7 +55,7 @@ fn mixed(task: usize, salt: u64) -> u64 {
     x ^ x >> 29
 }
 
-/// What became of one task.
+/// The record of one task.
 #[derive(Default)]
 struct Line {
     flag: AtomicBool,
@@ -64,13 +66,14 @@ struct Line {
 
 struct Shared {
     queue: Mutex<VecDeque<Notified<Queue>>>,
-    /// Of tasks that were polled, with their numbers.
+    /// The wakers of tasks that were polled, with their numbers.
     wakers: Mutex<VecDeque<(usize, Waker)>>,
-    /// The round's first task, whose line is the book's first.
+    /// The round's first task; its line is the first in the book.
     first: usize,
     book: Vec<Line>,
     dropped: AtomicUsize,
-    /// Of those that are not abandoned: without a lost wake, all of them before the end.
+    /// The tasks that are not abandoned and have ended. If no wake is lost, all of them end before
+    /// the shutdown.
     woken: AtomicUsize,
     closing: AtomicBool,
 }
@@ -80,7 +83,7 @@ impl Shared {
         self.first..self.first + self.book.len()
     }
 
-    /// Whether all is over, which is to be soon after the closing.
+    /// Whether all tasks have ended. Fails if that takes too long after the closing.
     fn is_over(&self, closing: &mut Option<Instant>) -> bool {
         if !self.closing.load(SeqCst) {
             return false;
@@ -105,11 +108,12 @@ impl Schedule for Queue {
     }
 }
 
-/// Ready once its flag is up. Leaves its waker in its first poll, and wakes itself in some others.
+/// Ready once its flag is set. Leaves its waker in its first poll, and wakes itself in some others.
 struct Work {
     shared: Arc<Shared>,
     number: usize,
-    /// Written by each poll and by the drop, without an atomic: two at once are a data race for ThreadSanitizer.
+    /// Written without an atomic by each poll and by the drop: two at once are a data race for
+    /// ThreadSanitizer.
     polls: u32,
 }
 
@@ -124,7 +128,7 @@ impl Future for Work {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
         self.polls += 1;
         let line = self.shared.line(self.number);
-        // Ordering: Relaxed, so that the wake alone can have made it visible.
+        // Ordering: Relaxed, so that only the wake can have made it visible.
         if line.flag.load(Relaxed) {
             if mixed(self.number, 7) % 16 == 0 {
                 std::panic::resume_unwind(Box::new("on purpose"));
@@ -226,7 +230,7 @@ fn spawn(shared: &Arc<Shared>, numbers: impl Iterator<Item = usize>) -> Vec<Join
             }
             _ => joins.push(Joining(join, Arc::default())),
         }
-        // Who was not ready is left with a waker.
+        // A handle that is not ready keeps a registered waker.
         let last = joins.last_mut().is_some_and(|last| last.poll().is_ready());
         if last {
             joins.pop();
@@ -241,7 +245,7 @@ fn run(shared: &Shared) {
     loop {
         let task = shared.queue.lock().pop_front();
         if let Some(task) = task {
-            // Some run in no list, as a thread does that is only a guest.
+            // Some tasks run in no list, as on a thread that is only a guest.
             let ran = if shared.dropped.load(SeqCst) % 8 == 7 {
                 task.run()
             } else {
@@ -346,7 +350,8 @@ fn round(first: usize, tasks: usize) {
         let woken = is_soon(|| shared.woken.load(SeqCst) == tasks - abandoned);
         shared.closing.store(true, SeqCst);
         assert!(woken, "a wake was lost");
-        // The lists cancel what is in them. What a guest has run is in none: its handle alone ends it, if nobody will wake it.
+        // The lists cancel their tasks. A task that a guest ran is in no list: if it is never
+        // woken, only its handle ends it.
         joins.iter().for_each(|join| join.0.abort());
         joins
     });

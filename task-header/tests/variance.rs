@@ -35,13 +35,13 @@ macro_rules! covariant {
 
 covariant! {
     JoinHandle<Long> => JoinHandle<Short>,
-    // What these hold of a scheduler is a shared reference.
+    // These types hold only a shared reference to a scheduler.
     Notified<Queue<Long>> => Notified<Queue<Short>>,
     Ran<Queue<Long>> => Ran<Queue<Short>>,
     LocalNotified<Queue<Long>> => LocalNotified<Queue<Short>>,
     LocalRan<Queue<Long>> => LocalRan<Queue<Short>>,
     TaskRef<'static, Queue<Long>> => TaskRef<'a, Queue<Short>>,
-    // It takes tasks in, and gives none out.
+    // It takes tasks in, and returns none.
     Owned<Queue<Long>> => Owned<Queue<Short>>,
     After<'static, Queue<u8>> => After<'a, Queue<u8>>,
     Builder<Long> => Builder<Short>,
@@ -50,7 +50,7 @@ covariant! {
     With<Long, Long> => With<Short, Short>,
 }
 
-// As async-task's `Runnable`.
+// As for async-task's `Runnable`.
 assert_impl_all!(Notified<Queue<u8>>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Notified<Queue<u8>>: Clone);
 assert_impl_all!(Ran<Queue<u8>>: Send, Sync, Unpin);
@@ -65,7 +65,7 @@ assert_not_impl_any!(LocalNotified<Queue<u8>>: Clone);
 assert_impl_all!(LocalRan<Queue<u8>>: Send, Sync, Unpin);
 assert_not_impl_any!(LocalOwned<Queue<u8>>: Send, Sync);
 
-// Unwind safe whatever the output is, as those of other runtimes.
+// Unwind safe for any output, as the handles of other runtimes are.
 assert_impl_all!(JoinHandle<NotSync>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(JoinHandle<PhantomPinned>: Unpin);
 assert_not_impl_any!(JoinHandle<u8>: Clone);

@@ -1,4 +1,5 @@
-//! Panics where nothing can be caught: `cargo test -p task-header --no-default-features --test without_std`.
+//! Panics in a build that can't catch them:
+//! `cargo test -p task-header --no-default-features --test without_std`.
 #![cfg(not(feature = "std"))]
 #![allow(missing_docs, reason = "a test")]
 use std::{
@@ -11,7 +12,7 @@ use std::{
 };
 use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
-/// Blocks that were taken and not given back by the thread that counts.
+/// The blocks that the counting thread took and did not give back.
 struct Balance;
 
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
@@ -24,16 +25,16 @@ fn count(by: isize) {
     }
 }
 
-// SAFETY: passed on to the system's.
+// SAFETY: the caller's promise, passed to the system's allocator.
 unsafe impl GlobalAlloc for Balance {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1);
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-1);
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -43,14 +44,14 @@ static ALLOCATOR: Balance = Balance;
 
 static DROPS: AtomicUsize = AtomicUsize::new(0);
 
-/// Panics in its drop if it is told to.
+/// Panics in its drop if the flag is set.
 struct Held(bool);
 
 impl Drop for Held {
     fn drop(&mut self) {
         DROPS.fetch_add(1, Relaxed);
         if self.0 {
-            // Without the hook, which allocates.
+            // Bypasses the panic hook, which allocates.
             std::panic::resume_unwind(Box::new(()));
         }
     }
@@ -82,7 +83,7 @@ fn is_cancelled(join: JoinHandle<()>) -> bool {
 }
 
 #[test]
-fn a_list_whose_drop_is_broken_off_by_a_futures_panic_drops_the_rest_and_leaks_nothing() {
+fn list_drop_interrupted_by_a_panic_drops_the_rest() {
     COUNTS.set(true);
     let list = LocalOwned::new(Waker::noop().clone());
     let joins = [false, true, false].map(|panics| waits(&list, panics));
@@ -125,6 +126,6 @@ fn future_that_panics_without_std_is_dropped_and_cancelled() {
     assert!(ran.is_err(), "nothing can catch it");
     assert_eq!(PANICKED.load(Relaxed), 1);
     assert!(is_cancelled(join));
-    // It comes back to the list as one that ended elsewhere.
+    // It returns to the list as a task that ended elsewhere.
     assert!(list.receive().is_none() && list.is_empty());
 }

@@ -62,7 +62,7 @@ const LEAKS: [&str; 6] = [
     "a_panic_shuts_down_the_runtime_that_asked_for_it_and_no_other",
     "panic_of_job_or_hook_keeps_the_thread",
     "each_fault_is_found_and_named",
-    "the_scheduler_hears_of_a_payload_whose_drop_panics",
+    "panic_in_a_payloads_drop_is_reported",
 ];
 
 /// A test of how much of the stack something takes, of which AddressSanitizer's own frames are larger.

@@ -134,8 +134,8 @@ fn from_inside<const LIFO: bool>() {
             tasks::an_abort_and_the_last_waker_end_a_task::<Inside<LIFO>>,
         ),
         seated(
-            "what_is_queued_at_the_end_is_dropped",
-            tasks::what_is_queued_at_the_end_is_dropped::<Inside<LIFO>>,
+            "tasks_queued_at_the_end_are_dropped",
+            tasks::tasks_queued_at_the_end_are_dropped::<Inside<LIFO>>,
         ),
         seated(
             "a_wake_after_the_end_leaks_nothing",

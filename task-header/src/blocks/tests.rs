@@ -1,10 +1,11 @@
 use super::*;
 use std::{collections::HashSet, env, process::Command, thread};
 
-/// Runs the test of that name once more, in a process of its own, and gives true there: the depot
-/// is one for all threads of a process, and its lock may be held by any other test. Empties it.
+/// Runs the test of this name once more in a process of its own, and returns true in that process:
+/// the depot is one for all threads of a process, and any other test may hold its lock. Empties the
+/// depot.
 fn is_alone(test: &str) -> bool {
-    // `cargo xtask sanitize` sets it, too, and runs one test at a time.
+    // `cargo xtask sanitize` sets it too, and runs one test at a time.
     const ALONE: &str = "SELVEDGE_TEST_ALONE";
     if env::var_os(ALONE).is_some() {
         let mut depot = DEPOT_OF_ALL.lock().unwrap();
@@ -21,7 +22,7 @@ fn is_alone(test: &str) -> bool {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
-    // A name that is not a test's would run nothing, with success.
+    // A wrong name would run no test, with success.
     let passed = child.status.success() && said.contains("1 passed");
     assert!(passed, "{said}{}", String::from_utf8_lossy(&child.stderr));
     false
@@ -34,7 +35,7 @@ fn blocks(layout: Layout, n: usize) -> Vec<*mut u8> {
 
 fn free(layout: Layout, blocks: Vec<*mut u8>) {
     for block in blocks {
-        // SAFETY: from `blocks`, with this layout.
+        // SAFETY: `blocks` allocated it with this layout.
         unsafe { block.write_bytes(0xA5, layout.size()) };
         // SAFETY: as above, and once.
         unsafe { dealloc(block, layout) };
@@ -50,7 +51,7 @@ fn in_depot() -> usize {
 }
 
 #[test]
-fn each_size_has_a_class_that_holds_it_and_wastes_less_than_a_step() {
+fn size_class_holds_its_size_and_wastes_less_than_a_step() {
     for size in 1..=LARGEST {
         let class = layout_of(class(size)).size();
         assert!(class >= size && class - size < STEP.max(SMALLEST), "{size}");
@@ -171,13 +172,13 @@ fn one_size_does_not_keep_the_others_out() {
     assert!(in_depot() <= DEPOT);
 }
 
-/// Blocks of a size from the allocator, as the depot gets them.
+/// Makes a chain of blocks from the allocator, as the depot gets them.
 fn chain_of(class: usize, n: usize) -> Chain {
     let mut chain = Chain::EMPTY;
     for _ in 0..n {
-        // SAFETY: of some size.
+        // SAFETY: the layout has a size.
         let block = unsafe { new_block(layout_of(class)) };
-        // SAFETY: of this class, and nobody else's.
+        // SAFETY: the block is of this class, and nothing else uses it.
         unsafe { chain.push(NonNull::new(block.cast()).expect("memory")) };
     }
     chain
@@ -190,13 +191,13 @@ fn blocks_of(mut chain: Chain) -> Vec<NonNull<Free>> {
 fn chain_from(blocks: impl IntoIterator<Item = NonNull<Free>>) -> Chain {
     let mut chain = Chain::EMPTY;
     for block in blocks {
-        // SAFETY: out of `blocks_of`, and so in no chain.
+        // SAFETY: the block came from `blocks_of`, so it is in no chain.
         unsafe { chain.push(block) };
     }
     chain
 }
 
-/// That it has so many bytes, in lists, maps and places that agree.
+/// Asserts that the depot has so many bytes, and that its lists, maps and places agree.
 fn assert_sound(depot: &Depot, expected: &[usize; CLASSES]) {
     let mut bytes = depot
         .rest
@@ -222,7 +223,7 @@ fn assert_sound(depot: &Depot, expected: &[usize; CLASSES]) {
 }
 
 #[test]
-fn blocks_come_by_the_page_and_in_a_row_whatever_the_order_in_which_they_were_freed() {
+fn freed_blocks_return_by_page_in_address_order() {
     let mut depot = Box::new(Depot::EMPTY);
     let class = class(140);
     let mut all = blocks_of(chain_of(class, 1_000));
@@ -251,7 +252,7 @@ fn a_block_whose_page_finds_no_place_is_kept_with_the_rest() {
     let mut depot = Box::new(Depot::EMPTY);
     let class = class(72);
     let mut pages = HashSet::new();
-    // More pages than places, of each of which the depot gets one block.
+    // More pages than places; the depot gets one block of each.
     let n = 2 * PLACES * PAGE / layout_of(class).size();
     let (ours, others): (Vec<_>, Vec<_>) = blocks_of(chain_of(class, n))
         .into_iter()
@@ -281,7 +282,7 @@ fn a_block_whose_page_finds_no_place_is_kept_with_the_rest() {
 
 #[test]
 fn sizes_that_share_pages_come_out_each_block_once() {
-    // All of them, so that some pages of two sizes have a place in common.
+    // All pages, so that some pages of two sizes share a place.
     let classes: [usize; CLASSES] = std::array::from_fn(|class| class);
     let mut depot = Box::new(Depot::EMPTY);
     let mut out = [const { Vec::new() }; CLASSES];
@@ -306,7 +307,7 @@ fn sizes_that_share_pages_come_out_each_block_once() {
             let mut chain = Chain::EMPTY;
             for _ in 0..n {
                 let block = out.swap_remove(next(out.len()));
-                // SAFETY: out of the depot, or never in it.
+                // SAFETY: the block came out of the depot, or was never in it.
                 unsafe { chain.push(block) };
             }
             bytes[class] += n * size;

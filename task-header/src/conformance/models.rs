@@ -1,4 +1,5 @@
-//! The kit under the model, on a queue that passes and on two that only another thread's push in between betrays.
+//! The kit under the model: on a queue that passes, and on two that fail only if another thread
+//! pushes at the wrong moment.
 use super::{
     Order, Subject, a_wake_from_another_thread_is_not_lost, schedule,
     wakes_from_two_other_threads_are_not_lost,
@@ -11,12 +12,13 @@ use sync_shim::{
     thread,
 };
 
-/// Who pushes in one turn of the lock.
+/// The threads that push in one turn of the lock: values of `ATOMIC`.
 const ALL: u8 = 0;
 const OTHER_THREADS: u8 = 1;
 const THE_WORKER: u8 = 2;
 
-/// A locked queue; `None` once it is closed. Who isn't `ATOMIC` has one of its own, and pushes in two turns of the lock.
+/// A locked queue; `None` once it is closed. A thread that isn't in `ATOMIC` pushes in two turns of
+/// the lock.
 struct Locked<const ATOMIC: u8>(Arc<State<ATOMIC>>);
 
 struct State<const ATOMIC: u8> {
@@ -110,7 +112,7 @@ fn pushes_of_two_threads_in_two_turns_of_the_lock_lose_a_wake() {
 }
 
 #[test]
-fn one_thread_that_pushes_in_two_turns_of_the_lock_loses_nothing() {
+fn one_thread_pushing_in_two_turns_of_the_lock_loses_nothing() {
     Model::new()
         .bound(3)
         .check(a_wake_from_another_thread_is_not_lost::<Locked<THE_WORKER>>);

@@ -1,4 +1,4 @@
-//! Each check fails for what it is there for, and says its name.
+//! Each check fails for the fault that it is there for, and names itself.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Order, Subject, schedule, wakes_from_two_other_threads_are_not_lost};
 use crate::{Id, Notified, Ran, Schedule, WakeKind};
@@ -31,9 +31,9 @@ struct Faulty<const FAULT: u8>(Arc<Unseen<State<FAULT>>>);
 
 struct State<const FAULT: u8> {
     tasks: VecDeque<Notified<Faulty<FAULT>>>,
-    /// Of other threads.
+    /// Tasks that other threads pushed.
     foreign: VecDeque<Notified<Faulty<FAULT>>>,
-    /// What has come from there before, and what was polled.
+    /// Tasks that came from other threads, and tasks that were polled.
     known: Vec<Id>,
     polled: Vec<Id>,
     owner: ThreadId,
@@ -42,11 +42,11 @@ struct State<const FAULT: u8> {
     meeting: Meeting,
 }
 
-/// Two other threads in `schedule`.
+/// The meeting of two other threads in `schedule`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meeting {
     Nobody,
-    /// The first is there, and waits for the second.
+    /// The first thread is there, and waits for the second.
     First,
     Over,
 }
@@ -89,7 +89,7 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
         }
         if FAULT == LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER && elsewhere {
             if state.meeting == Meeting::First {
-                // The first will put back what it found, which was without this one.
+                // The first thread will put back the list that it found, which lacks this task.
                 state.meeting = Meeting::Over;
                 drop(state);
                 return drop(task);
@@ -102,7 +102,7 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
             return queue.lock().foreign.push_back(task);
         }
         if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
-            // SAFETY: unsound on purpose; the kit looks for twins before it runs anything.
+            // SAFETY: unsound on purpose; the kit looks for doubles before it runs anything.
             let twin = unsafe { core::ptr::read(&raw const state.tasks[0]) };
             state.tasks.push_back(twin);
         }
@@ -175,7 +175,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
 
 fn said<const FAULT: u8>() -> String {
     let kit = match FAULT {
-        // In the other checks no second thread comes.
+        // In the other checks there is no second thread.
         LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER => {
             wakes_from_two_other_threads_are_not_lost::<Faulty<FAULT>>
         }
@@ -186,13 +186,13 @@ fn said<const FAULT: u8>() -> String {
 }
 
 #[test]
-fn the_kit_is_content_with_a_queue_without_a_fault() {
+fn kit_passes_a_queue_without_a_fault() {
     schedule::<Faulty<RIGHT>>();
 }
 
 #[test]
 fn each_fault_is_found_and_named() {
-    // What it says, by which check, of what.
+    // The fault, the check that finds it, and the task that it names.
     type Case = (fn() -> String, &'static str, &'static str);
     let cases: [Case; 14] = [
         (
@@ -232,7 +232,7 @@ fn each_fault_is_found_and_named() {
         ),
         (
             said::<ENDS_WITHOUT_A_DROP>,
-            "what_is_queued_at_the_end_is_dropped: ",
+            "tasks_queued_at_the_end_are_dropped: ",
             "leaked: a woken task",
         ),
         (
@@ -266,7 +266,7 @@ fn each_fault_is_found_and_named() {
             "lost: a spawned",
         ),
     ];
-    // At the same time, as some take as long as a check waits.
+    // All at the same time, as some take as long as a check waits.
     thread::scope(|scope| {
         let cases = cases.map(|(said, check, what)| (scope.spawn(said), check, what));
         for (said, check, what) in cases {

@@ -1,7 +1,7 @@
-//! A task in many hands at once: more threads than the model checker takes.
+//! One task and more threads than the model checker takes.
 //!
-//! Two threads wake it, by value and by reference; one aborts it, or lets go of the means to; one awaits it; two run it. Who waits is woken by nothing but the task, so that a
-//! lost wake is a standstill.
+//! Two threads wake it, by value and by reference; one aborts it, or drops its abort handle; one
+//! awaits it; two run it. Only the task wakes the waiting threads, so a lost wake is a standstill.
 use crate::{JoinHandle, Notified, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
@@ -18,7 +18,7 @@ use sync_shim::{
     thread::{self, Thread},
 };
 
-/// A queue with room for one, that runners wait at.
+/// A queue with room for one task, at which runners wait.
 #[derive(Clone)]
 struct Line(Arc<(Mutex<Place>, Condvar)>);
 
@@ -55,7 +55,7 @@ impl Line {
         }
     }
 
-    /// Runs what comes, until the task is done.
+    /// Runs tasks until the task is complete.
     fn run(&self) {
         while let Some(task) = self.take() {
             match task.run() {
@@ -82,7 +82,7 @@ const CONDITIONS: usize = 4;
 #[derive(Default)]
 struct Books {
     conditions: [AtomicBool; CONDITIONS],
-    /// Whether somebody polls.
+    /// Whether a thread polls.
     polled: AtomicBool,
     futures_dropped: AtomicUsize,
     outputs_made: AtomicUsize,
@@ -90,13 +90,13 @@ struct Books {
 }
 
 impl Books {
-    /// Relaxed: the wake that follows orders it.
+    /// Sets a condition. Relaxed: the wake that follows orders it.
     fn meet(&self, condition: usize) {
         self.conditions[condition].store(true, Relaxed);
     }
 }
 
-/// Ready when all conditions are met. Leaves its waker behind once.
+/// Ready when all conditions are set. Leaves its waker behind once.
 struct All {
     books: Arc<Books>,
     waker: Arc<Mutex<Option<Waker>>>,
@@ -145,13 +145,13 @@ struct Unpark {
 
 impl Wake for Unpark {
     fn wake(self: std::sync::Arc<Self>) {
-        // Ordering: SeqCst, as what it says is no part of the protocol.
+        // Ordering: SeqCst, because the flag is no part of the protocol.
         self.woken.store(true, SeqCst);
         self.thread.unpark();
     }
 }
 
-/// Whether there was an output. A lost wake leaves it parked.
+/// Waits for the task and returns whether it had an output. A lost wake leaves the thread parked.
 fn wait(join: JoinHandle<Output>) -> bool {
     let mut join = pin!(join);
     let unpark = std::sync::Arc::new(Unpark {
@@ -160,7 +160,7 @@ fn wait(join: JoinHandle<Output>) -> bool {
     });
     let waker = Waker::from(unpark.clone());
     let mut poll = |waker| join.as_mut().poll(&mut Context::from_waker(waker));
-    // Another waker first, so that it changes beside the completion.
+    // Registers another waker first, so that the waker changes beside the completion.
     let mut answer = poll(Waker::noop());
     loop {
         if let Poll::Ready(answer) = answer {
@@ -226,14 +226,16 @@ fn hands(aborts: bool) {
     assert_eq!(Arc::strong_count(&line.0), 1, "the task is still there");
 }
 
-/// Bites: let `pend` ignore NOTIFIED; submit when NOTIFIED was set; set JOIN_WAKER without looking at COMPLETE; let a completion forget whom it is to wake.
+/// Bites: a `pend` that ignores NOTIFIED; a submission although NOTIFIED was set; JOIN_WAKER set
+/// without looking at COMPLETE; a completion that forgets to wake the joiner.
 #[test]
-fn a_task_in_many_hands_is_done_once() {
+fn task_with_many_threads_completes_once() {
     model(|| hands(false));
 }
 
-/// Bites: let an abort set CANCELLED without NOTIFIED; let a wake by value go without a look whether it was the last to hold the task.
+/// Bites: an abort that sets CANCELLED without NOTIFIED; a wake by value that does not check
+/// whether its reference was the last.
 #[test]
-fn a_task_in_many_hands_is_done_or_aborted_once() {
+fn task_with_many_threads_completes_or_aborts_once() {
     model(|| hands(true));
 }

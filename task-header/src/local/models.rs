@@ -1,5 +1,5 @@
-//! A list that goes, and the other threads that hold something of its tasks. What they may hold: wakers, handles, and a `LocalNotified`. The list itself can't leave
-//! its thread.
+//! A list that is dropped, beside threads that hold wakers, handles, or a `LocalNotified` of its
+//! tasks. The list itself can't leave its thread.
 use crate::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 use std::{
     future::poll_fn,
@@ -26,7 +26,8 @@ fn list() -> LocalOwned<Back> {
     LocalOwned::new(Waker::noop().clone())
 }
 
-/// A task that waits for ever, what its future holds, its waker and its handle. The future's cell is the thread's alone.
+/// Spawns a task that waits for ever. Returns what its future holds, its waker and its handle. Only
+/// this thread may touch the future's cell.
 fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     struct Body(UnsafeCell<u8>, Rc<()>);
     impl Drop for Body {
@@ -38,7 +39,7 @@ fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     let (held, slot) = (Rc::new(()), Arc::new(Mutex::new(None)));
     let (body, waker) = (Body(UnsafeCell::new(0), held.clone()), slot.clone());
     let future = poll_fn(move |cx| {
-        // SAFETY: the poll has the future alone; the model checks that.
+        // SAFETY: only this poll has the future; the model checks that.
         body.0.with_mut(|body| unsafe { *body += 1 });
         let _held = &body.1;
         *waker.lock() = Some(cx.waker().clone());
@@ -50,7 +51,8 @@ fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     (held, waker, join)
 }
 
-/// The list goes while the last waker and the handle do so elsewhere: the future is dropped here, the cell is freed once.
+/// The list is dropped while the last waker and the handle are dropped elsewhere: the future is
+/// dropped here, and the cell is freed once.
 ///
 /// Bites: `State::complete` with a Relaxed load.
 #[test]
@@ -68,7 +70,8 @@ fn the_last_waker_and_handle_against_the_lists_drop_free_once() {
     });
 }
 
-/// A task that was spawned is dropped elsewhere: it is cancelled here, when the list goes, and what its thread did before is there.
+/// A spawned task is dropped elsewhere: it is cancelled here, when the list is dropped, and its
+/// thread's earlier writes are visible.
 ///
 /// Bites: push with Relaxed in `Releases::try_push`.
 #[test]
@@ -80,7 +83,7 @@ fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
             join.abort();
             drop(join);
         });
-        // While it has not come back the list can't go without losing it.
+        // Until it has come back, the list can't be dropped without leaking it.
         while !list.has_received() {
             thread::yield_now();
         }
@@ -90,7 +93,8 @@ fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
     });
 }
 
-/// A task that another thread wakes, and calls again, by `second`, whether it has run between or not.
+/// A task that another thread wakes, and then schedules again by `second`, whether it has run in
+/// between or not.
 fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
     model(move || {
         let list = list();
@@ -107,18 +111,19 @@ fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
     });
 }
 
-/// Who wakes a second time gets the queue link from the run between, however that got its `Notified`.
+/// A second wake acquires the queue link from the run in between, however that run got its
+/// `Notified`.
 ///
 /// Bites: `wake_by_ref` with Release.
 #[test]
-fn a_second_wake_from_elsewhere_has_the_queue_link_after_the_run_between() {
+fn second_remote_wake_acquires_the_link_after_a_run_between() {
     woken_and_again(|waker, _join| waker.wake_by_ref());
 }
 
-/// And so does who aborts.
+/// So does an abort.
 ///
 /// Bites: `abort` with Release.
 #[test]
-fn an_abort_from_elsewhere_has_the_queue_link_after_the_run_before() {
+fn remote_abort_acquires_the_link_after_the_run_before() {
     woken_and_again(|_waker, join| join.abort());
 }

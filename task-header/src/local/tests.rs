@@ -1,4 +1,4 @@
-//! One list, its thread, and a second thread that holds what is queued.
+//! One list, its thread, and a second thread that holds queued tasks.
 use crate::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 use std::{
     future::{Future, pending, poll_fn},
@@ -29,7 +29,7 @@ fn list() -> LocalOwned<Queue> {
     LocalOwned::new(Waker::noop().clone())
 }
 
-/// Never done, and holds an `Rc`, whose count shows that it is dropped on this thread.
+/// Never completes, and holds an `Rc`, whose count shows that it is dropped on this thread.
 fn holds() -> (Rc<()>, impl Future<Output = ()>) {
     let count = Rc::new(());
     let held = count.clone();
@@ -121,7 +121,7 @@ fn an_abort_elsewhere_drops_the_future_here() {
     assert_eq!(Rc::strong_count(&count), 1);
 }
 
-/// `exposed` panics at a pointer that is made from an address that nobody exposed.
+/// `exposed` panics if a pointer is made from an address that was not exposed.
 #[test]
 fn abort_all_of_idle_tasks_keeps_their_provenance() {
     let list = list();
@@ -139,7 +139,7 @@ fn abort_all_of_idle_tasks_keeps_their_provenance() {
 }
 
 #[test]
-fn a_list_drops_what_is_idle_and_what_was_sent() {
+fn list_drop_drops_idle_and_sent_tasks() {
     let list = list();
     let (idle, future) = holds();
     let task = list.spawn_detached(future, Queue::default());
@@ -155,7 +155,7 @@ fn a_list_drops_what_is_idle_and_what_was_sent() {
 }
 
 #[test]
-fn what_was_sent_is_received_in_order() {
+fn sent_tasks_are_received_in_order() {
     let list = list();
     let ids: Vec<_> = (0..5)
         .map(|_| {
@@ -174,7 +174,7 @@ fn what_was_sent_is_received_in_order() {
 }
 
 #[test]
-fn the_owner_is_woken_once_for_what_comes_before_it_looks() {
+fn owner_is_woken_once_for_tasks_sent_before_it_looks() {
     struct Count(std::sync::atomic::AtomicUsize);
     impl std::task::Wake for Count {
         fn wake(self: Arc<Self>) {

@@ -1,21 +1,28 @@
-//! Every pair of ends: a waker that is woken, by value or by reference, cloned or dropped, while the task runs to `Pending`, `Ready` or a panic, and is aborted,
-//! awaited, let go or shut down before or after that; or while its run goes on from one poll to the next; and each of these against each while the task is idle, or
-//! queued in a run that goes on, where it may be dropped, too. 164 models of a thread beside the owner, without a bound but for those of a run that goes on beside it, which have one of 2.
-//! With the waker and the handle on threads of their own (`full_..._meanwhile`) the models have a bound of 3, but for nine with an abort, which have none.
+//! Every pair of events on a task. A waker is woken, by value or by reference, cloned or dropped.
+//! Beside it, the task runs to `Pending`, `Ready` or a panic, and is aborted, awaited, detached or
+//! shut down before or after that; or its run goes on from one poll to the next. The same pairs are
+//! tried while the task is idle, and while it is queued in a run that goes on, where it may be
+//! dropped too. These are 164 models of one thread beside the owner, without a bound, except that
+//! those of a run that goes on beside it have a bound of 2. With the waker and the handle on
+//! threads of their own (`full_..._meanwhile`), the models have a bound of 3, except that nine with
+//! an abort have none.
 //!
-//! The task has been polled once, is listed, and queued again. The owner runs it; then, once all threads are through, it shuts its list down.
-//! Of each model this is asserted:
+//! The task has been polled once, is listed, and is queued again. The owner runs it; then, when all
+//! threads have ended, it shuts its list down. Each model asserts:
 //!
-//! - the future is polled by one thread at a time (its body is a cell that the model watches) and dropped once; so is its output;
-//! - nobody submits it while it is queued (the queue has room for one);
-//! - a wake is seen by a later poll, with what its thread wrote before it, unless the task was cancelled;
-//! - a join that was told to wait is woken, and finds what came of the task;
-//! - the cell is freed once, and nobody touches it after that: a free first touches all of it.
+//! - one thread at a time polls the future (its body is a cell that the model watches), and the
+//!   future and its output are dropped once each;
+//! - the task is not submitted while it is queued (the queue has room for one);
+//! - a later poll sees each wake, with its thread's earlier writes, unless the task was cancelled;
+//! - a join that was told to wait is woken, and finds the task's outcome;
+//! - the cell is freed once, and no thread touches it after that: a free first touches all of it.
 //!
-//! Bites: a run that goes on and takes NOTIFIED away with Relaxed; one that polls as if nobody had woken it. Not: one that passes over an abort, as its next poll is ready here.
+//! Bites: a run that goes on and clears NOTIFIED with Relaxed; one that polls as if the task had
+//! not been woken. Does not bite: one that ignores an abort, as its next poll is ready here.
 //!
-//! Queue and books are kept in std's locks and atomics, which the model does not branch on: what one thread does between two steps of the task's own is one step. Nor does it take
-//! them for synchronisation, so that the task's word alone has to order what is done to the task.
+//! The queue and the book use std's locks and atomics, on which the model does not branch: a
+//! thread's work between two steps of the task's own is one step. The model does not take them for
+//! synchronisation either, so only the task's word orders the accesses to the task.
 use crate::{After, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
@@ -50,7 +57,7 @@ enum Polls {
     Pending,
     Ready,
     Panics,
-    /// Goes on after its first poll, and is ready in a later one.
+    /// The run goes on after its first poll, and the future is ready in a later one.
     GoesOn,
 }
 
@@ -64,26 +71,26 @@ enum Ends {
     Drop,
 }
 
-/// When the task is aborted, awaited, let go or shut down.
+/// The time at which the task is aborted, awaited, detached or shut down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// By the thread that has the waker, before that is used. A shutdown: before the run.
+    /// On the waker's thread, before the waker is used. A shutdown: before the run.
     Before,
-    /// The other way round.
+    /// On the waker's thread, after the waker is used.
     After,
-    /// By another thread than that which has the waker.
+    /// On another thread than the waker's.
     Meanwhile,
-    /// By the owner, who does not run the task meanwhile.
+    /// On the owner, which does not run the task meanwhile.
     Idle,
 }
 
-/// What happened, by the book.
+/// The record of what happened.
 #[derive(Default)]
 struct Book {
     futures: Count,
     outputs_made: Count,
     outputs_dropped: Count,
-    /// Whether a poll saw what was written before the wake.
+    /// Whether a poll saw the write before the wake.
     seen: Count,
     /// Whether the run goes on after the poll.
     again: Count,
@@ -99,7 +106,7 @@ struct Task {
     body: UnsafeCell<u8>,
 }
 
-// SAFETY: a model for the task protocol, which is what makes it true.
+// SAFETY: the model checks the task protocol, which makes this true.
 unsafe impl Send for Task {}
 
 impl Future for Task {
@@ -107,7 +114,7 @@ impl Future for Task {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
         let polls = self.body.with_mut(|body| {
-            // SAFETY: the poll has the future alone; the model checks that.
+            // SAFETY: only this poll has the future; the model checks that.
             let body = unsafe { &mut *body };
             *body += 1;
             *body
@@ -120,7 +127,7 @@ impl Future for Task {
             self.book.again.store(1, InTurn);
             return Poll::Pending;
         }
-        // Ordering: Relaxed, for the task's word alone to order it after the store in `wake`.
+        // Ordering: Relaxed, so that only the task's word orders it after the store in `wake`.
         if self.flag.load(Relaxed) == 0 {
             return Poll::Pending;
         }
@@ -131,7 +138,7 @@ impl Future for Task {
                 self.book.outputs_made.fetch_add(1, InTurn);
                 Poll::Ready(Output(self.book.clone()))
             }
-            // Past the hook, which would print it.
+            // Bypasses the panic hook, which would print it.
             Polls::Panics => std::panic::resume_unwind(Box::new("in a poll")),
         }
     }
@@ -185,7 +192,7 @@ impl Queue {
     }
 }
 
-/// A join waker that counts.
+/// A join waker that counts its wakes.
 struct Woken(Shared<Count>);
 
 impl std::task::Wake for Woken {
@@ -194,7 +201,7 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// The join handle, what it gave, and how often its waker was woken, after the thread that had it.
+/// The join handle, its result, and the number of its waker's wakes, once its thread has ended.
 struct Joined {
     handle: Option<JoinHandle<Output>>,
     output: Option<Result<Output, JoinError>>,
@@ -229,10 +236,10 @@ impl Joined {
     }
 }
 
-/// Uses the waker, and gives back what is to be dropped when all is over.
+/// Uses the waker, and returns the wakers to be dropped at the end.
 fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
     if wakes.is_wake() {
-        // Ordering: Relaxed, for the task's word alone to order it before the load in `poll`.
+        // Ordering: Relaxed, so that only the task's word orders it before the load in `poll`.
         flag.store(1, Relaxed);
     }
     match wakes {
@@ -249,7 +256,8 @@ fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
 
 fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
     let bounded = match (polls, when) {
-        // 700,000 executions each; with a wake by reference seven million. More where it is by value, or where the end is another.
+        // 700,000 executions each; with a wake by reference seven million. More with a wake by
+        // value, or with another end.
         (Polls::Pending | Polls::Ready | Polls::Panics, When::Meanwhile)
             if ends == Ends::Abort && wakes != Wakes::ByValue =>
         {
@@ -275,7 +283,7 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
         assert!(matches!(owned.run(task), Ran::Pending));
         let waker = book.waker.lock().take().unwrap();
         if !wakes.is_wake() {
-            // Ordering: Relaxed, nobody else runs yet.
+            // Ordering: Relaxed; no other thread runs yet.
             flag.store(1, Relaxed);
         }
         if when != When::Idle || polls == Polls::GoesOn {

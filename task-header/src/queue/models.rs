@@ -1,11 +1,11 @@
-//! The kit of lists and injectors on tasks: on real threads, and under the model.
+//! The conformance kit of lists and injectors, run on tasks: on real threads, and under the model.
 use super::Node;
 use crate::{Notified, Schedule, WakeKind, new_detached};
 use core::future::pending;
 use queue_global::conformance::{Subject, Token, linked};
 use sync_shim::conformance::Unseen;
 
-/// The scheduler of one task, which holds its token: so the token goes when the cell does.
+/// The scheduler of one task, which holds the task's token: the token is dropped with the cell.
 struct Holder(Unseen<Option<Token>>);
 
 impl Schedule for Holder {
@@ -29,7 +29,7 @@ impl Subject for Tasks {
     }
 }
 
-/// Bites: a link that isn't written, or loses a bit.
+/// Bites: a link that isn't written, or that loses a bit.
 #[test]
 fn a_task_is_a_node() {
     linked::<Tasks>();

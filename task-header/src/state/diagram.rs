@@ -1,11 +1,13 @@
-//! The diagram in the README, drawn from the transitions themselves: all words that they lead to are walked through, each holder doing what it may.
+//! Draws the README's diagram from the transitions themselves: it walks through all words that they
+//! lead to, and lets each holder do all that it may.
 use super::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
 };
 
-/// What is seen of a word, and of whose hands the run is in: the rest says who holds the task.
+/// The state's name: from the word, and from whether the run is in a `Notified`. The other bits
+/// tell which references exist.
 fn name(s: usize) -> &'static str {
     if s == FREED {
         return "freed";
@@ -38,23 +40,23 @@ fn name(s: usize) -> &'static str {
     }
 }
 
-/// Where a word leads when no reference is left.
+/// The state without a reference.
 const FREED: usize = usize::MAX;
 
-/// Not of the word: the run is in a `Notified` (rule 8).
+/// A flag that is not in the word: the run is in a `Notified` (rule 8).
 const GOES_ON: usize = 1 << (usize::BITS - 2);
 
-/// Most wakers and abort handles at a time.
+/// The highest number of wakers and abort handles at a time.
 const MOST: usize = 2;
 
-/// What the holders may do to a word, and what comes of it.
+/// All that the holders may do to a word, each with the resulting word.
 fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     let (s, goes_on) = (word & !GOES_ON, word & GOES_ON);
     let mut all = Vec::new();
     let mut on = |does: &'static str, f: &dyn Fn(&State) -> Option<Duty>| {
         let state = State(AtomicUsize::new(s));
         let duty = f(&state);
-        // Ordering: Relaxed, one thread does all this; as below.
+        // Ordering: Relaxed, here and below; one thread does all this.
         let after = state.0.load(Relaxed);
         if duty == Some(Duty::Submit) {
             assert!(
@@ -92,7 +94,7 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
             None
         });
     }
-    // A start that found an abort drops the future; it has no poll to end.
+    // A start that found an abort drops the future, so there is no poll to end.
     if runs && s & (CANCELLED | NOTIFIED) != CANCELLED {
         for list in [false, true] {
             if list && s & LISTED != 0 {
@@ -161,7 +163,7 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     all
 }
 
-/// From, to, and why.
+/// The edges: from, to, and the events that lead there.
 fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let mut seen = BTreeSet::new();
@@ -198,7 +200,7 @@ fn diagram() -> String {
     text + "```\n"
 }
 
-/// `SELVEDGE_BLESS=1` writes it.
+/// `SELVEDGE_BLESS=1` writes the diagram.
 #[test]
 fn the_readmes_diagram_is_what_the_transitions_do() {
     super::tests::on_the_backend(|| {

@@ -1,4 +1,4 @@
-//! The transitions one by one; `models.rs` has them against each other.
+//! The transitions one by one; `models.rs` runs them against each other.
 use super::*;
 
 fn word(bits: usize) -> State {
@@ -57,7 +57,7 @@ fn a_run_that_goes_on_leaves_the_word_as_it_is() {
 }
 
 #[test]
-fn who_wakes_or_aborts_a_run_that_goes_on_submits_nothing_and_is_seen_by_it() {
+fn wake_or_abort_of_a_run_going_on_submits_nothing_and_is_seen() {
     on_the_backend(|| {
         let state = word(RUNNING | LISTED);
         assert_eq!(state.wake_by_ref(), Duty::Nothing);
@@ -136,7 +136,7 @@ fn the_last_reference_to_a_pending_task_submits_it_cancelled() {
 }
 
 #[test]
-fn a_task_that_nobody_else_holds_completes_without_a_change_to_the_word() {
+fn last_reference_completes_without_changing_the_word() {
     on_the_backend(|| {
         let state = word(RUNNING | NOTIFIED);
         assert_eq!(state.complete(true, false), Complete::DropOutput);
@@ -168,7 +168,7 @@ fn a_listed_task_that_ends_elsewhere_waits_for_its_owner() {
 }
 
 #[test]
-fn the_last_that_holds_a_completed_task_leaves_without_a_change_to_the_word() {
+fn last_release_of_a_complete_task_leaves_the_word_unchanged() {
     on_the_backend(|| {
         for last in [LISTED, JOIN_INTEREST] {
             let release = |state: &State| match last {
@@ -200,7 +200,7 @@ fn a_join_handle_leaves_its_waker_first() {
 }
 
 #[test]
-fn a_listed_task_that_ends_elsewhere_stays_listed_while_its_join_waker_is_woken() {
+fn task_ended_elsewhere_stays_listed_during_its_join_wake() {
     on_the_backend(|| {
         let state = State::new_listed(true);
         assert_eq!(state.start(), Start::Poll);
@@ -234,7 +234,7 @@ fn a_task_in_no_list_does_not_come_into_one_by_its_end() {
 }
 
 #[test]
-fn a_task_that_its_owner_unlinks_keeps_its_bit_until_the_run_is_released() {
+fn unlinked_task_keeps_its_bit_until_the_run_is_released() {
     on_the_backend(|| {
         let state = State::new_listed(true);
         let Start::Poll = state.start() else {
@@ -249,7 +249,7 @@ fn a_task_that_its_owner_unlinks_keeps_its_bit_until_the_run_is_released() {
 }
 
 #[test]
-fn who_is_joined_and_who_is_aborted_shows() {
+fn is_joined_and_is_aborted_read_their_bits() {
     on_the_backend(|| {
         assert!(State::new(true).is_joined() && !State::new(false).is_joined());
         let state = word(LISTED);
@@ -296,7 +296,7 @@ fn a_state_is_shown_by_its_bits_and_its_count() {
     });
 }
 
-/// In a process of its own, where a word may take the last count that there is and no more.
+/// In a process of its own, in which a word may reach the highest count.
 #[test]
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 fn a_count_that_reaches_the_sign_bit_aborts() {
@@ -323,7 +323,7 @@ fn a_count_that_reaches_the_sign_bit_aborts() {
     }
 }
 
-/// Atomics of a model live only in one.
+/// A model's atomics live only inside a model.
 pub(super) fn on_the_backend(scenario: fn()) {
     #[cfg(any(selvedge_loom, selvedge_shuttle))]
     sync_shim::model(scenario);

@@ -1,4 +1,4 @@
-//! The table beside a list of what is in it. Its tasks are addresses that nobody follows.
+//! The table beside a plain map of the same tasks. Its tasks are addresses that are never followed.
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -7,31 +7,31 @@ fn task(number: usize) -> TaskPtr {
     NonNull::new(ptr::without_provenance_mut((number + 1) * 16)).unwrap()
 }
 
-/// Nobody looks at what is there.
+/// A stack that is never followed.
 fn stack() -> NonNull<Releases> {
     NonNull::dangling()
 }
 
 fn chunks(table: &Table) -> usize {
-    // SAFETY: a chunk of this table, which nobody changes.
+    // SAFETY: a chunk of this table, which does not change meanwhile.
     let next = |chunk: &ChunkPtr| unsafe { chunk.as_ref() }.older;
     std::iter::successors(table.newest, next).count()
 }
 
 fn insert(table: &mut Table, number: usize) -> NonNull<Place> {
-    // SAFETY: the same each time, and nobody looks what is there.
+    // SAFETY: the stack is the same each time, and is never followed.
     unsafe { table.insert(task(number), stack()) }
 }
 
-/// A place that `insert` gave is given up once.
+/// Removes a place that `insert` returned, once.
 fn remove(table: &mut Table, place: NonNull<Place>) {
-    // SAFETY: so it is.
+    // SAFETY: the caller's promise.
     unsafe { table.remove(place) };
 }
 
-/// As an owner goes through its list.
+/// Walks the table as an owner walks its list.
 fn all(table: &Table, places: &BTreeMap<TaskPtr, NonNull<Place>>) -> Vec<TaskPtr> {
-    // SAFETY: in the table, which nobody changes.
+    // SAFETY: the place is in the table, which does not change meanwhile.
     let next = |task: &TaskPtr| unsafe { table.after(places[task]) };
     let mut all: Vec<_> = std::iter::successors(table.first(), next).collect();
     all.sort();
@@ -40,7 +40,7 @@ fn all(table: &Table, places: &BTreeMap<TaskPtr, NonNull<Place>>) -> Vec<TaskPtr
 
 proptest! {
     #[test]
-    fn what_was_put_in_and_not_taken_out_is_there_once(
+    fn inserted_tasks_are_in_the_table_once_until_removed(
         steps in proptest::collection::vec((0..3_u8, any::<usize>()), 0..1_500),
     ) {
         let mut table = Table::new();
@@ -52,7 +52,7 @@ proptest! {
                 _ => {
                     let place = insert(&mut table, number);
                     prop_assert!(places.values().all(|&other| other != place));
-                    // SAFETY: just put in.
+                    // SAFETY: the place was just inserted.
                     prop_assert_eq!(unsafe { releases(place) }, stack());
                     places.insert(task(number), place);
                 }
@@ -70,7 +70,7 @@ proptest! {
 }
 
 #[test]
-fn places_that_were_given_up_are_given_out_again_and_chunks_go_with_the_last_task() {
+fn freed_places_are_reused_and_last_removal_frees_chunks() {
     let mut table = Table::new();
     assert_eq!(chunks(&table), 0);
     for _ in 0..3 {
