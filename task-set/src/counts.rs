@@ -1,4 +1,4 @@
-//! What a set costs, in read-modify-writes: the README's table, counted.
+//! The read-modify-writes that a set costs: counts the README's table.
 use crate::JoinSet;
 use std::{
     future::Future,
@@ -8,7 +8,7 @@ use std::{
 use sync_shim::count::counted;
 use task_header::{Notified, Owned, Schedule, WakeKind, new};
 
-/// Costs nothing itself.
+/// Costs no read-modify-write itself.
 struct Nowhere;
 
 impl Schedule for Nowhere {
@@ -21,7 +21,7 @@ fn rmws<R>(f: impl FnOnce() -> R) -> u64 {
     counts.rmws
 }
 
-/// A count of an `Arc`, and a lock, are in none of the figures.
+/// No figure includes an `Arc`'s count or a lock.
 #[test]
 fn join_set_costs_what_the_readme_says() {
     let mut owned = Owned::new(Waker::noop().clone());

@@ -1,7 +1,7 @@
 //! A thread that waits until it is woken.
 //!
-//! It does not park: the thread's token belongs to the user, too, and the model checker takes an
-//! unpark that comes late for the end of whatever the thread waits for then.
+//! It does not park. The thread's park token belongs to the user as well, and the model checker
+//! would take a late unpark for the end of whatever the thread waits for at that time.
 use std::time::Duration;
 use sync_shim::{
     sync::{Arc, Condvar, Mutex},
@@ -9,10 +9,11 @@ use sync_shim::{
 };
 use waker_vtable::WakeRef;
 
-/// Returns of [`Gate::pass`] in a row that yield the processor, before the next ones sleep.
+/// The number of returns of [`Gate::pass`] in a row that yield the processor; the next ones sleep.
 const YIELDS: u32 = 16;
 
-/// The shortest sleep. Each is twice as long as the last, [`DOUBLINGS`] times: 1.6 ms.
+/// The shortest sleep. Each sleep is twice as long as the last, for [`DOUBLINGS`] times: up to 1.6
+/// ms.
 const SHORTEST: Duration = Duration::from_micros(50);
 const DOUBLINGS: u32 = 5;
 
@@ -30,12 +31,11 @@ impl Gate {
     }
 
     /// Waits for a wake since the last return. `early` counts the wakes in a row that came before
-    /// the wait; the caller sets it to zero when it had something to do.
+    /// the wait; the caller resets it to zero when it has found work.
     ///
-    /// After such a wake this lets others run: the cell that wakes may do so because it is busy
-    /// with another wake, and goes on doing so until that is through. At first it yields the
-    /// processor, then it sleeps, so that a thread of a real-time priority lets one of a lower
-    /// priority run.
+    /// After an early wake it backs off: the waker cell may have woken at once because it is busy
+    /// with another wake, and does so until that other wake is done. First it yields the processor,
+    /// then it sleeps, so that a thread of a real-time priority lets one of a lower priority run.
     pub(crate) fn pass(&self, early: &mut u32) {
         let mut open = self.open.lock();
         if *open {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// However early the wakes come, the thread that waits lets one of a lower priority run.
+    /// However early the wakes come, the waiting thread lets a thread of lower priority run.
     #[test]
     fn a_gate_that_is_always_open_makes_its_thread_sleep() {
         let gate = Gate::new();
@@ -83,7 +83,7 @@ mod tests {
             gate.wake();
             gate.pass(&mut early);
         }
-        // 50 us, and twice as much each time; the longest twice.
+        // 50 us, doubled each time; the longest sleep comes twice.
         let least = SHORTEST * (2_u32.pow(DOUBLINGS + 1) - 1 + 2_u32.pow(DOUBLINGS));
         assert!(begun.elapsed() >= least);
         assert_eq!(early, YIELDS + DOUBLINGS + 2);
@@ -97,7 +97,7 @@ mod tests {
             let gate = gate.clone();
             move || gate.wake()
         });
-        // Early or not, once: the thread wakes once.
+        // Early or not, the thread wakes once per wake.
         gate.pass(&mut early);
         assert!(early == 0 || early == YIELDS + 1);
         waking.join().unwrap();

@@ -1,4 +1,10 @@
-//! Many join handles, whichever is done first.
+//! Many join handles, joined in the order in which their tasks end.
+//!
+//! | a member is | where its slot is |
+//! |---|---|
+//! | *running* | in neither list; its join waker names the slot |
+//! | *done* | in `ready`, pushed by its completion; or in `batch`, if it was done when inserted |
+//! | *handed out* | free |
 //!
 //! | field | who may touch it |
 //! |---|---|
@@ -6,13 +12,13 @@
 //! | `Done::ready` | under its lock |
 //! | `Done::waker` | the set registers; the completion that makes `ready` non-empty wakes |
 //!
-//! 1. A member's join waker names its slot, and is woken once at most: by the completion, which
-//!    pushes the slot on `ready`. A member that was complete when it came is pushed on `batch` in
-//!    its stead. So every complete member is in one of the two, once, until it is handed out.
-//! 2. The completion that pushes on an empty `ready` wakes the set. The set takes all of `ready` at
-//!    a time, and says `Pending` only after it has registered its waker and then found `ready`
-//!    empty. So no completion is missed.
-//! 3. A slot in `ready` that holds no complete member belonged to a handle that the set has let go.
+//! 1. A member's join waker names its slot, and is woken at most once: by the completion, which
+//!    pushes the slot on `ready`. A member that was complete when inserted is pushed on `batch`
+//!    instead. So until it is handed out, every complete member is in exactly one of the two, once.
+//! 2. A completion that pushes on an empty `ready` wakes the set. The set takes all of `ready` at a
+//!    time, and returns `Pending` only if it has registered its waker and then found `ready` empty.
+//!    So no completion is missed.
+//! 3. A slot in `ready` without a complete member belonged to a handle that the set has detached.
 //!    The set skips it.
 use std::{
     collections::VecDeque,
@@ -25,10 +31,10 @@ use sync_shim::sync::{Arc, Mutex};
 use task_header::{Id, JoinError, JoinHandle};
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
-/// A set of tasks that are waited for together, in the order in which they get done.
+/// Waits for many tasks together, and returns their outputs in the order in which they end.
 ///
-/// It takes handles, so it works for the tasks of every executor. Its drop aborts all tasks in it;
-/// [`detach_all`](Self::detach_all) lets them go on.
+/// It takes join handles, so it works with the tasks of every executor. Its drop aborts all tasks
+/// in it; [`detach_all`](Self::detach_all) lets them go on.
 ///
 /// ```
 /// use std::{pin::pin, task::{Context, Poll, Waker}};
@@ -49,7 +55,7 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// assert_eq!(sum, 6);
 /// ```
 ///
-/// Without awaiting, in a loop of one's own:
+/// Without awaiting, in a loop of your own:
 ///
 /// ```
 /// use std::task::{Context, Poll, Waker};
@@ -84,15 +90,15 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// ```
 pub struct JoinSet<T> {
     slots: Vec<Slot<T>>,
-    /// The first of the empty slots, each of which names the next.
+    /// The first free slot; each free slot names the next.
     free: usize,
     len: usize,
-    /// Slots that were taken from `ready`, and those that were complete when they came.
+    /// Slots taken from `ready`, and slots of members that were complete when inserted.
     batch: VecDeque<usize>,
     done: Arc<Done>,
 }
 
-/// What came of a task, and its id.
+/// The result of a task, and its id.
 type Joined<T> = (Id, Result<T, JoinError>);
 
 fn with_id<T>((id, joined): Joined<T>) -> Result<(Id, T), JoinError> {
@@ -118,7 +124,7 @@ impl Done {
     }
 }
 
-/// What a member's join waker wakes.
+/// The target of a member's join waker.
 struct Member {
     slot: usize,
     done: Arc<Done>,
@@ -138,7 +144,7 @@ impl WakeRef for Member {
 }
 
 impl<T> JoinSet<T> {
-    /// An empty set.
+    /// Makes an empty set.
     pub fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -150,8 +156,8 @@ impl<T> JoinSet<T> {
     }
 
     /// Adds a task. One allocation, and thirteen read-modify-writes over its life in the set (the
-    /// README counts them; a lock is two): it is for waiting, not for speed. What the handle was
-    /// polled with before is forgotten; one that has given its output already is passed over.
+    /// README counts them; a lock is two): it is for waiting, not for speed. The waker of an
+    /// earlier poll of the handle is replaced; a handle whose output was taken is ignored.
     pub fn insert(&mut self, mut handle: JoinHandle<T>) {
         if handle.is_terminated() {
             return;
@@ -175,7 +181,7 @@ impl<T> JoinSet<T> {
         self.len += 1;
     }
 
-    /// Tasks in the set, those that are done and were not handed out yet among them.
+    /// The number of tasks in the set, including those that are done and not yet handed out.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -185,12 +191,12 @@ impl<T> JoinSet<T> {
         self.len == 0
     }
 
-    /// What came of a task that is done, if one is.
+    /// Takes the result of a task that is done, if there is one.
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         self.try_next().map(|(_, joined)| joined)
     }
 
-    /// As [`try_join_next`](Self::try_join_next), with the task's id.
+    /// Takes a result as [`try_join_next`](Self::try_join_next) does, with the task's id.
     pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
         self.try_next().map(with_id)
     }
@@ -222,14 +228,14 @@ impl<T> JoinSet<T> {
         Some((id, output))
     }
 
-    /// Waits for the next task to be done: `None` when the set is empty. With the feature
-    /// `coop-budget` what it gives is charged to the budget around it.
+    /// Polls for the next task to be done: `None` when the set is empty. With the feature
+    /// `coop-budget`, a result that it returns is charged to the surrounding budget.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         self.poll_next(cx)
             .map(|joined| joined.map(|(_, joined)| joined))
     }
 
-    /// As [`poll_join_next`](Self::poll_join_next), with the task's id.
+    /// Polls as [`poll_join_next`](Self::poll_join_next) does, and returns the task's id too.
     pub fn poll_join_next_with_id(
         &mut self,
         cx: &mut Context<'_>,
@@ -268,7 +274,7 @@ impl<T> JoinSet<T> {
         poll_fn(|cx| self.poll_join_next(cx))
     }
 
-    /// As [`join_next`](Self::join_next), with the task's id.
+    /// Waits as [`join_next`](Self::join_next) does, and returns the task's id too.
     ///
     /// ```
     /// use task_set::{JoinSet, LocalSet};
@@ -290,8 +296,8 @@ impl<T> JoinSet<T> {
         poll_fn(|cx| self.poll_join_next_with_id(cx))
     }
 
-    /// Waits for all tasks, in the order in which they get done. What came before an error is
-    /// dropped, and the rest aborted.
+    /// Waits for all tasks, in the order in which they end. At the first error, drops the earlier
+    /// outputs and aborts the rest.
     ///
     /// ```
     /// use task_set::{JoinSet, LocalSet};
@@ -306,7 +312,7 @@ impl<T> JoinSet<T> {
     /// ```
     ///
     /// # Errors
-    /// The first task's that has one.
+    /// The error of the first task that has one.
     pub async fn join_all(mut self) -> Result<Vec<T>, JoinError> {
         let mut outputs = Vec::with_capacity(self.len);
         while let Some(output) = self.join_next().await {
@@ -315,7 +321,8 @@ impl<T> JoinSet<T> {
         Ok(outputs)
     }
 
-    /// Aborts all tasks; they stay in the set until they are joined. One read-modify-write a task.
+    /// Aborts all tasks; they stay in the set until they are joined. One read-modify-write per
+    /// task.
     pub fn abort_all(&mut self) {
         for slot in &self.slots {
             if let Slot::Member(handle) = slot {
@@ -324,7 +331,7 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Aborts all tasks and waits until they are gone. What came of them is dropped.
+    /// Aborts all tasks, waits until they have ended, and drops their results.
     ///
     /// ```
     /// use task_set::{JoinSet, LocalSet};
@@ -346,7 +353,7 @@ impl<T> JoinSet<T> {
         while self.join_next().await.is_some() {}
     }
 
-    /// Lets all tasks go on without the set, which is empty after that.
+    /// Detaches all tasks, which go on; the set is empty afterwards.
     ///
     /// ```
     /// let mut set = task_set::JoinSet::new();
@@ -360,8 +367,8 @@ impl<T> JoinSet<T> {
     /// assert!(abort.is_finished());
     /// ```
     pub fn detach_all(&mut self) {
-        // A member that is done in this instant pushes its slot still: not on the list of later
-        // members.
+        // A member that completes at this moment still pushes its slot, but not on the list of
+        // later members.
         self.done = Done::new();
         self.batch.clear();
         self.free = usize::MAX;

@@ -1,28 +1,42 @@
-//! A queue and a list of tasks of one thread, as one future.
+//! A queue and a list of thread-local tasks, as one future.
+//!
+//! # Actors
+//!
+//! | actor | what it does |
+//! |---|---|
+//! | poller | polls the set: a call of `run_until` or `cancel_all`; all polls by hand count as one poller |
+//! | the last poller | the poller that registered last, `last`; `waiter` holds its waker |
+//! | other pollers | those whose wakers were displaced and are kept in `others` |
+//! | waker | wakes a task of the set, on any thread |
+//!
+//! A poller is *waiting* once it has registered and returned `Pending`, and *woken* once its waker
+//! was called.
+//!
+//! # Fields
 //!
 //! | field | who may touch it |
 //! |---|---|
 //! | `owned`, `queue`, `last`, `others` | this thread |
-//! | `waiter` | this thread registers, anyone wakes |
+//! | `waiter` | this thread registers, any thread wakes |
 //!
-//! 1. A task woken on this thread while the set polls goes to `queue`; any other goes over the
-//!    list's stack, the first since the last look waking `waker`. A task spawned while the set
-//!    doesn't poll goes to `queue` and wakes `waker`.
-//! 2. The set says `Pending` only after it has registered its waker and then found `queue` and
-//!    stack empty, or has woken itself. So whatever comes after that look wakes it.
-//! 3. No code of users runs while `queue` or `others` is borrowed.
-//! 4. Its drop waits for the tasks that other threads have woken and not yet sent. Between the two
-//!    nobody's code runs but this crate's.
-//! 5. A *poller* is a call that polls the set: one of `run_until` or `cancel_all`, or all by hand
-//!    together. The waker in `waiter` is that of the poller `last`, which registered last. The
-//!    waker that a registration displaces goes to `others`, unless a wake has taken it: then its
-//!    poller polls again. So each poller that waits is `last`, is in `others`, or was woken. When
-//!    `last` ends, all of `others` are woken: each registers and looks at the queue, and the set
-//!    has a `last` again. A poller by hand does not tell when it ends. A waker's clone or drop may
-//!    poll the set, as another poller: a clone, while the cell is held, so that the cell wakes both
-//!    of them; a drop, only once the registration is through, so that the other displaces it as any
-//!    does.
-//! 6. A task's drop may spawn into its set. So `cancel_all` goes on until no task is left.
+//! # Rules
+//!
+//! 1. A task that is woken on this thread while the set polls goes to `queue`. Any other goes over
+//!    the list's stack, and the first since the last look wakes `waker`. A task that is spawned
+//!    while the set doesn't poll goes to `queue` and wakes `waker`.
+//! 2. The set returns `Pending` only if it has registered its waker and then found `queue` and the
+//!    stack empty, or has woken itself. So a task that comes after that look wakes the set.
+//! 3. No user code runs while `queue` or `others` is borrowed.
+//! 4. The set's drop waits for the tasks that other threads have woken and not yet sent. Between a
+//!    wake and its send, only this crate's code runs.
+//! 5. No waiting poller is forgotten. A registration that displaces a waker puts it into `others`,
+//!    unless a wake has taken it: then its poller polls again. So each waiting poller is `last`, is
+//!    in `others`, or was woken. When `last` ends, all of `others` are woken; each registers and
+//!    looks at the queue, so the set has a `last` again. A poller by hand can't report its end. The
+//!    clone or the drop of a waker may poll the set, as another poller. A clone does so while the
+//!    cell is held, so the cell wakes both pollers. A drop does so only when the registration is
+//!    complete, so the other poller displaces it as usual.
+//! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},
@@ -42,7 +56,7 @@ use task_header::{
 };
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
-/// Runs in a poll before others on the thread get their turn.
+/// The number of polls in a row before other futures of the thread get their turn.
 const RUNS: usize = 61;
 
 sync_shim::thread_local! {
@@ -51,14 +65,14 @@ sync_shim::thread_local! {
 
 /// The set that this thread polls.
 struct Polled {
-    /// None once the set was dropped in its own poll.
+    /// `None` once the set was dropped in its own poll.
     owner: Cell<Option<OwnerId>>,
     queue: *const RefCell<VecDeque<Task>>,
-    /// The one in whose poll this is.
+    /// The poller that polls.
     outer: *const Polled,
 }
 
-/// A thread that blocks for the set's sake.
+/// A thread that blocks until the set's tasks are done.
 struct Waiting {
     gate: Arc<Gate>,
     waker: Waker,
@@ -78,20 +92,20 @@ impl Waiting {
     }
 }
 
-/// The address of a [`Poller`]. Compared only.
+/// The address of a [`Poller`], for comparison only.
 type PollerId = *const ();
 
 const BY_HAND: PollerId = ptr::null();
 
 type Task = LocalNotified<InSet>;
 
-/// The scheduler of a set's tasks: who they belong to, their place says.
+/// The scheduler of a set's tasks. A task's address in its list tells which set it belongs to.
 struct InSet;
 
 impl ScheduleLocal for InSet {
     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
         let polled = POLLING.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: set for as long as the poll borrows it.
+        // SAFETY: the pointer is set as long as the poll borrows the set.
         let polled = unsafe { polled.as_ref() };
         if let Some(polled) = polled.filter(|polled| polled.owner.get() == Some(task.owner_id())) {
             // SAFETY: as above.
@@ -111,14 +125,14 @@ impl WakeRef for Waiter {
     }
 }
 
-/// Tasks of one thread, and the future that runs them.
+/// A set of thread-local tasks, and the future that runs them.
 ///
-/// Their futures need not be `Send`. They run while the set is polled:
-/// [`run_until`](Self::run_until) another future is done, or until all are done, which is when the
-/// set as a future is. The set polls in rounds of 61, so that others on the thread get their turn.
-/// Its drop cancels what is left, here and now; if another thread is about to wake one of them, it
-/// waits for that instant to pass. From its first task on it has a block of 1 KiB, and more from
-/// the 125th (on 64-bit targets): see [`Owned`](task_header::Owned).
+/// Their futures need not be `Send`. They run while the set is polled: by
+/// [`run_until`](Self::run_until), until another future is ready, or by the set as a future, until
+/// all tasks are done. The set polls up to 61 tasks at a time, so that other futures of the thread
+/// get their turn. Its drop cancels the remaining tasks, here and now; if another thread is about
+/// to wake one of them, it waits until that is done. It allocates a block of 1 KiB with its first
+/// task, and more from the 125th (on 64-bit targets): see [`Owned`](task_header::Owned).
 ///
 /// ```
 /// use std::{cell::Cell, pin::pin, rc::Rc, task::{Context, Poll, Waker}};
@@ -158,7 +172,7 @@ pub struct LocalSet {
 }
 
 impl LocalSet {
-    /// An empty set.
+    /// Makes an empty set.
     pub fn new() -> Self {
         let waiter = Arc::new(Waiter(WakerCell::new()));
         Self {
@@ -179,7 +193,7 @@ impl LocalSet {
         self.spawn_as(Builder::new(), future)
     }
 
-    /// Spawns a task that nobody waits for.
+    /// Spawns a task without a join handle.
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future + 'static,
@@ -188,22 +202,22 @@ impl LocalSet {
         self.accept(self.owned.spawn_detached(future, InSet));
     }
 
-    /// Spawns a task whose future need not live for ever, and nor need its output.
-    /// [`scope`](crate::scope) is the safe way.
+    /// Spawns a task whose future and output need not be `'static`. [`scope`](crate::scope) is the
+    /// safe way.
     ///
     /// # Safety
-    /// The future is polled and dropped by the set's polls, by [`cancel_all`](Self::cancel_all) and
-    /// by the set's drop alone, and so is its output, unless the handle has it. What they borrow is
-    /// there for each of these that comes before the task's end: the task ends before what it
-    /// borrows does, or the set is not used, and never dropped, after that.
+    /// Only the set's polls, [`cancel_all`](Self::cancel_all) and the set's drop poll and drop the
+    /// future; they also drop its output, unless the handle has it. The caller ensures that
+    /// whatever the future and the output borrow is still there when one of these gets the task:
+    /// either the task ends first, or the set is neither used nor dropped afterwards.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
-        // SAFETY: passed on: this alone uses the list.
+        // SAFETY: the caller's promise; only this set uses the list.
         let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
         self.accept(task);
         join
     }
 
-    /// Spawns what a builder was told of.
+    /// Spawns a task with a builder's details.
     pub fn spawn_as<D, F>(&self, builder: Builder<D>, future: F) -> JoinHandle<F::Output>
     where
         D: Details,
@@ -226,12 +240,13 @@ impl LocalSet {
         self.polls().next().is_some()
     }
 
-    /// The polls of this set that this thread is in.
+    /// The polls of this set in which this thread is.
     fn polls(&self) -> impl Iterator<Item = &Polled> {
         let owner = self.owned.owner_id();
         let mut at = POLLING.with(Cell::get);
         let polls = iter::from_fn(move || {
-            // SAFETY: set for as long as the poll borrows it, and those around it last longer.
+            // SAFETY: the pointer is set as long as the poll borrows the set, and outer polls last
+            // longer.
             let polled = unsafe { at.as_ref() }?;
             at = polled.outer;
             Some(polled)
@@ -239,7 +254,7 @@ impl LocalSet {
         polls.filter(move |polled| polled.owner.get() == Some(owner))
     }
 
-    /// Aborts all tasks. They are gone after the set's next polls, or with the set.
+    /// Aborts all tasks. They are dropped in the set's next polls, or with the set.
     pub fn abort_all(&self) {
         self.owned.abort_all();
         if !self.is_polled() {
@@ -247,10 +262,10 @@ impl LocalSet {
         }
     }
 
-    /// Drops the futures of all tasks, here and now, and of those that they spawn meanwhile.
+    /// Drops the futures of all tasks, and of those that they spawn meanwhile, here and now.
     ///
-    /// The set's drop does this, too: call it first where the futures' drops need something around
-    /// them. It waits for threads that are about to wake a task, as the set's drop does.
+    /// The set's drop does the same. Call this first if the futures' drops need a context that is
+    /// gone by then. It waits for threads that are about to wake a task, as the set's drop does.
     ///
     /// ```
     /// use std::{future::pending, rc::Rc};
@@ -269,7 +284,7 @@ impl LocalSet {
     /// ```
     ///
     /// # Panics
-    /// In a poll of this set: the task that is polled can't be dropped.
+    /// In a poll of this set: the current task can't be dropped.
     pub fn cancel_all(&self) {
         assert!(
             !self.is_polled(),
@@ -280,7 +295,7 @@ impl LocalSet {
         }
         let poller = Poller(self);
         self.cancel_all_as(poller.id());
-        // A poller may wait for the set to be empty.
+        // A poller may be waiting until the set is empty.
         self.waiter.0.wake();
     }
 
@@ -306,7 +321,7 @@ impl LocalSet {
         });
     }
 
-    /// Runs tasks on this thread, and blocks it where none is ready, until `done`.
+    /// Runs tasks on this thread until `done`, and blocks the thread while none is ready.
     pub(crate) fn block_until(&self, done: impl Fn() -> bool) {
         let poller = Poller(self);
         self.polling(|| {
@@ -326,7 +341,7 @@ impl LocalSet {
         });
     }
 
-    /// Blocks the thread until something may have come for the set (rule 2).
+    /// Blocks the thread until a task may have come for the set (rule 2).
     fn wait(&self, poller: PollerId, waiting: &mut Option<Waiting>) {
         let Waiting { gate, waker, early } = waiting.get_or_insert_with(Waiting::new);
         self.register(poller, waker);
@@ -335,7 +350,7 @@ impl LocalSet {
         }
     }
 
-    /// Tasks that are not done.
+    /// The number of tasks that are not done.
     pub fn len(&self) -> usize {
         self.owned.len()
     }
@@ -345,29 +360,31 @@ impl LocalSet {
         self.owned.is_empty()
     }
 
-    /// Runs the tasks until `future` is done, and gives what came of it.
+    /// Runs the tasks until `future` is ready, and returns its output.
     ///
-    /// A set may be polled in several places by turns: the last one to poll is woken, and when that
-    /// one ends, the others are.
+    /// A set may be polled in several places in turn: the last one to poll is woken, and when it
+    /// ends, the others are.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
-        // Dropped before `poller`, which hands over what the drop does to the set.
+        // Dropped before `poller`, which reports to the other pollers what this drop did to the
+        // set.
         let mut future = pin!(future);
         poll_fn(|cx| {
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
-            // What the tasks do for the future wakes it, and so this.
+            // A task that acts on the future wakes it, and so wakes this call.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
         .await
     }
 
-    /// Runs up to 61 tasks that are ready; `Ready` when none is left at all. Wakes itself when more
-    /// are ready.
+    /// Runs up to 61 ready tasks; `Ready` when no task is left at all. Wakes itself if more are
+    /// ready.
     ///
-    /// For those who drive the set by hand, in one place: of two, only the last to poll is woken.
+    /// For a set that is driven by hand, in one place: of two such places, only the last to poll is
+    /// woken.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_tasks_as(BY_HAND, cx)
     }
@@ -409,24 +426,24 @@ impl LocalSet {
             own = self.take_other(poller);
         }
         self.waiter.0.register(waker);
-        // Its drop may poll the set.
+        // The drop of the displaced waker may poll the set.
         drop(own);
     }
 
-    /// The waker of a poller that is not the last.
+    /// Takes the waker of a poller that is not the last.
     fn take_other(&self, poller: PollerId) -> Option<(PollerId, Waker)> {
         let mut others = self.others.borrow_mut();
         let at = others.iter().position(|(other, _)| *other == poller)?;
         Some(others.swap_remove(at))
     }
 
-    /// What is ready, those that came from elsewhere behind those that are here.
+    /// Takes the next ready task: those queued here first, then those sent from elsewhere.
     fn look(&self) -> Option<Task> {
         let next = self.queue.borrow_mut().pop_front();
         next.or_else(|| self.owned.receive())
     }
 
-    /// Wakes of this set's tasks in `f` go to the queue.
+    /// Runs `f`; wakes of this set's tasks in it go to the queue.
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Leave(*const Polled);
         impl Drop for Leave {
@@ -445,7 +462,7 @@ impl LocalSet {
     }
 }
 
-/// A call that polls the set, until its end. It stays in its place once it has polled.
+/// A call that polls the set, until its end. It does not move once it has polled.
 struct Poller<'a>(&'a LocalSet);
 
 impl Poller<'_> {
@@ -455,13 +472,13 @@ impl Poller<'_> {
 }
 
 impl Drop for Poller<'_> {
-    /// Hands the set over (rule 5). A poller that ends, or panics, polls no tasks for what its
-    /// future did to them, so that another poller has to know.
+    /// Wakes the other pollers (rule 5). A poller that ends, or panics, does not poll the tasks
+    /// that its future has acted on, so another poller must.
     fn drop(&mut self) {
         let set = self.0;
         if set.last.get() == self.id() {
             set.last.set(BY_HAND);
-            // The wakes that follow stand for its own.
+            // The wakes below replace its own.
             let own = set.waiter.0.take();
             let others = std::mem::take(&mut *set.others.borrow_mut());
             contain(|| drop(own));
@@ -495,15 +512,15 @@ impl Future for LocalSet {
 impl Drop for LocalSet {
     fn drop(&mut self) {
         if self.is_polled() {
-            // `process::exit` drops thread-locals in a poll whose frames stay for good: the list is
-            // in use there, and the queue is not named there any more.
+            // `process::exit` drops thread-locals during a poll whose frames stay for good. The
+            // list is in use there, and the queue is no longer reachable.
             for polled in self.polls() {
                 polled.owner.set(None);
             }
             return;
         }
         self.cancel_all_as(BY_HAND);
-        // SAFETY: once, and it is used no more.
+        // SAFETY: dropped once, and not used afterwards.
         unsafe { ManuallyDrop::drop(&mut self.owned) };
     }
 }

@@ -1,11 +1,11 @@
 //! Tasks that borrow from the caller's frame.
 //!
-//! 1. The set of a scope is on the frame of [`scope`], whose caller never owns it: nobody can
-//!    forget it, or drop it early. All tasks have ended when that frame returns or unwinds. Else
-//!    the process does (`AbortsUnlessOver`).
-//! 2. A task's future is touched by the set alone, on this thread. A queued task, a waker and a
-//!    handle that leave the scope do not touch it; and an output goes with the handle, whose type
-//!    says what it borrows.
+//! 1. The set of a scope is on the frame of [`scope`], and the caller never owns it, so it can be
+//!    neither forgotten nor dropped early. When that frame returns or unwinds, all tasks have
+//!    ended; if that fails, the process ends (`AbortsUnlessOver`).
+//! 2. Only the set touches a task's future, on this thread. A queued task, a waker and a handle
+//!    that leave the scope do not touch it. An output goes with the handle, whose type says what
+//!    the output borrows.
 use crate::LocalSet;
 use std::{
     fmt,
@@ -17,23 +17,23 @@ use std::{
 };
 use task_header::JoinHandle;
 
-/// Where [`scope`] spawns tasks.
+/// Spawns tasks into a [`scope`].
 ///
 /// It stays on its thread.
 pub struct Scope<'scope, 'env: 'scope> {
     set: LocalSet,
-    /// Invariant, so that `'scope` can't shrink to less than the frame that waits.
+    /// Invariant, so that `'scope` can't shrink to less than the waiting frame.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Runs tasks that may borrow from around the call, on this thread. It returns when all of them
+/// Runs tasks that may borrow from the caller's frame, on this thread. Returns when all of them
 /// have ended.
 ///
-/// It calls `f`, and then runs the tasks that `f` and they themselves have spawned; where none is
-/// ready it blocks the thread until another wakes one. A task that is never woken blocks it for
-/// ever, as a thread does that a scope of threads waits for. A panic of a task goes to its handle.
-/// Each scope has a [`LocalSet`], with its costs.
+/// It calls `f`, and then runs the tasks that `f` and these tasks spawn. While no task is ready, it
+/// blocks the thread until another thread wakes one. A task that is never woken blocks it for ever,
+/// just as a thread that never ends blocks `std::thread::scope`. A panic of a task goes to its
+/// handle. Each scope has a [`LocalSet`], with its costs.
 ///
 /// ```
 /// let mut numbers = vec![1, 2, 3];
@@ -47,17 +47,17 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// assert_eq!((numbers.as_slice(), longest), (&[1, 2, 3, 6][..], Some(2)));
 /// ```
 ///
-/// The frame of this call keeps the tasks, and no value of the caller's, so that no [`forget`] can
-/// break it. That is why there is no such scope as a future: its caller could forget the future
+/// The frame of this call keeps the tasks, not a value of the caller's, so [`forget`] can't break
+/// it. For the same reason there is no such scope as a future: its caller could forget the future
 /// once its tasks run, and return while they still borrow. Nor is there a guard that waits in its
-/// drop, for the same reason.
+/// drop.
 ///
-/// It is for one thread. An executor of many threads whose tasks borrow, as `Executor<'a>`, is
-/// [`spawn_unchecked`](task_header::spawn_unchecked) and a type with an invariant `'a` and an
-/// `impl Drop` that alone can run its tasks and drop them: where that is forgotten, its tasks leak.
-/// `task-header/tests/executor.rs` in the repository is one.
+/// It is for one thread. For a multi-threaded executor whose tasks borrow, such as an
+/// `Executor<'a>`, use [`spawn_unchecked`](task_header::spawn_unchecked) and a type with an
+/// invariant `'a` and an `impl Drop`, which alone can run its tasks and drop them. If such a type
+/// is forgotten, its tasks leak. `task-header/tests/executor.rs` in the repository is one.
 ///
-/// What is spawned can't borrow from within `f`, which is over when it runs:
+/// A spawned future can't borrow from within `f`, which has returned when the future runs:
 ///
 /// ```compile_fail,E0373
 /// task_set::scope(|scope| {
@@ -67,7 +67,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// ```
 ///
 /// # Panics
-/// If `f` does. The tasks are cancelled then, here and now.
+/// If `f` panics. The tasks are then cancelled, here and now.
 pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -83,7 +83,7 @@ where
         Ok(_) => scope.set.block_until(|| scope.set.is_empty()),
         Err(_) => scope.set.cancel_all(),
     }
-    // The set's own drop finds no task.
+    // The set is empty by now, so its own drop finds no task.
     forget(over);
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }
@@ -92,7 +92,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Spawns a task. It runs when the scope blocks: in [`block_on`](Self::block_on), or at its
     /// end.
     ///
-    /// Dropping the handle detaches the task, for which the scope waits all the same.
+    /// Dropping the handle detaches the task; the scope still waits for it.
     ///
     /// ```
     /// let words = &["a", "bc"];
@@ -117,21 +117,20 @@ impl<'scope> Scope<'scope, '_> {
         F: Future + 'scope,
         F::Output: 'scope,
     {
-        // SAFETY: rules 1 and 2. `'scope` is longer than the frame that waits.
+        // SAFETY: rules 1 and 2. `'scope` outlives the frame that waits.
         unsafe { self.set.spawn_unchecked(future) }
     }
 
-    /// Runs the scope's tasks until `future` is done, and gives what came of it. The future is a
+    /// Runs the scope's tasks until `future` is ready, and returns its output. The future becomes a
     /// task of the scope, and may borrow from around this call.
     ///
-    /// In a task it runs the others within that task's poll, which lasts as long.
+    /// Called in a task, it runs the other tasks within that task's poll.
     ///
     /// # Panics
-    /// If the future does.
+    /// If the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let over = AbortsUnlessOver;
-        // SAFETY: rule 2. This frame returns only when the task has ended, and does not unwind
-        // until then.
+        // SAFETY: rule 2. This frame neither returns nor unwinds before the task has ended.
         let mut join = unsafe { self.set.spawn_unchecked(future) };
         self.set.block_until(|| join.is_finished());
         forget(over);
@@ -149,8 +148,8 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Ends the process where a frame unwinds whose tasks have not ended. Nothing in it panics as long
-/// as there is memory.
+/// Ends the process if a frame unwinds whose tasks have not ended. Nothing in that frame panics as
+/// long as there is memory.
 struct AbortsUnlessOver;
 
 impl Drop for AbortsUnlessOver {

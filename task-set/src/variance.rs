@@ -1,6 +1,7 @@
 //! The invariant public types. `tests/variance.rs` has the covariant ones.
 
-/// `'scope` is how long the frame waits: a shorter one would let tasks in that end before it does.
+/// `'scope` is the time for which the frame waits: a shorter one would admit tasks that end before
+/// it does.
 ///
 /// ```
 /// use task_set::Scope;

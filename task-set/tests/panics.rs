@@ -1,5 +1,5 @@
-//! Panics of what a user brings into a set: each ends in an error of the handle, or nowhere; what
-//! there was is dropped once.
+//! Panics of user code in a set: each ends in an error of the handle, or is dropped; each value is
+//! dropped once.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     future::{Future, pending},
@@ -13,7 +13,7 @@ use std::{
 use task_header::{JoinError, JoinHandle, Ran};
 use task_set::{JoinSet, LocalSet};
 
-/// Counts its drops, and panics in each if told.
+/// Counts its drops, and panics in each if `explodes` is set.
 struct Bomb {
     drops: Arc<AtomicUsize>,
     explodes: bool,
@@ -35,7 +35,7 @@ fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     outcome
 }
 
-/// The error says what became of the future: cancelled, or by the panic of its drop.
+/// Asserts that the error says how the future ended: cancelled, or with the panic of its drop.
 fn ended(join: JoinHandle<()>, explodes: bool) {
     let error = outcome(join).unwrap_err();
     assert_eq!(error.is_panic(), explodes, "{error}");

@@ -1,5 +1,5 @@
-//! Tasks that borrow, in a scope: all are gone when it returns, whatever the scope's caller, its
-//! tasks or other threads do.
+//! Tasks that borrow, in a scope: all of them have ended when it returns, whatever the scope's
+//! caller, its tasks or other threads do.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     cell::{Cell, RefCell},
@@ -20,7 +20,7 @@ fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     outcome
 }
 
-/// Forgets a handle, where a checker of leaks finds it.
+/// Forgets a handle, in a place where a leak checker finds it.
 fn forget<T>(join: JoinHandle<T>) {
     static FORGOTTEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let address = join.into_raw().as_ptr().expose_provenance();
@@ -36,7 +36,7 @@ impl Drop for Drops<'_> {
     }
 }
 
-/// Ready when it was woken once, by whoever takes the waker that it sends.
+/// Ready when it was woken once, by the receiver of the waker that it sends.
 async fn woken(wakers: mpsc::Sender<Waker>) {
     let mut sent = false;
     poll_fn(|cx| {

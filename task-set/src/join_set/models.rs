@@ -22,9 +22,9 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
     }
 }
 
-/// A member completes while it is put in and waited for: it is handed out.
+/// A member completes while it is inserted and waited for: it is handed out.
 ///
-/// Bites: register after the second look in `poll_join_next` (it sleeps on); pass over the answer
+/// Bites: register after the second look in `poll_join_next` (the set sleeps on); ignore the result
 /// of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
@@ -38,7 +38,7 @@ fn a_completion_against_insert_and_join_is_handed_out() {
     });
 }
 
-/// Two members complete in two threads: one of them wakes, and both are handed out.
+/// Two members complete on two threads: one completion wakes the set, and both are handed out.
 ///
 /// Bites: wake only when `ready` was not empty.
 #[test]
@@ -60,7 +60,7 @@ fn two_completions_are_handed_out() {
     });
 }
 
-/// The set goes, aborting a member that completes.
+/// The set is dropped and aborts a member that completes meanwhile.
 #[test]
 fn a_drop_against_a_completion_frees_once() {
     model(|| {

@@ -47,7 +47,7 @@ fn next<T>(set: &mut JoinSet<T>) -> Poll<Option<Result<T, JoinError>>> {
 }
 
 #[test]
-fn outputs_come_in_the_order_in_which_tasks_get_done() {
+fn outputs_come_in_the_order_in_which_tasks_end() {
     let queue = Queue::default();
     let mut set: JoinSet<_> = (0..3).map(|n| queue.spawn(async move { n })).collect();
     assert!(next(&mut set).is_pending());
@@ -62,7 +62,7 @@ fn outputs_come_in_the_order_in_which_tasks_get_done() {
 }
 
 #[test]
-fn a_task_that_was_done_before_it_came_is_handed_out() {
+fn task_done_before_its_insert_is_handed_out() {
     let queue = Queue::default();
     let join = queue.spawn(async { 1 });
     queue.run_all();
@@ -72,7 +72,7 @@ fn a_task_that_was_done_before_it_came_is_handed_out() {
 }
 
 #[test]
-fn a_handle_that_has_given_its_output_is_no_member() {
+fn handle_whose_output_was_taken_is_ignored() {
     let queue = Queue::default();
     let mut join = queue.spawn(async { 1 });
     queue.run_all();
@@ -85,7 +85,7 @@ fn a_handle_that_has_given_its_output_is_no_member() {
 }
 
 #[test]
-fn the_waiting_task_is_woken_once_for_a_burst() {
+fn burst_of_completions_wakes_the_waiting_task_once() {
     struct Count(AtomicUsize);
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
@@ -125,7 +125,7 @@ fn a_dropped_set_aborts_and_a_detached_one_does_not() {
 }
 
 #[test]
-fn what_was_detached_does_not_turn_up_again() {
+fn detached_tasks_are_not_handed_out() {
     let queue = Queue::default();
     let mut set = JoinSet::from_iter([queue.spawn(async { 1 })]);
     set.detach_all();
@@ -216,7 +216,7 @@ impl Wake for Unpark {
 }
 
 #[test]
-fn a_late_completion_of_what_was_detached_is_not_taken_for_a_later_members() {
+fn late_completion_of_a_detached_task_spares_later_members() {
     let mut set = JoinSet::new();
     let (early, handle) = task_header::spawn(async { 1 }, drop);
     set.insert(handle);

@@ -17,8 +17,8 @@ use sync_shim::{
 };
 use task_header::JoinHandle;
 
-/// A task of the set that waits for `flag`, and the waker that it has left in its first poll. Its
-/// `Rc`, and its cell, are the thread's alone.
+/// Spawns a task that waits for `flag`; returns the waker that it left in its first poll. Its `Rc`
+/// and its cell belong to this thread alone.
 fn waits(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker) {
     let (held, waker, _) = waits_joined(set, flag);
     (held, waker)
@@ -31,7 +31,7 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
     let body = UnsafeCell::new(0);
     let join = set.spawn(poll_fn(move |cx| {
         let _held = &inner;
-        // SAFETY: the poll has the future alone; the model checks that.
+        // SAFETY: only this poll has the future; the model checks that.
         body.with_mut(|body| unsafe { *body += 1 });
         if flag.load(Relaxed) == 1 {
             return Poll::Ready(());
@@ -47,8 +47,8 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
     (held, waker, join)
 }
 
-/// A wake from another thread while the set polls and goes to sleep: it is polled again, and sees
-/// what the waker had written.
+/// Another thread wakes a task while the set polls and goes to sleep: the task is polled again, and
+/// sees the waker's writes.
 ///
 /// Bites: leave out the second look in `next`; push with Relaxed in `Releases::try_push`.
 #[test]
@@ -86,7 +86,7 @@ fn a_wake_against_a_scopes_end_is_waited_for() {
         let (held, done) = (UnsafeCell::new(0), Cell::new(false));
         scope(|scope| {
             scope.spawn(poll_fn(|cx| {
-                // SAFETY: the poll has the future alone; the model checks that.
+                // SAFETY: only this poll has the future; the model checks that.
                 held.with_mut(|held| unsafe { *held += 1 });
                 if flag.load(Relaxed) == 1 {
                     done.set(true);
@@ -110,8 +110,8 @@ fn a_wake_against_a_scopes_end_is_waited_for() {
     });
 }
 
-/// The set goes while another thread wakes one of its tasks: the future is dropped here, once, and
-/// the list's stack is freed after the push.
+/// The set is dropped while another thread wakes one of its tasks: the future is dropped here,
+/// once, and the list's stack is freed after the push.
 ///
 /// Bites: return from the set's drop without waiting (the stack leaks).
 #[test]
@@ -127,8 +127,8 @@ fn a_wake_against_the_sets_drop_drops_the_future_here() {
     });
 }
 
-/// The set goes while the waker, and then the handle, do so on another thread: the future is
-/// dropped here, and the cell is freed once, by either.
+/// The set is dropped while the waker, and then the handle, are dropped on another thread: the
+/// future is dropped here, and the cell is freed once, by either.
 ///
 /// Bites: `State::complete` with a Relaxed load.
 #[test]
@@ -146,8 +146,8 @@ fn the_last_waker_and_handle_against_the_sets_drop_free_once() {
     });
 }
 
-/// The set goes while a task of it is aborted and awaited on another thread: the set waits for the
-/// task that is on its way to it, and the handle hears of the end.
+/// The set is dropped while a task of it is aborted and awaited on another thread: the set waits
+/// for the task that is being sent to it, and the handle gets the cancellation.
 ///
 /// Bites: return from the set's drop without waiting.
 #[test]
@@ -174,9 +174,9 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
     });
 }
 
-/// Two threads wake a task each while their set goes: it waits for both.
+/// Two threads wake one task each while their set is dropped: it waits for both.
 ///
-/// Bites: take the tag away in `List::take` for good.
+/// Bites: clear the tag in `List::take` for good.
 #[test]
 fn two_wakes_against_the_sets_drop_are_waited_for() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -194,10 +194,10 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
     });
 }
 
-/// Two tasks are woken by two threads: the wake that found the stack without its tag is covered by
-/// the one that took it.
+/// Two threads wake one task each: the wake that found the stack without its tag is covered by the
+/// one that cleared it.
 ///
-/// Bites: take the tag away in `List::take` for good.
+/// Bites: clear the tag in `List::take` for good.
 #[test]
 fn two_wakes_reach_a_sleeping_set() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -227,7 +227,8 @@ fn two_wakes_reach_a_sleeping_set() {
     });
 }
 
-/// The last of two pollers goes while another thread wakes a task: the other one is woken for it.
+/// The last of two pollers ends while another thread wakes a task: the other poller is woken for
+/// it.
 ///
 /// Bites: wake none of `others` in `Poller::drop`; leave `take` out of `register`.
 #[test]

@@ -262,7 +262,7 @@ impl Wake for Counts {
 }
 
 #[test]
-fn what_a_future_does_to_the_set_as_it_ends_wakes_who_polls_the_set_next() {
+fn future_that_acts_on_the_set_as_it_ends_wakes_next_poller() {
     for ends in [true, false] {
         let set = LocalSet::new();
         let woken = Arc::new(Counts(AtomicUsize::new(0)));
@@ -285,7 +285,7 @@ fn what_a_future_does_to_the_set_as_it_ends_wakes_who_polls_the_set_next() {
 }
 
 #[test]
-fn abort_all_wakes_who_polls_the_set() {
+fn abort_all_wakes_the_poller_of_the_set() {
     let set = LocalSet::new();
     let woken = Arc::new(Counts(AtomicUsize::new(0)));
     let driver = Waker::from(woken.clone());
@@ -303,7 +303,7 @@ fn counts() -> (Arc<Counts>, Waker) {
     (counts.clone(), Waker::from(counts))
 }
 
-/// Polls a future of its own beside the set, and is done once `done` says so.
+/// Polls a future of its own beside the set, and is ready once `done` is set.
 async fn until(set: &LocalSet, done: Rc<Cell<bool>>) {
     set.run_until(poll_fn(|_| match done.get() {
         true => Poll::Ready(()),
@@ -353,7 +353,7 @@ fn a_poller_that_ends_hands_over_to_a_driver_by_hand() {
 }
 
 #[test]
-fn a_poller_that_was_not_the_last_wakes_for_work_alone() {
+fn poller_that_was_not_last_wakes_only_for_work() {
     let set = LocalSet::new();
     let (woken, waker) = counts();
     let mut cx = Context::from_waker(&waker);
@@ -378,7 +378,7 @@ fn a_poller_that_was_not_the_last_wakes_for_work_alone() {
 }
 
 #[test]
-fn every_poller_that_is_left_is_woken() {
+fn every_remaining_poller_is_woken() {
     let set = LocalSet::new();
     let (woken, waker) = counts();
     let mut cx = Context::from_waker(&waker);
@@ -400,7 +400,7 @@ thread_local! {
     static ON_DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
-/// Does what its thread has put down for its drop.
+/// Its drop runs the closure that its thread has set.
 struct OnDrop;
 
 impl Wake for OnDrop {
@@ -416,8 +416,8 @@ impl Drop for OnDrop {
 }
 
 #[test]
-fn a_waker_whose_drop_polls_the_set_leaves_no_poller_unwoken() {
-    // Leaked, where a checker of leaks finds it.
+fn waker_drop_that_polls_the_set_loses_no_pollers_wake() {
+    // Leaked, in a place where a leak checker finds it.
     static SET: AtomicPtr<LocalSet> = AtomicPtr::new(std::ptr::null_mut());
     let set: &'static LocalSet = Box::leak(Box::default());
     SET.store(std::ptr::from_ref(set).cast_mut(), Relaxed);
@@ -434,7 +434,7 @@ fn a_waker_whose_drop_polls_the_set_leaves_no_poller_unwoken() {
     );
     drop(on_drop);
     assert!(last.as_mut().poll(&mut cx_noop).is_pending());
-    // The set alone has that waker by now, and drops it as the first poller comes with another.
+    // Only the set has that waker by now, and drops it when the first poller registers another.
     let by_drop = Rc::new(RefCell::new(Box::pin(until(set, Rc::default()))));
     let polls = by_drop.clone();
     ON_DROP.set(Some(Box::new(move || {
@@ -481,7 +481,7 @@ fn cancel_all_in_a_task_of_the_set_panics() {
     let join = set.spawn(async move {
         let set = inner.upgrade().unwrap();
         let other = LocalSet::new();
-        // Also where another set is polled within.
+        // Also if another set is polled within.
         other.run_until(async { set.cancel_all() }).await;
     });
     assert!(block_on(set.run_until(join)).unwrap_err().is_panic());

@@ -15,7 +15,7 @@ struct Output(usize, Arc<AtomicUsize>);
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Ordering: Relaxed, read after the joins.
+        // Ordering: Relaxed; read after the joins.
         self.1.fetch_add(1, Relaxed);
     }
 }
@@ -24,7 +24,7 @@ fn run(task: Runnable) {
     assert!(matches!(task.run(), Ran::Complete));
 }
 
-/// The next that is done. A lost wake leaves it asleep.
+/// The next member that is done. A lost wake leaves the set asleep.
 fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     let gate = Gate::new();
     let waker = from_arc(gate.clone());
@@ -36,12 +36,14 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     }
 }
 
-/// Four threads run two members each, while a fifth aborts two of them. Half of the members come when some of the others are handed out, to their slots. Each is handed out
-/// once, by its own name.
+/// Four threads run two members each, while a fifth aborts two of them. Half of the members are
+/// inserted when some of the others are handed out, into their slots. Each member is handed out
+/// once, under its own id.
 ///
-/// Bites: wake only when `ready` was not empty; register after the second look in `poll_done`; a new member in a slot that is taken (leave `free` as it is in `insert`).
+/// Bites: wake only when `ready` was not empty; register after the second look in `poll_done`; put
+/// a new member into a slot that is taken (leave `free` as it is in `insert`).
 #[test]
-fn each_member_of_a_set_that_many_complete_is_handed_out_once() {
+fn members_completed_by_many_threads_are_handed_out_once() {
     model(|| {
         let drops = Arc::new(AtomicUsize::new(0));
         let (mut tasks, mut joins, mut ids) = (Vec::new(), VecDeque::new(), Vec::new());
@@ -69,7 +71,7 @@ fn each_member_of_a_set_that_many_complete_is_handed_out_once() {
         let mut seen = [0; TASKS];
         let mut outputs = 0;
         loop {
-            // Two at once, as soon as two are handed out.
+            // Inserts two at once, as soon as two are handed out.
             if seen.iter().sum::<usize>() % 2 == 0 {
                 set.extend(joins.drain(..joins.len().min(2)));
             }
@@ -91,7 +93,7 @@ fn each_member_of_a_set_that_many_complete_is_handed_out_once() {
         }
         assert_eq!(seen, [1; TASKS]);
         assert!(outputs >= TASKS - 2 && set.is_empty());
-        // Ordering: Relaxed, after the joins.
+        // Ordering: Relaxed; read after the joins.
         assert_eq!(drops.load(Relaxed), TASKS);
     });
 }

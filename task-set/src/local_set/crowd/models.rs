@@ -11,14 +11,15 @@ use sync_shim::{
 const WAKERS: usize = 4;
 const TASKS: usize = 3;
 
-/// What each of the threads is to have done for a task.
+/// The conditions of a task, one for each thread.
 #[derive(Default)]
 struct Task {
     conditions: [AtomicBool; WAKERS],
     waker: Mutex<Option<Waker>>,
 }
 
-/// A task that is done when all conditions are met, if it `ends` at all, and the count of its polls: the thread's own, as long as its future lives.
+/// Spawns a task that is ready when all conditions are set, if it `ends` at all; returns it with
+/// the count of its polls. The count belongs to this thread as long as the future lives.
 fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
     let (task, polls) = (Arc::new(Task::default()), Rc::new(Cell::new(0)));
     let (own, counted) = (task.clone(), polls.clone());
@@ -27,7 +28,7 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
         if counted.get() == 1 {
             *own.waker.lock() = Some(cx.waker().clone());
         }
-        // Ordering: Relaxed, the wake that follows orders it.
+        // Ordering: Relaxed; the wake that follows orders it.
         if ends && own.conditions.iter().all(|met| met.load(Relaxed)) {
             return Poll::Ready(());
         }
@@ -36,12 +37,14 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
     (task, polls)
 }
 
-/// Four threads meet a condition of each task and wake it, by reference and by value: of three that are done by that, and of one that goes with the set, while it is still
-/// woken. A lost wake leaves the set asleep; each task is polled for a wake at most, and its future dropped here.
+/// Four threads set a condition of each task and wake it, by reference and by value. Three tasks
+/// complete by that; one is dropped with the set while it is still being woken. A lost wake leaves
+/// the set asleep. Each task is polled at most once per wake, and its future is dropped here.
 ///
-/// Bites: leave out the second look in `next`; take the tag away in `List::take` for good; return from the set's drop without waiting.
+/// Bites: leave out the second look in `next`; clear the tag in `List::take` for good; return from
+/// the set's drop without waiting.
 #[test]
-fn what_four_wake_is_polled_and_goes_with_its_set() {
+fn tasks_woken_by_four_threads_are_polled_and_dropped() {
     model(|| {
         let set = LocalSet::new();
         let tasks: [_; TASKS + 1] = array::from_fn(|n| spawn(&set, n < TASKS));
