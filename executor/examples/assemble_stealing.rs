@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use task_header::{JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
-use worker_queue::{Around, Stealer, WorkerQueue};
+use worker_queue::{QueueHooks, Stealer, WorkerQueue};
 
 type Task = Notified<Scheduler>;
 type Queue = WorkerQueue<Node<Scheduler>>;
@@ -36,12 +36,12 @@ impl Shared {
     }
 }
 
-impl Around<Node<Scheduler>> for Shared {
+impl QueueHooks<Node<Scheduler>> for Shared {
     fn overflow(&self, tasks: List<Node<Scheduler>>) {
         self.injector.requeue_batch(tasks);
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         if self.asleep.load(SeqCst) > 0 {
             self.wake_all();
         }

@@ -28,7 +28,7 @@ use sync_shim::{
 };
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
-use worker_queue::{Around, WorkerQueue};
+use worker_queue::{QueueHooks, WorkerQueue};
 
 /// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
 /// In this order: the list is at its address, so that `after_poll` gives one for the other.
@@ -328,14 +328,14 @@ impl Core {
     }
 }
 
-impl Around<Node<Scheduler>> for Core {
+impl QueueHooks<Node<Scheduler>> for Core {
     fn overflow(&self, tasks: List<Node<Scheduler>>) {
         self.counters().overflows.add(1);
         self.shared.injector.requeue_batch(tasks);
     }
 
     #[inline]
-    fn tell(&self) {
+    fn notify(&self) {
         self.shared.notify();
     }
 

@@ -1,5 +1,5 @@
 //! What an operation costs, in read-modify-writes: the README's table, counted.
-use crate::{Around, Slot, WorkerQueue};
+use crate::{QueueHooks, Slot, WorkerQueue};
 use queue_global::{Boxed, Injector, List};
 use std::boxed::Box;
 use sync_shim::count::counted;
@@ -9,12 +9,12 @@ type Item = Boxed<u32>;
 /// Nobody else.
 struct Nobody;
 
-impl Around<Item> for Nobody {
+impl QueueHooks<Item> for Nobody {
     fn overflow(&self, items: List<Item>) {
         drop(items);
     }
 
-    fn tell(&self) {}
+    fn notify(&self) {}
 }
 
 fn cost<R>(f: impl FnOnce() -> R) -> u64 {

@@ -5,13 +5,13 @@
 extern crate alloc;
 
 mod arc;
-mod around;
+mod hooks;
 mod queue;
 mod slot;
 mod steal;
 mod stealer;
 
-pub use around::Around;
+pub use hooks::QueueHooks;
 pub use queue::{Next, WorkerQueue};
 pub use slot::{Seen, Slot};
 pub use steal::Batch;

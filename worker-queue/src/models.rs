@@ -1,5 +1,5 @@
 //! A worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole: to run it is to write to a cell of its own.
-use crate::{Around, WorkerQueue};
+use crate::{QueueHooks, WorkerQueue};
 use queue_global::{Boxed, List};
 use std::{boxed::Box, vec::Vec};
 use sync_shim::{
@@ -45,7 +45,7 @@ pub(crate) fn assert_each_once(mut ran: Vec<usize>, n: usize) {
 /// One who may sleep, and what overflows.
 struct Beside {
     asleep: AtomicBool,
-    told: AtomicBool,
+    notified: AtomicBool,
     overflowed: Mutex<Vec<usize>>,
     fences: bool,
 }
@@ -54,19 +54,19 @@ impl Beside {
     fn new() -> Self {
         Self {
             asleep: AtomicBool::new(false),
-            told: AtomicBool::new(false),
+            notified: AtomicBool::new(false),
             overflowed: Mutex::new(Vec::new()),
             fences: true,
         }
     }
 }
 
-impl Around<Item> for Beside {
+impl QueueHooks<Item> for Beside {
     fn overflow(&self, items: List<Item>) {
         self.overflowed.lock().extend(items.into_iter().map(run));
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         if self.fences {
             // Ordering: SeqCst pairs with the sleeper's.
             fence(SeqCst);
@@ -74,7 +74,7 @@ impl Around<Item> for Beside {
         // Ordering: Relaxed, the fence orders it.
         if self.asleep.load(Relaxed) {
             // Ordering: Relaxed, it is read after a join.
-            self.told.store(true, Relaxed);
+            self.notified.store(true, Relaxed);
         }
     }
 }
@@ -92,7 +92,7 @@ fn thief(queue: &Queue) -> thread::JoinHandle<Vec<usize>> {
 #[test]
 fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
     Model::new().bound(3).check(|| {
-        let (queue, around) = (Queue::new(2), Beside::new());
+        let (queue, hooks) = (Queue::new(2), Beside::new());
         let stealer = queue.stealer();
         let watcher = thread::spawn(move || {
             let seen = stealer.look();
@@ -100,9 +100,9 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
             Vec::from_iter(robbed.map(run))
         });
         let thief = thief(&queue);
-        queue.push_next(item(0), &around);
-        queue.push_next(item(1), &around);
-        let mut ran = Vec::from_iter(queue.next(&around).map(|next| run(next.item)));
+        queue.push_next(item(0), &hooks);
+        queue.push_next(item(1), &hooks);
+        let mut ran = Vec::from_iter(queue.next(&hooks).map(|next| run(next.item)));
         ran.extend(watcher.join().unwrap());
         ran.extend(thief.join().unwrap());
         ran.extend(rest(&queue));
@@ -116,14 +116,14 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
 #[test]
 fn an_overflow_against_a_theft_takes_each_item_once() {
     model(|| {
-        let (queue, around) = (Queue::new(2), Beside::new());
-        queue.push_back(item(0), &around);
-        queue.push_back(item(1), &around);
+        let (queue, hooks) = (Queue::new(2), Beside::new());
+        queue.push_back(item(0), &hooks);
+        queue.push_back(item(1), &hooks);
         let thief = thief(&queue);
-        queue.push_back(item(2), &around);
+        queue.push_back(item(2), &hooks);
         let mut ran = rest(&queue);
         ran.extend(thief.join().unwrap());
-        ran.append(&mut around.overflowed.lock());
+        ran.append(&mut hooks.overflowed.lock());
         assert_each_once(ran, 3);
     });
 }
@@ -132,21 +132,21 @@ fn an_overflow_against_a_theft_takes_each_item_once() {
 /// told of.
 fn sleeps_beside(
     steals: bool,
-    around: Beside,
+    hooks: Beside,
     n: usize,
     work: impl Fn(&Queue, &Beside) -> Vec<usize>,
 ) {
-    let (queue, around) = (Queue::new(4), Arc::new(around));
+    let (queue, hooks) = (Queue::new(4), Arc::new(hooks));
     let stealer = queue.stealer();
     let sleeper = {
-        let around = around.clone();
+        let hooks = hooks.clone();
         let stealer = stealer.clone();
         thread::spawn(move || {
             let own = Queue::new(4);
             let first = steals.then(|| own.steal_from(&stealer)).flatten();
             // Ordering: Relaxed, the fence orders it.
-            around.asleep.store(true, Relaxed);
-            // Ordering: SeqCst pairs with that of `tell`.
+            hooks.asleep.store(true, Relaxed);
+            // Ordering: SeqCst pairs with that of `notify`.
             fence(SeqCst);
             let seen = !stealer.is_empty();
             let first = first.map(|batch| run(batch.first));
@@ -154,25 +154,25 @@ fn sleeps_beside(
             (seen, ran)
         })
     };
-    let mut ran = work(&queue, &around);
+    let mut ran = work(&queue, &hooks);
     let (seen, stolen) = sleeper.join().unwrap();
-    let found = seen || around.told.load(Relaxed);
+    let found = seen || hooks.notified.load(Relaxed);
     assert!(stealer.is_empty() || found, "it sleeps beside an item");
     ran.extend(stolen);
     ran.extend(rest(&queue));
     assert_each_once(ran, n);
 }
 
-fn next(queue: &Queue, around: &Beside) -> Vec<usize> {
-    Vec::from_iter(queue.next(around).map(|next| run(next.item)))
+fn next(queue: &Queue, hooks: &Beside) -> Vec<usize> {
+    Vec::from_iter(queue.next(hooks).map(|next| run(next.item)))
 }
 
 /// Bites: tell before the push; don't tell.
 #[test]
 fn a_push_is_told_of_or_seen() {
     model(|| {
-        sleeps_beside(false, Beside::new(), 1, |queue, around| {
-            queue.push_back(item(0), around);
+        sleeps_beside(false, Beside::new(), 1, |queue, hooks| {
+            queue.push_back(item(0), hooks);
             Vec::new()
         });
     });
@@ -181,12 +181,12 @@ fn a_push_is_told_of_or_seen() {
 #[test]
 fn without_a_fence_a_push_is_missed() {
     model_must_fail("it sleeps beside an item", || {
-        let around = Beside {
+        let hooks = Beside {
             fences: false,
             ..Beside::new()
         };
-        sleeps_beside(false, around, 1, |queue, around| {
-            queue.push_back(item(0), around);
+        sleeps_beside(false, hooks, 1, |queue, hooks| {
+            queue.push_back(item(0), hooks);
             Vec::new()
         });
     });
@@ -198,9 +198,9 @@ fn without_a_fence_a_push_is_missed() {
 #[test]
 fn what_a_new_item_of_the_slot_displaces_is_told_of_or_seen() {
     model(|| {
-        sleeps_beside(false, Beside::new(), 2, |queue, around| {
-            queue.push_next(item(0), around);
-            queue.push_next(item(1), around);
+        sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
+            queue.push_next(item(0), hooks);
+            queue.push_next(item(1), hooks);
             Vec::new()
         });
     });
@@ -212,10 +212,10 @@ fn what_a_new_item_of_the_slot_displaces_is_told_of_or_seen() {
 #[test]
 fn a_requeue_behind_one_that_is_stolen_meanwhile_leaves_none_asleep() {
     model(|| {
-        sleeps_beside(true, Beside::new(), 2, |queue, around| {
-            queue.push_back(item(0), around);
-            queue.requeue(item(1), around);
-            next(queue, around)
+        sleeps_beside(true, Beside::new(), 2, |queue, hooks| {
+            queue.push_back(item(0), hooks);
+            queue.requeue(item(1), hooks);
+            next(queue, hooks)
         });
     });
 }
@@ -226,11 +226,11 @@ fn a_requeue_behind_one_that_is_stolen_meanwhile_leaves_none_asleep() {
 #[test]
 fn a_requeue_beside_a_thief_that_the_slot_overtakes_is_told_of_or_seen() {
     model(|| {
-        sleeps_beside(true, Beside::new(), 3, |queue, around| {
-            queue.push_back(item(0), around);
-            queue.requeue(item(1), around);
-            queue.push_next(item(2), around);
-            next(queue, around)
+        sleeps_beside(true, Beside::new(), 3, |queue, hooks| {
+            queue.push_back(item(0), hooks);
+            queue.requeue(item(1), hooks);
+            queue.push_next(item(2), hooks);
+            next(queue, hooks)
         });
     });
 }
@@ -241,10 +241,10 @@ fn a_requeue_beside_a_thief_that_the_slot_overtakes_is_told_of_or_seen() {
 #[test]
 fn what_was_at_hand_is_told_of_or_seen_when_the_slot_is_next() {
     model(|| {
-        sleeps_beside(false, Beside::new(), 2, |queue, around| {
-            queue.requeue(item(0), around);
-            queue.push_next(item(1), around);
-            let ran = next(queue, around);
+        sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
+            queue.requeue(item(0), hooks);
+            queue.push_next(item(1), hooks);
+            let ran = next(queue, hooks);
             assert_eq!((&ran[..], queue.stealer().len()), (&[1][..], 1));
             ran
         });
@@ -257,9 +257,9 @@ fn what_was_at_hand_is_told_of_or_seen_when_the_slot_is_next() {
 #[test]
 fn a_requeue_behind_the_slot_is_told_of_or_seen() {
     model(|| {
-        sleeps_beside(false, Beside::new(), 2, |queue, around| {
-            queue.push_next(item(0), around);
-            queue.requeue(item(1), around);
+        sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
+            queue.push_next(item(0), hooks);
+            queue.requeue(item(1), hooks);
             assert_eq!(queue.stealer().len(), 1);
             Vec::from_iter(queue.take_slot().map(run))
         });
@@ -272,9 +272,9 @@ fn a_requeue_behind_the_slot_is_told_of_or_seen() {
 #[test]
 fn the_end_against_a_watcher_takes_each_item_once() {
     model(|| {
-        let (queue, around) = (Queue::new(2), Beside::new());
-        queue.requeue(item(0), &around);
-        queue.push_next(item(1), &around);
+        let (queue, hooks) = (Queue::new(2), Beside::new());
+        queue.requeue(item(0), &hooks);
+        queue.push_next(item(1), &hooks);
         let stealer = queue.stealer();
         let watcher = thread::spawn(move || {
             let seen = stealer.look();

@@ -1,4 +1,4 @@
-//! The worker's end, and who is told of what it queues.
+//! The worker's end, and who is notified of what it queues.
 //!
 //! | what | who puts in | who takes out |
 //! |---|---|---|
@@ -6,24 +6,24 @@
 //! | the ring | the worker | the worker; thieves |
 //! | the item at hand | the worker | the worker |
 //!
-//! Of a push into the ring a sleeper is told, as a rule. But an item that goes behind the others (its task yielded, or was woken in its own poll) finds none there or many. Where it
-//! finds none it is not queued but kept at hand, to be run next; where there are some it goes into the ring. Neither is told of. Why none sleeps on beside two
+//! Of a push into the ring a sleeper is notified, as a rule. But an item that goes behind the others (its task yielded, or was woken in its own poll) finds none there or many. Where it
+//! finds none it is not queued but kept at hand, to be run next; where there are some it goes into the ring. Neither is notified of. Why none sleeps on beside two
 //! items that a worker runs in turns:
 //!
 //! 1. While an item is run, nothing is at hand: it is what the worker takes up next. Where something else is next after all (a share of the injector, an item in the
-//!    slot), what is at hand goes into the ring, and if the ring has anything then, a sleeper is told.
-//! 2. So what is in the ring while an item is run was told of, by a fence after its push, or is there by a theft, whose thief looks after it as a searcher, or by `leave`, as the
+//!    slot), what is at hand goes into the ring, and if the ring has anything then, a sleeper is notified.
+//! 2. So what is in the ring while an item is run was notified of, by a fence after its push, or is there by a theft, whose thief looks after it as a searcher, or by `leave`, as the
 //!    only one, which the worker takes next.
 //! 3. A requeue with the slot empty adds to the ring, and the worker takes from it next. If the ring was not empty, then since the push that rule 2 names it never was, or thieves
-//!    have emptied it and the worker takes what it has just pushed. In the first case whoever slept at that push was told, or a searcher was there, and who has gone to sleep since
+//!    have emptied it and the worker takes what it has just pushed. In the first case whoever slept at that push was notified, or a searcher was there, and who has gone to sleep since
 //!    looked at the ring last, and saw something. In the second nobody else is needed.
 //! 4. A requeue with something in the slot tells: the slot's item runs next, for as long as it likes.
-//! 5. Who uses the queue otherwise than a worker does delays others, and loses nothing: of two requeues without taking one in between the first goes into the ring, and is told of; what is
+//! 5. Who uses the queue otherwise than a worker does delays others, and loses nothing: of two requeues without taking one in between the first goes into the ring, and is notified of; what is
 //!    at hand when something is stolen, or taken from the slot alone, stays there until the next one is taken.
 //!
 //! The ring is borrowed for one operation at a time, and no code of a user runs within: an overflow is collected, and leaves when the operation is over. Those of [`Linked`] do, which call no
 //! queue by their contract.
-use crate::{Around, Batch, Slot, Stealer, arc::Arc};
+use crate::{Batch, QueueHooks, Slot, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
 use queue_global::{Injector, Linked, List, Lock};
 use queue_spmc::{
@@ -91,7 +91,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Has [`push_next`](Self::push_next) push behind the others, or not, as it is unless told.
+    /// Has [`push_next`](Self::push_next) push behind the others, or not, as it is unless notified.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -138,40 +138,40 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
 
     /// What is to run next, or soon: to the slot. What was there goes behind the others, and only then is there something for a thief.
     #[inline]
-    pub fn push_next(&self, item: T::Handle, around: &impl Around<T>) {
+    pub fn push_next(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         if !self.has_slot {
-            return self.push_back(item, around);
+            return self.push_back(item, hooks);
         }
         // SAFETY: nobody else puts anything in, and this handle is one thread's at a time.
         match unsafe { self.slot.put(item) } {
-            Some(displaced) => self.push_back(displaced, around),
-            None => around.slot_filled(),
+            Some(displaced) => self.push_back(displaced, hooks),
+            None => hooks.slot_filled(),
         }
     }
 
     /// What is to run after the others. Tells.
     #[inline]
-    pub fn push_back(&self, item: T::Handle, around: &impl Around<T>) {
-        self.push(item, around);
-        around.tell();
+    pub fn push_back(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
+        self.push(item, hooks);
+        hooks.notify();
     }
 
     /// The caller tells.
     #[inline]
-    fn push(&self, item: T::Handle, around: &impl Around<T>) {
+    fn push(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         if let Err(Full(item)) = self.ring(|ring| ring.push(item)) {
-            self.overflow(item, around);
+            self.overflow(item, hooks);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn overflow(&self, item: T::Handle, around: &impl Around<T>) {
+    fn overflow(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         let spilt = Spilt(Cell::default());
         self.ring(|ring| ring.push_or_overflow(item, &spilt));
         let items = spilt.0.into_inner();
         if !items.is_empty() {
-            around.overflow(items);
+            hooks.overflow(items);
         }
     }
 
@@ -191,47 +191,47 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// assert!(queue.stealer().is_empty() && !queue.is_empty());
     /// ```
     #[inline(always)]
-    pub fn requeue(&self, item: T::Handle, around: &impl Around<T>) {
+    pub fn requeue(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         if !self.slot.is_empty() {
-            self.push_behind_slot(item, around);
+            self.push_behind_slot(item, hooks);
         } else if self.ring(|ring| ring.is_surely_empty()) {
             // There was nothing: the one that has run was next.
             if let Some(before) = self.at_hand.replace(Some(item)) {
-                self.push_behind(before, around);
+                self.push_behind(before, hooks);
             }
         } else {
-            self.push(item, around); // Rule 3.
+            self.push(item, hooks); // Rule 3.
         }
     }
 
     /// Rule 4.
     #[cold]
     #[inline(never)]
-    fn push_behind_slot(&self, item: T::Handle, around: &impl Around<T>) {
-        self.push_back(item, around);
+    fn push_behind_slot(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
+        self.push_back(item, hooks);
     }
 
     /// Rule 5: `before` was at hand.
     #[cold]
     #[inline(never)]
-    fn push_behind(&self, before: T::Handle, around: &impl Around<T>) {
-        self.push(before, around);
-        self.put_behind(around);
+    fn push_behind(&self, before: T::Handle, hooks: &impl QueueHooks<T>) {
+        self.push(before, hooks);
+        self.put_behind(hooks);
     }
 
     /// Rule 1: another item is next.
     #[cold]
-    fn put_behind(&self, around: &impl Around<T>) {
-        self.open_hand(around);
+    fn put_behind(&self, hooks: &impl QueueHooks<T>) {
+        self.open_hand(hooks);
         if !self.ring(|ring| ring.is_surely_empty()) {
-            around.tell();
+            hooks.notify();
         }
     }
 
     /// What is at hand goes where others can have it.
-    fn open_hand(&self, around: &impl Around<T>) {
+    fn open_hand(&self, hooks: &impl QueueHooks<T>) {
         if let Some(item) = self.at_hand.take() {
-            self.push(item, around);
+            self.push(item, hooks);
         }
     }
 
@@ -246,15 +246,15 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// queue.leave(&injector);
     /// assert_eq!(queue.stealer().len(), 1);
     /// ```
-    pub fn leave(&self, around: &impl Around<T>) {
+    pub fn leave(&self, hooks: &impl QueueHooks<T>) {
         let alone = self.ring(|ring| ring.is_surely_empty());
-        self.open_hand(around);
+        self.open_hand(hooks);
         if !alone {
-            around.tell();
+            hooks.notify();
         }
     }
 
-    /// Before the worker is held up in the middle of an item: what is in the slot is opened to others, who are told.
+    /// Before the worker is held up in the middle of an item: what is in the slot is opened to others, who are notified.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -266,9 +266,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// queue.open_slot(&injector);
     /// assert!(!queue.stealer().is_empty());
     /// ```
-    pub fn open_slot(&self, around: &impl Around<T>) {
+    pub fn open_slot(&self, hooks: &impl QueueHooks<T>) {
         if let Some(item) = self.slot.take() {
-            self.push_back(item, around);
+            self.push_back(item, hooks);
         }
     }
 
@@ -320,17 +320,17 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// ```
     #[cold]
     #[inline(never)]
-    pub fn put_slot_behind(&self, around: &impl Around<T>) {
+    pub fn put_slot_behind(&self, hooks: &impl QueueHooks<T>) {
         if let Some(last) = self.slot.take() {
-            self.requeue(last, around);
+            self.requeue(last, hooks);
         }
     }
 
     /// What the worker is to run next: what is in the slot, or at hand, or else the ring's oldest.
     #[inline]
-    pub fn next(&self, around: &impl Around<T>) -> Option<Next<T::Handle>> {
+    pub fn next(&self, hooks: &impl QueueHooks<T>) -> Option<Next<T::Handle>> {
         if let Some(item) = self.slot.take() {
-            self.put_behind(around);
+            self.put_behind(hooks);
             return Some(Next {
                 item,
                 from_slot: true,
@@ -393,7 +393,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         &self,
         injector: &Injector<T, L>,
         workers: usize,
-        around: &impl Around<T>,
+        hooks: &impl QueueHooks<T>,
     ) -> Option<Batch<T::Handle>> {
         let waiting = injector.len();
         if waiting == 0 {
@@ -405,10 +405,10 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         let first = items.pop_front()?;
         let moved = items.len();
         while let Some(item) = items.pop_front() {
-            self.push(item, around);
+            self.push(item, hooks);
         }
         // What is in the ring, also from before, waits for this one now.
-        self.put_behind(around);
+        self.put_behind(hooks);
         Some(Batch { first, moved })
     }
 }

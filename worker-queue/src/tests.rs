@@ -1,7 +1,7 @@
-//! The rules, one by one: where an item goes, and who is told.
+//! The rules, one by one: where an item goes, and who is notified.
 mod sequences;
 
-use crate::{Around, Batch, Next, Stealer, WorkerQueue};
+use crate::{Batch, Next, QueueHooks, Stealer, WorkerQueue};
 use core::cell::{Cell, RefCell};
 use queue_global::{Boxed, Injector, List};
 use std::{boxed::Box, rc::Rc, vec, vec::Vec};
@@ -12,19 +12,19 @@ type Queue = WorkerQueue<Item>;
 /// Takes note.
 #[derive(Default)]
 struct Log {
-    told: Cell<usize>,
+    notified: Cell<usize>,
     filled: Cell<usize>,
     overflowed: RefCell<Vec<u32>>,
 }
 
-impl Around<Item> for Log {
+impl QueueHooks<Item> for Log {
     fn overflow(&self, items: List<Item>) {
         let values = items.into_iter().map(|item| item.value);
         self.overflowed.borrow_mut().extend(values);
     }
 
-    fn tell(&self) {
-        self.told.set(self.told.get() + 1);
+    fn notify(&self) {
+        self.notified.set(self.notified.get() + 1);
     }
 
     fn slot_filled(&self) {
@@ -49,13 +49,13 @@ fn what_fills_the_slot_is_for_a_watcher_and_what_it_displaces_for_a_thief() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.push_next(item(1), &log);
     assert_eq!(
-        (log.filled.get(), log.told.get(), in_ring(&queue)),
+        (log.filled.get(), log.notified.get(), in_ring(&queue)),
         (1, 0, 0)
     );
     assert!(!queue.slot_is_empty() && !queue.stealer().slot_is_empty());
     queue.push_next(item(2), &log);
     assert_eq!(
-        (log.filled.get(), log.told.get(), in_ring(&queue)),
+        (log.filled.get(), log.notified.get(), in_ring(&queue)),
         (1, 1, 1)
     );
     let Next { item, from_slot } = queue.next(&log).unwrap();
@@ -71,7 +71,7 @@ fn without_a_slot_all_goes_behind_and_is_told_of() {
     queue.push_next(item(1), &log);
     queue.push_next(item(2), &log);
     assert_eq!(
-        (log.filled.get(), log.told.get(), in_ring(&queue)),
+        (log.filled.get(), log.notified.get(), in_ring(&queue)),
         (0, 2, 2)
     );
     assert!(queue.slot_is_empty() && !queue.is_empty());
@@ -87,7 +87,7 @@ fn one_that_yields_alone_is_kept_at_hand_and_nobody_is_told() {
         assert_eq!(next(&queue, &log), Some(1));
     }
     assert!(queue.is_empty());
-    assert_eq!(log.told.get(), 0);
+    assert_eq!(log.notified.get(), 0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn two_that_yield_run_in_turns_and_only_the_push_is_told_of() {
         running = next(&queue, &log).unwrap();
         assert_eq!(running, 2 - turn % 2);
     }
-    assert_eq!(log.told.get(), 1);
+    assert_eq!(log.notified.get(), 1);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn one_that_yields_to_the_slot_is_told_of() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.push_next(item(2), &log);
     queue.requeue(item(1), &log);
-    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
     assert_eq!(next(&queue, &log), Some(2));
     assert_eq!(next(&queue, &log), Some(1));
 }
@@ -118,9 +118,9 @@ fn what_is_at_hand_is_opened_and_told_of_when_the_slot_is_next_after_all() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.requeue(item(1), &log);
     queue.push_next(item(2), &log);
-    assert_eq!(log.told.get(), 0);
+    assert_eq!(log.notified.get(), 0);
     assert_eq!(next(&queue, &log), Some(2));
-    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn what_is_at_hand_is_opened_and_told_of_when_a_share_is_next() {
     injector.requeue(item(2));
     let Batch { first, moved } = queue.take_share(&injector, 1, &log).unwrap();
     assert_eq!((first.value, moved), (2, 0));
-    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn a_worker_that_leaves_opens_what_is_at_hand_and_tells_unless_that_is_all() {
     queue.leave(&log);
     queue.requeue(item(1), &log);
     queue.leave(&log);
-    assert_eq!((log.told.get(), in_ring(&queue)), (0, 1));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (0, 1));
     queue.requeue(item(2), &log);
     queue.leave(&log);
-    assert_eq!((log.told.get(), in_ring(&queue)), (1, 2));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 2));
 }
 
 #[test]
@@ -175,11 +175,11 @@ fn a_slot_that_is_opened_is_told_of_and_one_that_is_put_behind_only_beside_other
     queue.put_slot_behind(&log);
     queue.push_next(item(1), &log);
     queue.put_slot_behind(&log);
-    assert_eq!((log.told.get(), in_ring(&queue)), (0, 0));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (0, 0));
     assert_eq!(next(&queue, &log), Some(1));
     queue.push_next(item(2), &log);
     queue.open_slot(&log);
-    assert_eq!((log.told.get(), in_ring(&queue)), (1, 1));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
     queue.push_next(item(3), &log);
     assert_eq!(queue.take_slot().unwrap().value, 3);
     assert!(queue.take_slot().is_none());
@@ -190,7 +190,7 @@ fn who_requeues_twice_loses_nothing_and_tells() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.requeue(item(1), &log);
     queue.requeue(item(2), &log);
-    assert_eq!((log.told.get(), in_ring(&queue)), (1, 2));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 2));
     assert_eq!(next(&queue, &log), Some(1));
     assert_eq!(next(&queue, &log), Some(2));
 }
@@ -200,7 +200,7 @@ fn what_the_ring_has_no_room_for_overflows_oldest_first() {
     let (queue, log) = (Queue::new(4), Log::default());
     (0..5).for_each(|n| queue.push_back(item(n), &log));
     assert_eq!(*log.overflowed.borrow(), [0, 1, 4]);
-    assert_eq!(log.told.get(), 5);
+    assert_eq!(log.notified.get(), 5);
     assert_eq!(next(&queue, &log), Some(2));
 }
 
@@ -215,14 +215,14 @@ fn an_injector_takes_the_overflow_of_who_is_alone() {
 /// Uses the queue again wherever it is called.
 struct Again<'a>(&'a Queue, Cell<u32>);
 
-impl Around<Item> for Again<'_> {
+impl QueueHooks<Item> for Again<'_> {
     fn overflow(&self, items: List<Item>) {
         self.1.set(self.1.get() + items.len() as u32);
         drop(items);
-        self.tell();
+        self.notify();
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         let n = self.1.get();
         if n < 20 {
             self.1.set(n + 1);
@@ -251,12 +251,12 @@ fn all_is_taken_in_the_end_and_nobody_told() {
     queue.push_next(item(2), &log);
     let other = Queue::new(4);
     other.push_back(item(3), &log);
-    let told = log.told.get();
+    let notified = log.notified.get();
     let values = core::iter::from_fn(|| queue.take_any()).map(|item| item.value);
     assert_eq!(values.collect::<Vec<_>>(), [1, 2]);
     assert!(queue.is_empty());
     assert_eq!(other.take_any().unwrap().value, 3);
-    assert_eq!(log.told.get(), told);
+    assert_eq!(log.notified.get(), notified);
 }
 
 #[test]
@@ -346,11 +346,11 @@ fn a_queue_that_is_dropped_drops_its_items_whatever_stealers_there_are() {
 #[test]
 fn a_panic_of_what_is_called_loses_no_more_than_what_was_to_be_given() {
     struct Panics(Cell<bool>);
-    impl Around<Item> for Panics {
+    impl QueueHooks<Item> for Panics {
         fn overflow(&self, _: List<Item>) {
-            self.tell();
+            self.notify();
         }
-        fn tell(&self) {
+        fn notify(&self) {
             assert!(!self.0.get(), "as the test asked");
         }
     }

@@ -129,11 +129,11 @@ fn queues() {
     assert!(unsafe { slot.put(node(1)) }.is_none() && slot.take().is_some());
 
     struct Alone;
-    impl worker_queue::Around<Boxed<u32>> for Alone {
+    impl worker_queue::QueueHooks<Boxed<u32>> for Alone {
         fn overflow(&self, jobs: List<Boxed<u32>>) {
             SHARED.requeue_batch(jobs);
         }
-        fn tell(&self) {}
+        fn notify(&self) {}
     }
     let queue = worker_queue::WorkerQueue::new(8);
     queue.push_back(node(2), &Alone);

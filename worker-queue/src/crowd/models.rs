@@ -1,8 +1,8 @@
-//! A worker beside three that sleep and are told, and a watcher: more threads than the model checker takes.
+//! A worker beside three that sleep and are notified, and a watcher: more threads than the model checker takes.
 //!
 //! The worker is held up in the middle: whatever is in its ring then is for the others, and until they have run it nothing goes on.
 use crate::{
-    Around, Stealer,
+    QueueHooks, Stealer,
     models::{Item, Queue, assert_each_once, item, rest, run},
 };
 use queue_global::List;
@@ -59,7 +59,7 @@ impl Beside {
     fn sleep(&self, stealer: &Stealer<Item>) {
         // Ordering: Relaxed, the fence orders it.
         self.asleep.fetch_add(1, Relaxed);
-        // Ordering: SeqCst pairs with that of `tell`.
+        // Ordering: SeqCst pairs with that of `notify`.
         fence(SeqCst);
         if stealer.is_empty() && !self.over.load(SeqCst) {
             let mut calls = self.calls.lock();
@@ -73,12 +73,12 @@ impl Beside {
     }
 }
 
-impl Around<Item> for Beside {
+impl QueueHooks<Item> for Beside {
     fn overflow(&self, items: List<Item>) {
         items.into_iter().for_each(|item| self.run(item));
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         // Ordering: SeqCst pairs with a sleeper's.
         fence(SeqCst);
         // Ordering: Relaxed, the fence orders it.
@@ -88,28 +88,28 @@ impl Around<Item> for Beside {
     }
 }
 
-fn steal(stealer: &Stealer<Item>, around: &Beside) {
+fn steal(stealer: &Stealer<Item>, hooks: &Beside) {
     let own = Queue::new(4);
     // Ordering: SeqCst, as in `end`.
-    while !around.over.load(SeqCst) {
+    while !hooks.over.load(SeqCst) {
         match own.steal_from(stealer) {
-            None => around.sleep(stealer),
+            None => hooks.sleep(stealer),
             Some(batch) => {
-                around.run(batch.first);
+                hooks.run(batch.first);
                 while let Some(item) = own.take_any() {
-                    around.run(item);
+                    hooks.run(item);
                 }
             }
         }
     }
 }
 
-fn watch(stealer: &Stealer<Item>, around: &Beside) {
+fn watch(stealer: &Stealer<Item>, hooks: &Beside) {
     for _ in 0..4 {
         let seen = stealer.look();
         thread::yield_now();
         if let Some(item) = seen.and_then(|seen| stealer.rob(seen)) {
-            around.run(item);
+            hooks.run(item);
         }
     }
 }
@@ -121,7 +121,7 @@ fn watch(stealer: &Stealer<Item>, around: &Beside) {
 fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
     model(|| {
         let queue = Queue::new(2);
-        let around = Arc::new(Beside {
+        let hooks = Arc::new(Beside {
             asleep: AtomicUsize::new(0),
             over: AtomicBool::new(false),
             calls: Mutex::new(0),
@@ -130,38 +130,38 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
             more_ran: Condvar::new(),
         });
         let beside = |work: fn(&Stealer<Item>, &Beside)| {
-            let (stealer, around) = (queue.stealer(), around.clone());
-            thread::spawn(move || work(&stealer, &around))
+            let (stealer, hooks) = (queue.stealer(), hooks.clone());
+            thread::spawn(move || work(&stealer, &hooks))
         };
         let others = [steal, steal, steal, watch].map(beside);
         for n in [0, 2, 4] {
-            queue.push_back(item(n), &*around);
-            queue.push_next(item(n + 1), &*around);
+            queue.push_back(item(n), &*hooks);
+            queue.push_next(item(n + 1), &*hooks);
         }
         // One runs and yields, and so does the next.
         for _ in 0..2 {
-            if let Some(next) = queue.next(&*around) {
-                queue.requeue(next.item, &*around);
+            if let Some(next) = queue.next(&*hooks) {
+                queue.requeue(next.item, &*hooks);
             }
         }
         // One that is held up.
-        let long = queue.next(&*around);
-        queue.push_next(item(6), &*around);
-        queue.open_slot(&*around);
-        around.wait_for(if long.is_some() { 6 } else { 7 });
+        let long = queue.next(&*hooks);
+        queue.push_next(item(6), &*hooks);
+        queue.open_slot(&*hooks);
+        hooks.wait_for(if long.is_some() { 6 } else { 7 });
         if let Some(long) = long {
-            around.run(long.item);
+            hooks.run(long.item);
         }
         // The end, beside them.
-        queue.push_next(item(7), &*around);
-        queue.push_next(item(8), &*around);
-        around.end();
+        queue.push_next(item(7), &*hooks);
+        queue.push_next(item(8), &*hooks);
+        hooks.end();
         let mut ran = rest(&queue);
         assert!(queue.is_empty());
         for other in others {
             other.join().unwrap();
         }
-        ran.append(&mut around.ran.lock());
+        ran.append(&mut hooks.ran.lock());
         assert_each_once(ran, 9);
     });
 }

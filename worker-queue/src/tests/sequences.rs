@@ -50,7 +50,7 @@ struct Model {
     overflowed: Vec<u32>,
     filled: usize,
     /// It is told so often at least.
-    told: usize,
+    notified: usize,
     /// A thief has been there since the worker last took from the ring: it may take an empty ring for one that isn't, and then tells once too often.
     robbed: bool,
     /// So often it was told once too often, at most.
@@ -69,7 +69,7 @@ impl Model {
 
     fn push_back(&mut self, n: u32) {
         self.push(n);
-        self.told += 1;
+        self.notified += 1;
     }
 
     /// `to_ring`: where the queue has put what could go either way.
@@ -84,9 +84,9 @@ impl Model {
         }
     }
 
-    fn tell_if(&mut self, filled: bool) {
+    fn notify_if(&mut self, filled: bool) {
         if filled {
-            self.told += 1;
+            self.notified += 1;
         } else if self.robbed {
             self.perhaps += 1;
         }
@@ -100,7 +100,7 @@ impl Model {
 
     fn put_behind(&mut self) {
         self.open_hand();
-        self.tell_if(!self.ring.is_empty());
+        self.notify_if(!self.ring.is_empty());
     }
 
     fn pop(&mut self) -> Option<u32> {
@@ -166,7 +166,7 @@ proptest! {
                     queue.leave(&log);
                     let others = !model.ring.is_empty();
                     model.open_hand();
-                    model.tell_if(others);
+                    model.notify_if(others);
                 }
                 Op::Inject(n) => {
                     let items: Vec<_> = (0..n).map(|_| item()).collect();
@@ -211,8 +211,8 @@ proptest! {
             prop_assert_eq!(queue.is_empty(), model.slot.is_none() && model.hand.is_none() && model.ring.is_empty());
             prop_assert_eq!(log.filled.get(), model.filled);
             prop_assert_eq!(&*log.overflowed.borrow(), &model.overflowed);
-            let told = model.told..=model.told + model.perhaps;
-            prop_assert!(told.contains(&log.told.get()), "{} of {:?}", log.told.get(), told);
+            let notified = model.notified..=model.notified + model.perhaps;
+            prop_assert!(notified.contains(&log.notified.get()), "{} of {:?}", log.notified.get(), notified);
         }
     }
 }
