@@ -157,7 +157,7 @@ impl Core {
         self.seated(|| {
             self.leave_search();
             park.deliver();
-            self.queue.put_slot_behind(self);
+            self.queue.requeue_slot(self);
         });
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how:
                 None => return,
             }
         }
-        with_core(|core| core.queue.put_slot_behind(core));
+        with_core(|core| core.queue.requeue_slot(core));
     });
 }
 

@@ -59,7 +59,7 @@ pub struct WorkerQueue<T: Linked> {
     /// See [`ring`](Self::ring).
     ring: UnsafeCell<ring::Worker<T::Handle>>,
     /// Rule 1.
-    at_hand: Cell<Option<T::Handle>>,
+    requeued: Cell<Option<T::Handle>>,
     slot: Arc<CachePadded<Slot<T>>>,
     has_slot: bool,
     /// What says whom it steals from first.
@@ -84,7 +84,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     pub fn new(capacity: usize) -> Self {
         Self {
             ring: UnsafeCell::new(ring::Worker::new(capacity)),
-            at_hand: Cell::new(None),
+            requeued: Cell::new(None),
             slot: Arc::new(CachePadded::new(Slot::new())),
             has_slot: true,
             random: Cell::new(1),
@@ -193,11 +193,11 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     #[inline(always)]
     pub fn requeue(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         if !self.slot.is_empty() {
-            self.push_behind_slot(item, hooks);
+            self.requeue_behind_slot(item, hooks);
         } else if self.ring(|ring| ring.is_surely_empty()) {
             // There was nothing: the one that has run was next.
-            if let Some(before) = self.at_hand.replace(Some(item)) {
-                self.push_behind(before, hooks);
+            if let Some(before) = self.requeued.replace(Some(item)) {
+                self.push_requeued(before, hooks);
             }
         } else {
             self.push(item, hooks); // Rule 3.
@@ -207,30 +207,30 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Rule 4.
     #[cold]
     #[inline(never)]
-    fn push_behind_slot(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
+    fn requeue_behind_slot(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         self.push_back(item, hooks);
     }
 
     /// Rule 5: `before` was at hand.
     #[cold]
     #[inline(never)]
-    fn push_behind(&self, before: T::Handle, hooks: &impl QueueHooks<T>) {
+    fn push_requeued(&self, before: T::Handle, hooks: &impl QueueHooks<T>) {
         self.push(before, hooks);
-        self.put_behind(hooks);
+        self.publish_and_notify(hooks);
     }
 
     /// Rule 1: another item is next.
     #[cold]
-    fn put_behind(&self, hooks: &impl QueueHooks<T>) {
-        self.open_hand(hooks);
+    fn publish_and_notify(&self, hooks: &impl QueueHooks<T>) {
+        self.publish_requeued(hooks);
         if !self.ring(|ring| ring.is_surely_empty()) {
             hooks.notify();
         }
     }
 
     /// What is at hand goes where others can have it.
-    fn open_hand(&self, hooks: &impl QueueHooks<T>) {
-        if let Some(item) = self.at_hand.take() {
+    fn publish_requeued(&self, hooks: &impl QueueHooks<T>) {
+        if let Some(item) = self.requeued.take() {
             self.push(item, hooks);
         }
     }
@@ -248,7 +248,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// ```
     pub fn leave(&self, hooks: &impl QueueHooks<T>) {
         let alone = self.ring(|ring| ring.is_surely_empty());
-        self.open_hand(hooks);
+        self.publish_requeued(hooks);
         if !alone {
             hooks.notify();
         }
@@ -315,12 +315,12 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// let queue = worker_queue::WorkerQueue::new(256);
     /// queue.push_back(item(1), &injector);
     /// queue.push_next(item(2), &injector);
-    /// queue.put_slot_behind(&injector);
+    /// queue.requeue_slot(&injector);
     /// assert_eq!(queue.next(&injector).unwrap().item.value, 1);
     /// ```
     #[cold]
     #[inline(never)]
-    pub fn put_slot_behind(&self, hooks: &impl QueueHooks<T>) {
+    pub fn requeue_slot(&self, hooks: &impl QueueHooks<T>) {
         if let Some(last) = self.slot.take() {
             self.requeue(last, hooks);
         }
@@ -330,13 +330,13 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     #[inline]
     pub fn next(&self, hooks: &impl QueueHooks<T>) -> Option<Next<T::Handle>> {
         if let Some(item) = self.slot.take() {
-            self.put_behind(hooks);
+            self.publish_and_notify(hooks);
             return Some(Next {
                 item,
                 from_slot: true,
             });
         }
-        let item = self.at_hand.take().or_else(|| self.pop())?;
+        let item = self.requeued.take().or_else(|| self.pop())?;
         Some(Next {
             item,
             from_slot: false,
@@ -351,9 +351,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Whether slot and ring are empty, and nothing is at hand.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let at_hand = self.at_hand.take();
-        let nothing = at_hand.is_none();
-        self.at_hand.set(at_hand);
+        let requeued = self.requeued.take();
+        let nothing = requeued.is_none();
+        self.requeued.set(requeued);
         nothing && self.slot.is_empty() && self.ring(|ring| ring.is_empty())
     }
 
@@ -372,7 +372,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// assert!(queue.is_empty());
     /// ```
     pub fn take_any(&self) -> Option<T::Handle> {
-        let own = self.at_hand.take().or_else(|| self.slot.take());
+        let own = self.requeued.take().or_else(|| self.slot.take());
         own.or_else(|| self.pop())
     }
 
@@ -408,7 +408,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
             self.push(item, hooks);
         }
         // What is in the ring, also from before, waits for this one now.
-        self.put_behind(hooks);
+        self.publish_and_notify(hooks);
         Some(Batch { first, moved })
     }
 }

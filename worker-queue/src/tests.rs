@@ -172,9 +172,9 @@ fn a_worker_that_leaves_opens_what_is_at_hand_and_tells_unless_that_is_all() {
 fn a_slot_that_is_opened_is_told_of_and_one_that_is_put_behind_only_beside_others() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.open_slot(&log);
-    queue.put_slot_behind(&log);
+    queue.requeue_slot(&log);
     queue.push_next(item(1), &log);
-    queue.put_slot_behind(&log);
+    queue.requeue_slot(&log);
     assert_eq!((log.notified.get(), in_ring(&queue)), (0, 0));
     assert_eq!(next(&queue, &log), Some(1));
     queue.push_next(item(2), &log);

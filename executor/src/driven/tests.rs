@@ -95,9 +95,9 @@ fn a_task_that_goes_behind_the_slots_is_told_of() {
 #[test]
 fn a_task_at_hand_that_the_slots_goes_ahead_of_is_told_of() {
     let mut pair = Pair::new();
-    let [at_hand, in_slot] = pair.tasks();
-    let ids = [in_slot.id(), at_hand.id()];
-    pair.put(|core| core.queue.requeue(at_hand, core));
+    let [requeued, in_slot] = pair.tasks();
+    let ids = [in_slot.id(), requeued.id()];
+    pair.put(|core| core.queue.requeue(requeued, core));
     pair.put(|core| core.queue.push_next(in_slot, core));
     let (next, told) = pair.tells(|first| first.core.next());
     assert!(told, "the slot's task may take its time");
@@ -112,9 +112,9 @@ fn a_task_at_hand_that_the_slots_goes_ahead_of_is_told_of() {
 #[test]
 fn a_task_at_hand_that_a_share_of_the_injector_goes_ahead_of_is_told_of() {
     let mut pair = Pair::new();
-    let [at_hand] = pair.tasks();
-    let id = at_hand.id();
-    pair.put(|core| core.queue.requeue(at_hand, core));
+    let [requeued] = pair.tasks();
+    let id = requeued.id();
+    pair.put(|core| core.queue.requeue(requeued, core));
     pair.runtime.spawn_detached(pending::<()>());
     let (share, told) = pair.tells(|first| first.core.take_share());
     assert!(told, "what came from outside may take its time");

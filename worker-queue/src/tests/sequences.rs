@@ -80,7 +80,7 @@ impl Model {
             self.push(n);
         } else if let Some(before) = self.hand.replace(n) {
             self.push(before);
-            self.put_behind();
+            self.publish_and_notify();
         }
     }
 
@@ -92,14 +92,14 @@ impl Model {
         }
     }
 
-    fn open_hand(&mut self) {
+    fn publish_requeued(&mut self) {
         if let Some(n) = self.hand.take() {
             self.push(n);
         }
     }
 
-    fn put_behind(&mut self) {
-        self.open_hand();
+    fn publish_and_notify(&mut self) {
+        self.publish_requeued();
         self.notify_if(!self.ring.is_empty());
     }
 
@@ -143,7 +143,7 @@ proptest! {
                 Op::Next => {
                     let next = queue.next(&log).map(|next| (next.item.value, next.from_slot));
                     let expected = match model.slot.take() {
-                        Some(n) => { model.put_behind(); Some((n, true)) }
+                        Some(n) => { model.publish_and_notify(); Some((n, true)) }
                         None => model.hand.take().or_else(|| model.pop()).map(|n| (n, false)),
                     };
                     prop_assert_eq!(next, expected);
@@ -151,7 +151,7 @@ proptest! {
                 Op::TakeSlot => prop_assert_eq!(queue.take_slot().map(|item| item.value), model.slot.take()),
                 Op::PutSlotBehind => {
                     let before = stealer.len();
-                    queue.put_slot_behind(&log);
+                    queue.requeue_slot(&log);
                     if let Some(n) = model.slot.take() {
                         model.requeue(n, stealer.len() > before);
                     }
@@ -165,7 +165,7 @@ proptest! {
                 Op::Leave => {
                     queue.leave(&log);
                     let others = !model.ring.is_empty();
-                    model.open_hand();
+                    model.publish_requeued();
                     model.notify_if(others);
                 }
                 Op::Inject(n) => {
@@ -183,7 +183,7 @@ proptest! {
                     if let Some(share) = share {
                         prop_assert_eq!(share.moved, moved.len());
                         moved.into_iter().for_each(|n| model.push(n));
-                        model.put_behind();
+                        model.publish_and_notify();
                     }
                 }
                 Op::Steal => {
