@@ -1,4 +1,4 @@
-//! What an operation costs, in read-modify-writes: the README's table, counted.
+//! The read-modify-writes that an operation costs: counts the README's table.
 use crate::{QueueHooks, Slot, WorkerQueue};
 use queue_global::{Boxed, Injector, List};
 use std::boxed::Box;
@@ -6,7 +6,7 @@ use sync_shim::count::counted;
 
 type Item = Boxed<u32>;
 
-/// Nobody else.
+/// A scheduler without other workers.
 struct Nobody;
 
 impl QueueHooks<Item> for Nobody {
@@ -73,7 +73,7 @@ fn a_theft_costs_two_and_a_share_what_the_injector_does() {
 fn a_slot_costs_nothing_but_where_something_is_taken_from_it() {
     let slot: Slot<Item> = Slot::new();
     let put = || {
-        // SAFETY: by one thread.
+        // SAFETY: one thread only.
         unsafe { slot.put(item()) }
     };
     assert_eq!(cost(|| slot.take()), 0, "from nothing");

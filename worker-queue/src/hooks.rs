@@ -1,10 +1,12 @@
-//! What a queue asks of the scheduler that it is in.
+//! The calls of a queue to its scheduler.
 use queue_global::{Injector, Linked, List, Lock};
 
-/// What is around a worker's queue: where items go that it has no room for, and who is to be told of others.
+/// The calls that a worker's queue makes to its scheduler: one takes overflowing items, the others
+/// notify workers.
 ///
-/// The queue's methods call these with nothing of theirs half done, so these may use the queue again, and may panic: what was to be queued is queued by then. Only what
-/// the method was about to give is dropped.
+/// The queue's methods make these calls with no change half done. So they may use the queue again,
+/// and may panic: by then the item is queued. Only an item that the method was about to return is
+/// dropped.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, List};
@@ -37,21 +39,25 @@ use queue_global::{Injector, Linked, List, Lock};
 /// assert_eq!(shared.injector.pop_n(9).len(), 2); // Half of the ring, and the item that found it full.
 /// ```
 pub trait QueueHooks<T: Linked> {
-    /// Takes items that the ring has no room for: its older half and the newest, or while a thief holds the ring up that one alone, oldest first.
+    /// Takes the items that the ring has no room for, oldest first: the older half of the ring and
+    /// the newest item, or only the newest item while a thief blocks the ring.
     fn overflow(&self, items: List<T>);
 
-    /// There is something that a thief can take, or that overflowed: a sleeper is to look for it.
+    /// Notifies a sleeper: an item overflowed, or a thief can take one.
     ///
-    /// Whoever is about to sleep looks at the queues a last time. So that either of the two sees the other, this fences (`SeqCst`) before it looks who sleeps,
-    /// and a sleeper fences between announcing its sleep and that look; `worker_idle::Idle` does both.
+    /// A worker that is about to sleep looks at the queues a last time. One of the two must see the
+    /// other. So this call fences (`SeqCst`) before it looks for sleepers, and a sleeper fences
+    /// between announcing its sleep and its last look. `worker_idle::Idle` does both.
     fn notify(&self);
 
-    /// The slot, which was empty, is not any more. The worker runs that item next; for a watcher, which takes it if that is long in coming ([`Stealer::rob`](crate::Stealer::rob)).
+    /// Reports that the slot was empty and is filled. The worker runs that item next. A watcher may
+    /// take the item if that takes too long ([`Stealer::rob`](crate::Stealer::rob)).
     #[inline]
     fn slot_filled(&self) {}
 }
 
-/// What overflows goes to the injector, and nobody is told: for a worker that is alone, or for workers that never sleep for long.
+/// Overflow goes to the injector, and no sleeper is notified: for a single worker, or for workers
+/// that never sleep for long.
 impl<T: Linked, L: Lock> QueueHooks<T> for Injector<T, L> {
     fn overflow(&self, items: List<T>) {
         self.requeue_batch(items);

@@ -1,4 +1,5 @@
-//! A worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole: to run it is to write to a cell of its own.
+//! A worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole: running
+//! it writes to a cell of its own.
 use crate::{QueueHooks, WorkerQueue};
 use queue_global::{Boxed, List};
 use std::{boxed::Box, vec::Vec};
@@ -16,23 +17,24 @@ pub(crate) type Queue = WorkerQueue<Item>;
 
 pub(crate) fn item(n: usize) -> Box<Item> {
     let item = Box::new(Boxed::new(UnsafeCell::new(0)));
-    // SAFETY: not shared yet. A write, as the model takes no notice of how a cell begins.
+    // SAFETY: the item is not shared yet. It is written, because the model ignores a cell's first
+    // value.
     item.value.with_mut(|value| unsafe { *value = n });
     item
 }
 
-/// Runs it, and says which it was.
+/// Runs an item, and returns its number.
 #[expect(clippy::boxed_local, reason = "a handle is a box")]
 pub(crate) fn run(item: Box<Item>) -> usize {
     item.value.with_mut(|n| {
-        // SAFETY: whoever has an item has it alone; the model checks it.
+        // SAFETY: the holder of an item has it alone; the model checks that.
         let n = unsafe { &mut *n };
         *n += 1;
         *n - 1
     })
 }
 
-/// All that is left, by its worker.
+/// The worker takes all items that are left.
 pub(crate) fn rest(queue: &Queue) -> Vec<usize> {
     core::iter::from_fn(|| queue.take_any()).map(run).collect()
 }
@@ -42,7 +44,7 @@ pub(crate) fn assert_each_once(mut ran: Vec<usize>, n: usize) {
     assert_eq!(ran, (0..n).collect::<Vec<_>>());
 }
 
-/// One who may sleep, and what overflows.
+/// A scheduler with one possible sleeper; keeps the overflow.
 struct Beside {
     asleep: AtomicBool,
     notified: AtomicBool,
@@ -71,9 +73,9 @@ impl QueueHooks<Item> for Beside {
             // Ordering: SeqCst pairs with the sleeper's.
             fence(SeqCst);
         }
-        // Ordering: Relaxed, the fence orders it.
+        // Ordering: Relaxed; the fence orders it.
         if self.asleep.load(Relaxed) {
-            // Ordering: Relaxed, it is read after a join.
+            // Ordering: Relaxed; it is read after a join.
             self.notified.store(true, Relaxed);
         }
     }
@@ -88,7 +90,8 @@ fn thief(queue: &Queue) -> thread::JoinHandle<Vec<usize>> {
     })
 }
 
-/// Bites: a displaced item that is dropped; in the ring, a `tail` published with Relaxed; in the slot, a robbery with a load and a store.
+/// Bites: drop a displaced item; publish the ring's `tail` with Relaxed; rob the slot with a load
+/// and a store.
 #[test]
 fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
     Model::new().bound(3).check(|| {
@@ -110,9 +113,10 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
     });
 }
 
-/// Two items are in a ring of two when a third one comes: half of them and that one leave, or a thief has made room.
+/// A ring of two is full when a third item comes: one of the two and the third overflow, or a thief
+/// has made room.
 ///
-/// Bites: what spills is dropped; it is handed over twice.
+/// Bites: drop the overflow; hand it over twice.
 #[test]
 fn an_overflow_against_a_theft_takes_each_item_once() {
     model(|| {
@@ -128,8 +132,9 @@ fn an_overflow_against_a_theft_takes_each_item_once() {
     });
 }
 
-/// A worker that is held up by what it took up last, and another that has stolen once, or not, and goes to sleep. What is in the ring then, that one has seen in its last look, or it was
-/// told of.
+/// A worker is held up by the last item that it took. Another worker, which may have stolen once,
+/// goes to sleep. For each item in the ring then, the sleeper has seen it in its last look, or was
+/// notified.
 fn sleeps_beside(
     steals: bool,
     hooks: Beside,
@@ -144,7 +149,7 @@ fn sleeps_beside(
         thread::spawn(move || {
             let own = Queue::new(4);
             let first = steals.then(|| own.steal_from(&stealer)).flatten();
-            // Ordering: Relaxed, the fence orders it.
+            // Ordering: Relaxed; the fence orders it.
             hooks.asleep.store(true, Relaxed);
             // Ordering: SeqCst pairs with that of `notify`.
             fence(SeqCst);
@@ -167,9 +172,9 @@ fn next(queue: &Queue, hooks: &Beside) -> Vec<usize> {
     Vec::from_iter(queue.next(hooks).map(|next| run(next.item)))
 }
 
-/// Bites: tell before the push; don't tell.
+/// Bites: notify before the push; don't notify.
 #[test]
-fn a_push_is_told_of_or_seen() {
+fn push_is_notified_of_or_seen() {
     model(|| {
         sleeps_beside(false, Beside::new(), 1, |queue, hooks| {
             queue.push_back(item(0), hooks);
@@ -192,11 +197,11 @@ fn without_a_fence_a_push_is_missed() {
     });
 }
 
-/// The item that puts them there runs on.
+/// The item that fills the slot runs on.
 ///
-/// Bites: push what is displaced and don't tell.
+/// Bites: push the displaced item and don't notify.
 #[test]
-fn what_a_new_item_of_the_slot_displaces_is_told_of_or_seen() {
+fn displaced_item_is_notified_of_or_seen() {
     model(|| {
         sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
             queue.push_next(item(0), hooks);
@@ -206,11 +211,12 @@ fn what_a_new_item_of_the_slot_displaces_is_told_of_or_seen() {
     });
 }
 
-/// Rule 3: an item was pushed while another ran, which yields; the first may be stolen meanwhile.
+/// Rule 3: an item was pushed while another ran, which then yields; the first may be stolen
+/// meanwhile.
 ///
-/// Bites: push the first one and don't tell.
+/// Bites: push the first item and don't notify.
 #[test]
-fn a_requeue_behind_one_that_is_stolen_meanwhile_leaves_none_asleep() {
+fn requeue_behind_a_stolen_item_leaves_no_worker_asleep() {
     model(|| {
         sleeps_beside(true, Beside::new(), 2, |queue, hooks| {
             queue.push_back(item(0), hooks);
@@ -220,11 +226,11 @@ fn a_requeue_behind_one_that_is_stolen_meanwhile_leaves_none_asleep() {
     });
 }
 
-/// Rules 1 and 3: after the requeue something comes into the slot after all, and is next.
+/// Rules 1 and 3: after the requeue the slot is filled after all, and its item is next.
 ///
-/// Bites: take from the slot and don't tell.
+/// Bites: take from the slot and don't notify.
 #[test]
-fn a_requeue_beside_a_thief_that_the_slot_overtakes_is_told_of_or_seen() {
+fn requeued_item_behind_slot_beside_thief_is_notified_or_seen() {
     model(|| {
         sleeps_beside(true, Beside::new(), 3, |queue, hooks| {
             queue.push_back(item(0), hooks);
@@ -237,9 +243,9 @@ fn a_requeue_beside_a_thief_that_the_slot_overtakes_is_told_of_or_seen() {
 
 /// Rule 1.
 ///
-/// Bites: take from the slot and leave the other at hand; open it and don't tell.
+/// Bites: take from the slot and keep the requeued item; push it and don't notify.
 #[test]
-fn what_was_at_hand_is_told_of_or_seen_when_the_slot_is_next() {
+fn requeued_item_is_notified_of_or_seen_when_slot_is_next() {
     model(|| {
         sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
             queue.requeue(item(0), hooks);
@@ -253,9 +259,9 @@ fn what_was_at_hand_is_told_of_or_seen_when_the_slot_is_next() {
 
 /// Rule 4.
 ///
-/// Bites: push behind the slot and don't tell; keep it at hand.
+/// Bites: push behind the slot and don't notify; keep the item as the requeued one.
 #[test]
-fn a_requeue_behind_the_slot_is_told_of_or_seen() {
+fn requeue_behind_the_slot_is_notified_of_or_seen() {
     model(|| {
         sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
             queue.push_next(item(0), hooks);
@@ -266,7 +272,8 @@ fn a_requeue_behind_the_slot_is_told_of_or_seen() {
     });
 }
 
-/// The end: what a watcher has seen in the slot is its, or the worker's, and nothing is left.
+/// The shutdown: either the watcher takes the item that it has seen in the slot, or the worker
+/// does, and no item is left.
 ///
 /// Bites: don't empty the slot.
 #[test]

@@ -1,28 +1,54 @@
-//! The worker's end, and who is notified of what it queues.
+//! The worker's end of its queue, and the rules for notifying sleepers.
 //!
-//! | what | who puts in | who takes out |
+//! # Actors
+//!
+//! | actor | what it does |
+//! |---|---|
+//! | worker | owns the queue: pushes, requeues and takes items |
+//! | thief | a worker that steals from another worker's ring; a thief is a *searcher* until it stops to search |
+//! | watcher | takes from a slot an item that it has seen there for too long |
+//! | sleeper | a worker that has announced its sleep and has looked at all queues after that |
+//!
+//! # Places
+//!
+//! | place | filled by | emptied by |
 //! |---|---|---|
-//! | the slot | the worker | the worker; another that has seen the item there for too long |
-//! | the ring | the worker | the worker; thieves |
-//! | the item at hand | the worker | the worker |
+//! | the slot | the worker | the worker, a watcher |
+//! | the ring | the worker | the worker, thieves |
+//! | the requeued item | the worker | the worker |
 //!
-//! Of a push into the ring a sleeper is notified, as a rule. But an item that goes behind the others (its task yielded, or was woken in its own poll) finds none there or many. Where it
-//! finds none it is not queued but kept at hand, to be run next; where there are some it goes into the ring. Neither is notified of. Why none sleeps on beside two
-//! items that a worker runs in turns:
+//! An item is *notified of* if `notify` was called after its push.
 //!
-//! 1. While an item is run, nothing is at hand: it is what the worker takes up next. Where something else is next after all (a share of the injector, an item in the
-//!    slot), what is at hand goes into the ring, and if the ring has anything then, a sleeper is notified.
-//! 2. So what is in the ring while an item is run was notified of, by a fence after its push, or is there by a theft, whose thief looks after it as a searcher, or by `leave`, as the
-//!    only one, which the worker takes next.
-//! 3. A requeue with the slot empty adds to the ring, and the worker takes from it next. If the ring was not empty, then since the push that rule 2 names it never was, or thieves
-//!    have emptied it and the worker takes what it has just pushed. In the first case whoever slept at that push was notified, or a searcher was there, and who has gone to sleep since
-//!    looked at the ring last, and saw something. In the second nobody else is needed.
-//! 4. A requeue with something in the slot tells: the slot's item runs next, for as long as it likes.
-//! 5. Who uses the queue otherwise than a worker does delays others, and loses nothing: of two requeues without taking one in between the first goes into the ring, and is notified of; what is
-//!    at hand when something is stolen, or taken from the slot alone, stays there until the next one is taken.
+//! # Rules
 //!
-//! The ring is borrowed for one operation at a time, and no code of a user runs within: an overflow is collected, and leaves when the operation is over. Those of [`Linked`] do, which call no
-//! queue by their contract.
+//! As a rule, a push into the ring notifies a sleeper. But an item that runs again behind the
+//! others (its task yielded, or was woken in its own poll) finds no other item, or many. If it
+//! finds none, it is not pushed but kept as the *requeued item*, to be run next. If it finds some,
+//! it is pushed. Neither case notifies. The rules prove that still no worker sleeps beside two
+//! items that another worker runs in turns:
+//!
+//! 1. While the worker runs an item, there is no requeued item: the worker takes it next. If the
+//!    worker takes another item next after all (a share of the injector, the slot's item), it
+//!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
+//! 2. So each item in the ring, while the worker runs another, falls into one of three cases. It
+//!    was notified of, by a fence after its push. Or it came by a steal, and its thief searches on,
+//!    as a searcher. Or `leave` pushed it as the only item, and the worker takes it next.
+//! 3. A requeue while the slot is empty and the ring is not pushes into the ring, and the worker
+//!    takes from the ring next. Consider the last push that rule 2 names. Either the ring has not
+//!    been empty since, or thieves have emptied it and the worker next takes the item that it has
+//!    just pushed. In the first case, a worker that slept at that push was notified, or there was a
+//!    searcher; and a worker that went to sleep since has looked at the ring last, and seen an
+//!    item. In the second case, no other worker is needed.
+//! 4. A requeue while the slot is filled notifies: the slot's item runs next, for as long as it
+//!    likes.
+//! 5. A caller that does not behave like a worker delays items, but loses none. Of two requeues
+//!    without a take in between, the first is pushed into the ring and notified of. A requeued item
+//!    stays where it is, while items are stolen or taken from the slot alone, until the next one is
+//!    taken.
+//!
+//! The ring is borrowed for one operation at a time, and no user code runs in it: overflowing items
+//! are collected, and leave when the operation is over. Only the methods of [`Linked`] run in it;
+//! by their contract they call no queue.
 use crate::{Batch, QueueHooks, Slot, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
 use queue_global::{Injector, Linked, List, Lock};
@@ -32,9 +58,10 @@ use queue_spmc::{
 };
 use sync_shim::{CachePadded, cell::UnsafeCell};
 
-/// A worker's own queue: its end. `Send`, but not `Sync`: it is one thread's at a time.
+/// A worker's own queue: the worker's end. `Send`, but not `Sync`: one thread at a time uses it.
 ///
-/// Items are handles of [`Linked`] nodes. None is allocated for, nor is anything else once the queue is there. When it is dropped, its items are.
+/// Items are handles of [`Linked`] nodes. The queue allocates nothing after its creation. Dropping
+/// it drops its items.
 ///
 /// ```
 /// # use queue_global::{Boxed, Injector};
@@ -56,17 +83,17 @@ use sync_shim::{CachePadded, cell::UnsafeCell};
 /// std::thread::scope(|s| { s.spawn(|| queue.is_empty()); });
 /// ```
 pub struct WorkerQueue<T: Linked> {
-    /// See [`ring`](Self::ring).
+    /// Borrowed only in [`ring`](Self::ring).
     ring: UnsafeCell<ring::Worker<T::Handle>>,
-    /// Rule 1.
+    /// The item that the worker takes next, and that nobody else can take (rule 1).
     requeued: Cell<Option<T::Handle>>,
     slot: Arc<CachePadded<Slot<T>>>,
     has_slot: bool,
-    /// What says whom it steals from first.
+    /// The state of the random numbers that choose the first victim.
     pub(crate) random: Cell<u64>,
 }
 
-/// What a worker runs next; see [`WorkerQueue::next`].
+/// The item that a worker runs next; see [`WorkerQueue::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next<H> {
     /// The item.
@@ -76,10 +103,10 @@ pub struct Next<H> {
 }
 
 impl<T: Linked<Handle: Send>> WorkerQueue<T> {
-    /// An empty one, whose ring has room for so many.
+    /// Makes an empty queue whose ring has room for `capacity` items.
     ///
     /// # Panics
-    /// When `capacity` is no power of two, below 2, or above 2³¹.
+    /// If `capacity` is not a power of two, is below 2, or is above 2³¹.
     #[track_caller]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -91,7 +118,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Has [`push_next`](Self::push_next) push behind the others, or not, as it is unless notified.
+    /// Sets whether [`push_next`](Self::push_next) uses the slot, as it does by default; otherwise
+    /// it pushes behind the others.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -107,7 +135,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self
     }
 
-    /// Has a worker begin its searches elsewhere than the others: what is random in it comes from a seed of all, and from its index.
+    /// Seeds the random numbers, so that workers begin their searches at different victims: from a
+    /// seed for all workers, and the worker's index.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -121,7 +150,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self
     }
 
-    /// The others' end.
+    /// Makes a handle for the other threads.
     pub fn stealer(&self) -> Stealer<T> {
         Stealer {
             ring: self.ring(|ring| ring.stealer()),
@@ -129,34 +158,36 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// One operation on the ring: `f` does that and nothing else. None of them runs a user's code, or gets here again.
+    /// Runs one operation on the ring: `f` does that and nothing else. No such operation runs user
+    /// code, or gets here again.
     #[inline(always)]
     pub(crate) fn ring<R>(&self, f: impl FnOnce(&mut ring::Worker<T::Handle>) -> R) -> R {
-        // SAFETY: the queue is this thread's, and each `f` in this crate is one operation.
+        // SAFETY: only this thread uses the queue, and each `f` in this crate is one operation.
         self.ring.with_mut(|ring| f(unsafe { &mut *ring }))
     }
 
-    /// What is to run next, or soon: to the slot. What was there goes behind the others, and only then is there something for a thief.
+    /// Puts an item into the slot, to run next. The old item of the slot goes behind the others,
+    /// and a sleeper is notified of it.
     #[inline]
     pub fn push_next(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         if !self.has_slot {
             return self.push_back(item, hooks);
         }
-        // SAFETY: nobody else puts anything in, and this handle is one thread's at a time.
+        // SAFETY: only this handle fills the slot, and one thread at a time uses it.
         match unsafe { self.slot.put(item) } {
             Some(displaced) => self.push_back(displaced, hooks),
             None => hooks.slot_filled(),
         }
     }
 
-    /// What is to run after the others. Tells.
+    /// Pushes an item behind the others, and notifies.
     #[inline]
     pub fn push_back(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         self.push(item, hooks);
         hooks.notify();
     }
 
-    /// The caller tells.
+    /// Pushes an item behind the others; the caller notifies.
     #[inline]
     fn push(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         if let Err(Full(item)) = self.ring(|ring| ring.push(item)) {
@@ -175,9 +206,11 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// What has run and is to run again goes behind the others. The worker takes the next one now: it doesn't run this one's caller any longer.
+    /// Queues an item that has run and is to run again, behind the others. The worker takes the
+    /// next item at once: it does not continue the item that called this.
     ///
-    /// Tells only where somebody else is next for whom this one would wait: see the rules at the head of the source.
+    /// Notifies only if another item runs next for which this one would wait: see the rules at the
+    /// head of the source.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -195,7 +228,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         if !self.slot.is_empty() {
             self.requeue_behind_slot(item, hooks);
         } else if self.ring(|ring| ring.is_surely_empty()) {
-            // There was nothing: the one that has run was next.
+            // The queue was empty, so the item that has run is the next one.
             if let Some(before) = self.requeued.replace(Some(item)) {
                 self.push_requeued(before, hooks);
             }
@@ -204,14 +237,14 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Rule 4.
+    /// Rule 4: notifies.
     #[cold]
     #[inline(never)]
     fn requeue_behind_slot(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         self.push_back(item, hooks);
     }
 
-    /// Rule 5: `before` was at hand.
+    /// Rule 5: `before` was the requeued item.
     #[cold]
     #[inline(never)]
     fn push_requeued(&self, before: T::Handle, hooks: &impl QueueHooks<T>) {
@@ -219,7 +252,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.publish_and_notify(hooks);
     }
 
-    /// Rule 1: another item is next.
+    /// Rule 1: another item runs next.
     #[cold]
     fn publish_and_notify(&self, hooks: &impl QueueHooks<T>) {
         self.publish_requeued(hooks);
@@ -228,14 +261,15 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// What is at hand goes where others can have it.
+    /// Pushes the requeued item into the ring, where thieves can take it.
     fn publish_requeued(&self, hooks: &impl QueueHooks<T>) {
         if let Some(item) = self.requeued.take() {
             self.push(item, hooks);
         }
     }
 
-    /// Before the worker does something else for a while than to run its items: what is at hand is opened to others, who are told, unless it is all there is. What is in the slot stays.
+    /// Prepares the worker to do something else than run its items for a while: pushes the requeued
+    /// item into the ring, and notifies unless it is the only one. The slot keeps its item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -254,7 +288,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Before the worker is held up in the middle of an item: what is in the slot is opened to others, who are notified.
+    /// Prepares the worker to block in the middle of an item: moves the slot's item into the ring,
+    /// and notifies.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -272,7 +307,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Whether the slot is empty: certain, unless it is robbed.
+    /// Whether the slot is empty. Exact, unless a watcher robs it.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -287,8 +322,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.slot.is_empty()
     }
 
-    /// Takes from the slot, for a worker that runs what an item has put there in that item's own turn, without a look at the others. Not before
-    /// [`next`](Self::next) has given that one.
+    /// Takes the slot's item, for a worker that runs such an item within the current item's turn,
+    /// before the others. Not to be called before [`next`](Self::next) has returned the current
+    /// item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -306,7 +342,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.slot.take()
     }
 
-    /// What is in the slot goes behind the others, as by [`requeue`](Self::requeue): for a worker that has run enough of such in a row.
+    /// Requeues the slot's item behind the others, as [`requeue`](Self::requeue) does: for a worker
+    /// that has run enough items from the slot in a row.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -326,7 +363,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// What the worker is to run next: what is in the slot, or at hand, or else the ring's oldest.
+    /// Takes the item to run next: the slot's, or the requeued one, or else the ring's oldest.
     #[inline]
     pub fn next(&self, hooks: &impl QueueHooks<T>) -> Option<Next<T::Handle>> {
         if let Some(item) = self.slot.take() {
@@ -348,7 +385,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.ring(ring::Worker::pop)
     }
 
-    /// Whether slot and ring are empty, and nothing is at hand.
+    /// Whether the slot and the ring are empty, and there is no requeued item.
     #[inline]
     pub fn is_empty(&self) -> bool {
         let requeued = self.requeued.take();
@@ -357,7 +394,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         nothing && self.slot.is_empty() && self.ring(|ring| ring.is_empty())
     }
 
-    /// Takes anything that is left, and tells nobody: for the end.
+    /// Takes any item that is left, and does not notify: for shutdown.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -376,8 +413,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         own.or_else(|| self.pop())
     }
 
-    /// Takes a fair share of the queue that all workers share: its length by their number, and one; at most half of what the ring has room for. The first of them is to
-    /// run, the others go into the ring, and what is at hand, too.
+    /// Takes a fair share of the injector: its length divided by the number of workers, plus one,
+    /// but at most half of the ring's free room. The first item is to run now; the others go into
+    /// the ring, and so does the requeued item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -407,13 +445,13 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         while let Some(item) = items.pop_front() {
             self.push(item, hooks);
         }
-        // What is in the ring, also from before, waits for this one now.
+        // All items in the ring, old and new, now wait for `first`.
         self.publish_and_notify(hooks);
         Some(Batch { first, moved })
     }
 }
 
-/// What a ring had no room for, until the operation is over.
+/// The items that a ring had no room for, until the operation is over.
 struct Spilt<T: Linked>(Cell<List<T>>);
 
 impl<T: Linked> Spilt<T> {
@@ -435,7 +473,7 @@ impl<T: Linked> Overflow<T::Handle> for Spilt<T> {
 }
 
 impl<T: Linked> Drop for WorkerQueue<T> {
-    /// The stealers may outlive it, and would keep the slot's item.
+    /// Stealers may outlive the queue, and would keep the slot's item.
     fn drop(&mut self) {
         drop(self.slot.take());
     }

@@ -1,13 +1,21 @@
-//! A place for one: the LIFO slot of a worker, with the task that it runs next.
+//! The LIFO slot of a worker: a place for the one item that it runs next.
 //!
-//! One word, null or a task.
+//! The *owner* fills the slot; a *thief* takes from it (for a [`WorkerQueue`](crate::WorkerQueue)
+//! that is the watcher).
 //!
-//! 1. The owner alone turns null into a task, so a null that it reads is not about to change, and a
-//!    plain store fills the slot.
-//! 2. The thread that replaces a task by a read-modify-write has that task. Owner and thief both do
-//!    so, so each task is taken once.
-//! 3. A thief takes only what it has seen before, and compares: where that task was taken and came
-//!    back meanwhile, it is in the slot all the same, and may be taken.
+//! | the word is | the slot |
+//! |---|---|
+//! | null | is *empty* |
+//! | a node's address | is *filled*, and holds that node |
+//!
+//! Rules:
+//!
+//! 1. Only the owner turns null into a node. So a null that it reads does not change under it, and
+//!    a plain store fills the slot.
+//! 2. The thread that replaces a node by a read-modify-write owns that node. Owner and thief both
+//!    do so, so each node is taken once.
+//! 3. A thief takes only a node that it has seen before, by comparing addresses. If that node was
+//!    taken and put back meanwhile, it is in the slot all the same, and may be taken.
 use core::{
     fmt,
     marker::PhantomData,
@@ -22,14 +30,14 @@ use sync_shim::atomic::{
     Retire,
 };
 
-/// What a thread has seen in a [`Slot`]: to be compared, not followed.
+/// The content of a [`Slot`] as a thread has seen it: to be compared, not dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(usize);
 
-/// A place for one item: what its owner runs next. Another thread may take it away.
+/// A place for one item: the item that its owner runs next. Another thread may take it away.
 ///
-/// It is the LIFO slot of a [`WorkerQueue`](crate::WorkerQueue), for those who put a queue together
-/// themselves.
+/// It is the LIFO slot of a [`WorkerQueue`](crate::WorkerQueue), for users who build their own
+/// queue.
 ///
 /// ```
 /// use queue_global::Boxed;
@@ -48,7 +56,7 @@ pub struct Seen(usize);
 /// assert!(slot.is_empty());
 /// ```
 ///
-/// Others get at it only where its handles may change threads:
+/// Other threads may use it only if its handles may change threads:
 ///
 /// ```compile_fail,E0277
 /// use queue_global::Boxed;
@@ -63,19 +71,19 @@ pub struct Slot<T: Linked> {
     handles: PhantomData<*mut T>,
 }
 
-// SAFETY: a handle goes in at one thread and may come out at another.
+// SAFETY: a handle goes in on one thread and may come out on another.
 unsafe impl<T: Linked> Send for Slot<T> where T::Handle: Send {}
 
 // SAFETY: as above.
 unsafe impl<T: Linked> Sync for Slot<T> where T::Handle: Send {}
 
-// Each operation is one step, which panics or not as a whole.
+// Each operation changes the slot in one step, so a panic leaves it whole.
 impl<T: Linked> UnwindSafe for Slot<T> {}
 impl<T: Linked> RefUnwindSafe for Slot<T> {}
 
 impl<T: Linked> Slot<T> {
     sync_shim::const_fn! {
-        /// An empty slot. `const`, except under a model.
+        /// Makes an empty slot. `const`, except under a model.
         pub const fn new() -> Self {
             Self {
                 node: AtomicPtr::new(ptr::null_mut()),
@@ -84,67 +92,67 @@ impl<T: Linked> Slot<T> {
         }
     }
 
-    /// Fills the slot, and gives what was in it. No read-modify-write if that was nothing,
-    /// else one.
+    /// Fills the slot, and returns the old item. No read-modify-write if it was empty, else one.
     ///
     /// # Safety
-    /// Each `put` happens before the next: they are one owner's. Of two at a time one would be
-    /// lost.
+    /// Each `put` happens before the next: they are all the owner's. Of two concurrent ones, one
+    /// item would be lost.
     #[inline]
     pub unsafe fn put(&self, handle: T::Handle) -> Option<T::Handle> {
         let node = T::into_ptr(handle).as_ptr();
-        // Ordering: Relaxed, rule 1; what the owner gets back it has put in itself.
+        // Ordering: Relaxed, by rule 1; a node that the owner gets back is one that it has put in
+        // itself.
         if self.node.load(Relaxed).is_null() {
             // Ordering: Release pairs with `steal`.
             self.node.store(node, Release);
             return None;
         }
-        // Ordering: Release pairs with `steal`. What comes back the owner has put in itself.
+        // Ordering: Release pairs with `steal`. The owner has put in the returned node itself.
         let before = NonNull::new(self.node.swap(node, Release))?;
         // SAFETY: rule 2.
         Some(unsafe { T::from_ptr(before) })
     }
 
-    /// Empties the slot. No read-modify-write if it is empty, else one.
+    /// Empties the slot, and returns its item. No read-modify-write if it is empty, else one.
     #[inline]
     pub fn take(&self) -> Option<T::Handle> {
         if self.is_empty() {
             return None;
         }
-        // Ordering: Acquire pairs with `put`, which may be another thread's.
+        // Ordering: Acquire pairs with `put`, which may be on another thread.
         let node = NonNull::new(self.node.swap(ptr::null_mut(), Acquire))?;
         // SAFETY: rule 2.
         Some(unsafe { T::from_ptr(node) })
     }
 
-    /// Whether there is nothing in it: certain for the owner, unless a thief comes, a hint for
+    /// Whether the slot is empty. Exact for the owner, unless a thief takes the item; a hint for
     /// others.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Ordering: Relaxed, rule 1.
+        // Ordering: Relaxed, by rule 1.
         self.node.load(Relaxed).is_null()
     }
 
-    /// What is in the slot now.
+    /// The item that is in the slot now.
     pub fn look(&self) -> Option<Seen> {
-        // Ordering: Relaxed, it is only compared.
+        // Ordering: Relaxed; the address is only compared.
         NonNull::new(self.node.load(Relaxed)).map(|node| Seen(node.addr().get()))
     }
 
-    /// Takes what was seen, if that is there. One read-modify-write then.
+    /// Takes the item that was seen, if it is in the slot; then one read-modify-write.
     pub fn steal(&self, seen: Seen) -> Option<T::Handle> {
-        // Ordering: Relaxed, the exchange confirms it.
+        // Ordering: Relaxed; the exchange confirms the value.
         let node = NonNull::new(self.node.load(Relaxed))?;
         if node.addr().get() != seen.0 {
             return None;
         }
-        // Ordering: Acquire pairs with `put`: the task is run on the strength of it.
+        // Ordering: Acquire pairs with `put`: the thief runs the item.
         let node = self
             .node
             .compare_exchange(node.as_ptr(), ptr::null_mut(), Acquire, Relaxed)
             .ok()?;
-        // What was there, by the pointer of who put it in: the look's may be of a node that is gone
-        // and was at the same address.
+        // The returned pointer is the one that `put` stored. The pointer of the load above may
+        // belong to a freed node that was at the same address.
         let node = NonNull::new(node)?;
         // SAFETY: rule 2.
         Some(unsafe { T::from_ptr(node) })

@@ -1,33 +1,41 @@
-//! How a worker takes items from the others.
+//! The steal path: how a worker takes items from the others.
 //!
-//! 1. It looks at each other worker once, from a random one on, so that thieves don't all come to the same door.
-//! 2. From the first ring that has any it takes half, rounded up, the oldest first: one to run, the others into its own ring.
-//! 3. One thief at a time copies out of a ring. Another tries again, but a few times only, as that one may be preempted in mid-copy. Then the next door.
-//! 4. What is stolen is its thief's: it was in one ring, and is in the other or in hand. The ring sees to that ([`queue_spmc::ring`]).
+//! 1. A thief looks at each other worker once. It starts at a random one, so that thieves spread
+//!    out.
+//! 2. From the first ring that is not empty it takes half, rounded up, the oldest items first: one
+//!    to run, the others into its own ring.
+//! 3. One thief at a time copies out of a ring. Another thief retries a few times only, since the
+//!    first one may be preempted in the middle of its copy. Then it goes to the next worker.
+//! 4. A stolen item belongs to its thief: it was in the victim's ring, and is now in the thief's
+//!    ring or returned to it. The ring guarantees this ([`queue_spmc::ring`]).
 use crate::{Stealer, WorkerQueue};
 use queue_global::Linked;
 use queue_spmc::ring::{Steal, StealLimit};
 use sync_shim::hint;
 
-/// How often a thief tries a ring that another copies out of.
+/// How often a thief tries a ring from which another thief copies.
 const TRIES: u32 = 4;
 
-/// Items that a worker has taken from elsewhere.
+/// The items that a worker has taken from another queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the first item would be dropped"]
 pub struct Batch<H> {
-    /// The oldest, to be run.
+    /// The oldest item, to be run.
     pub first: H,
-    /// How many more there are, in the ring by now.
+    /// The number of other items; they are in the ring by now.
     pub moved: usize,
 }
 
 impl<T: Linked<Handle: Send>> WorkerQueue<T> {
-    /// Looks through the others, and takes half of the first ring that has any. Its own ring, which may be among them, has nothing for it.
+    /// Steals half of the first other ring that is not empty. The worker's own ring may be among
+    /// `others`: it is empty.
     ///
-    /// For a worker to which [`next`](Self::next) has given nothing. Nobody is told of what it moves: a worker that has sleepers beside it looks for more work when it stops to search.
+    /// For a worker whose [`next`](Self::next) has returned nothing. It does not notify of the
+    /// items that it moves: as a searcher, a worker with sleepers beside it looks for more work
+    /// when it stops to search.
     ///
-    /// Nothing found doesn't say that all were empty: of a ring that is busy with other thieves it lets go after a few tries.
+    /// `None` does not mean that all rings were empty: a ring that is busy with other thieves is
+    /// left after a few tries.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -55,7 +63,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
             .find_map(|other| self.steal_from(stealer(other)))
     }
 
-    /// Takes half of one other's ring.
+    /// Steals half of one other worker's ring.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};

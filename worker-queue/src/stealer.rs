@@ -1,15 +1,19 @@
-//! The others' end.
+//! The other threads' end of a worker's queue.
 use crate::{Seen, Slot, arc::Arc};
 use core::fmt;
 use queue_global::Linked;
 use queue_spmc::ring;
 use sync_shim::CachePadded;
 
-/// What others see of a worker's queue: thieves the ring, from which they [steal](crate::WorkerQueue::steal), a watcher the slot. Neither sees what is at hand.
+/// The view that other threads have of a worker's queue: a thief
+/// [steals](crate::WorkerQueue::steal) from the ring, a watcher takes from the slot. Neither sees
+/// the requeued item.
 ///
-/// The slot is its worker's, so that a chain of tasks that wake each other stays on one processor, and in its cache. But what is in it waits for the item that is
-/// run, which may take long. So a watcher may come by from time to time, and rob the slot of what it has seen there before, if that did not run meanwhile: for which it compares a count
-/// of what the worker has run as well, as the same item may be back.
+/// The slot is for its worker, so that a chain of tasks that wake each other stays on one
+/// processor, and in its cache. But the slot's item waits for the current item, which may run for
+/// long. So a watcher may look at slots from time to time, and rob a slot of the item that it has
+/// seen there before, if that item did not run meanwhile. To be sure of that, it also compares a
+/// count of the items that the worker has run, because the same item may be back.
 ///
 /// ```
 /// # use queue_global::{Boxed, Injector};
@@ -30,7 +34,7 @@ pub struct Stealer<T: Linked> {
 }
 
 impl<T: Linked<Handle: Send>> Stealer<T> {
-    /// Items in the ring, as far as this thread sees; as [`ring::Stealer::len`].
+    /// The number of items in the ring, as far as this thread sees; as [`ring::Stealer::len`].
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -44,7 +48,9 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.len()
     }
 
-    /// Whether the ring is empty. After a `SeqCst` fence it sees every item whose push came before another thread's, and that is still there: for the last look before a sleep.
+    /// Whether the ring is empty. After a `SeqCst` fence, it sees every item that is still there
+    /// and whose push came before another thread's `SeqCst` fence that precedes this one: for the
+    /// last look before a sleep.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -55,7 +61,7 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.is_empty()
     }
 
-    /// Whether the slot is empty: a hint.
+    /// Whether the slot is empty. A hint.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -66,12 +72,12 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.slot.is_empty()
     }
 
-    /// What is in the slot, to be compared at the next look.
+    /// The slot's item, to be compared at the next look.
     pub fn look(&self) -> Option<Seen> {
         self.slot.look()
     }
 
-    /// Takes from the slot what was seen there, if it is there. One read-modify-write then.
+    /// Takes the slot's item, if it is the one that was seen; then one read-modify-write.
     pub fn rob(&self, seen: Seen) -> Option<T::Handle> {
         self.slot.steal(seen)
     }

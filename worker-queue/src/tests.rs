@@ -1,4 +1,4 @@
-//! The rules, one by one: where an item goes, and who is notified.
+//! The rules, one by one: where an item goes, and which actor is notified.
 mod sequences;
 
 use crate::{Batch, Next, QueueHooks, Stealer, WorkerQueue};
@@ -9,7 +9,7 @@ use std::{boxed::Box, rc::Rc, vec, vec::Vec};
 type Item = Boxed<u32>;
 type Queue = WorkerQueue<Item>;
 
-/// Takes note.
+/// Counts the notifications, and keeps the overflow.
 #[derive(Default)]
 struct Log {
     notified: Cell<usize>,
@@ -45,7 +45,7 @@ fn in_ring(queue: &Queue) -> usize {
 }
 
 #[test]
-fn what_fills_the_slot_is_for_a_watcher_and_what_it_displaces_for_a_thief() {
+fn push_next_fills_slot_and_moves_displaced_item_to_ring() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.push_next(item(1), &log);
     assert_eq!(
@@ -66,7 +66,7 @@ fn what_fills_the_slot_is_for_a_watcher_and_what_it_displaces_for_a_thief() {
 }
 
 #[test]
-fn without_a_slot_all_goes_behind_and_is_told_of() {
+fn push_next_without_slot_pushes_behind_and_notifies() {
     let (queue, log) = (Queue::new(4).with_slot(false), Log::default());
     queue.push_next(item(1), &log);
     queue.push_next(item(2), &log);
@@ -79,7 +79,7 @@ fn without_a_slot_all_goes_behind_and_is_told_of() {
 }
 
 #[test]
-fn one_that_yields_alone_is_kept_at_hand_and_nobody_is_told() {
+fn requeue_on_an_empty_queue_keeps_the_item_unnotified() {
     let (queue, log) = (Queue::new(4), Log::default());
     for _ in 0..3 {
         queue.requeue(item(1), &log);
@@ -91,7 +91,7 @@ fn one_that_yields_alone_is_kept_at_hand_and_nobody_is_told() {
 }
 
 #[test]
-fn two_that_yield_run_in_turns_and_only_the_push_is_told_of() {
+fn two_items_that_yield_take_turns_and_only_the_push_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.push_back(item(2), &log);
     let mut running = 1;
@@ -104,7 +104,7 @@ fn two_that_yield_run_in_turns_and_only_the_push_is_told_of() {
 }
 
 #[test]
-fn one_that_yields_to_the_slot_is_told_of() {
+fn requeue_behind_a_filled_slot_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.push_next(item(2), &log);
     queue.requeue(item(1), &log);
@@ -114,7 +114,7 @@ fn one_that_yields_to_the_slot_is_told_of() {
 }
 
 #[test]
-fn what_is_at_hand_is_opened_and_told_of_when_the_slot_is_next_after_all() {
+fn next_from_slot_publishes_the_requeued_item_and_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.requeue(item(1), &log);
     queue.push_next(item(2), &log);
@@ -124,7 +124,7 @@ fn what_is_at_hand_is_opened_and_told_of_when_the_slot_is_next_after_all() {
 }
 
 #[test]
-fn what_is_at_hand_is_opened_and_told_of_when_a_share_is_next() {
+fn take_share_publishes_the_requeued_item_and_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
     let injector = Injector::<Item>::new();
     assert!(queue.take_share(&injector, 1, &log).is_none());
@@ -157,7 +157,7 @@ fn a_share_is_fair_and_at_most_half_of_the_room() {
 }
 
 #[test]
-fn a_worker_that_leaves_opens_what_is_at_hand_and_tells_unless_that_is_all() {
+fn leave_publishes_the_requeued_item_and_notifies_unless_alone() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.leave(&log);
     queue.requeue(item(1), &log);
@@ -169,7 +169,7 @@ fn a_worker_that_leaves_opens_what_is_at_hand_and_tells_unless_that_is_all() {
 }
 
 #[test]
-fn a_slot_that_is_opened_is_told_of_and_one_that_is_put_behind_only_beside_others() {
+fn open_slot_notifies_and_requeue_slot_only_beside_others() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.open_slot(&log);
     queue.requeue_slot(&log);
@@ -186,7 +186,7 @@ fn a_slot_that_is_opened_is_told_of_and_one_that_is_put_behind_only_beside_other
 }
 
 #[test]
-fn who_requeues_twice_loses_nothing_and_tells() {
+fn second_requeue_pushes_the_first_item_and_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.requeue(item(1), &log);
     queue.requeue(item(2), &log);
@@ -196,7 +196,7 @@ fn who_requeues_twice_loses_nothing_and_tells() {
 }
 
 #[test]
-fn what_the_ring_has_no_room_for_overflows_oldest_first() {
+fn push_to_a_full_ring_overflows_oldest_first() {
     let (queue, log) = (Queue::new(4), Log::default());
     (0..5).for_each(|n| queue.push_back(item(n), &log));
     assert_eq!(*log.overflowed.borrow(), [0, 1, 4]);
@@ -205,14 +205,14 @@ fn what_the_ring_has_no_room_for_overflows_oldest_first() {
 }
 
 #[test]
-fn an_injector_takes_the_overflow_of_who_is_alone() {
+fn injector_as_hooks_takes_the_overflow() {
     let (queue, injector) = (Queue::new(2), Injector::<Item>::new());
     (0..3).for_each(|n| queue.push_back(item(n), &injector));
     let values = injector.pop_n(3).into_iter().map(|item| item.value);
     assert_eq!(values.collect::<Vec<_>>(), [0, 2]);
 }
 
-/// Uses the queue again wherever it is called.
+/// Uses the queue again in each of its calls.
 struct Again<'a>(&'a Queue, Cell<u32>);
 
 impl QueueHooks<Item> for Again<'_> {
@@ -235,7 +235,7 @@ impl QueueHooks<Item> for Again<'_> {
 }
 
 #[test]
-fn what_is_called_may_use_the_queue_again() {
+fn hooks_may_use_the_queue_again() {
     let queue = Queue::new(2);
     let again = Again(&queue, Cell::new(0));
     queue.push_back(item(1), &again);
@@ -245,7 +245,7 @@ fn what_is_called_may_use_the_queue_again() {
 }
 
 #[test]
-fn all_is_taken_in_the_end_and_nobody_told() {
+fn take_any_empties_the_queue_without_notifying() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.requeue(item(1), &log);
     queue.push_next(item(2), &log);
@@ -260,7 +260,7 @@ fn all_is_taken_in_the_end_and_nobody_told() {
 }
 
 #[test]
-fn a_thief_takes_half_and_leaves_slot_and_hand_alone() {
+fn steal_takes_half_of_the_ring_and_nothing_else() {
     let (queue, log) = (Queue::new(8), Log::default());
     (0..5).for_each(|n| queue.push_back(item(n), &log));
     queue.push_next(item(5), &log);
@@ -276,7 +276,7 @@ fn a_thief_takes_half_and_leaves_slot_and_hand_alone() {
 }
 
 #[test]
-fn a_search_comes_to_every_door_and_begins_anywhere() {
+fn steal_tries_every_queue_from_a_random_start() {
     let log = Log::default();
     let queues = [0, 1, 2, 3].map(|index| Queue::new(8).with_seed(7, index));
     let stealers = queues.each_ref().map(Queue::stealer);
@@ -301,7 +301,7 @@ fn a_search_comes_to_every_door_and_begins_anywhere() {
 }
 
 #[test]
-fn a_watcher_robs_the_slot_of_what_it_has_seen() {
+fn rob_takes_the_seen_item_from_the_slot() {
     let (queue, log) = (Queue::new(4), Log::default());
     let stealer = queue.stealer();
     assert!(stealer.look().is_none());
@@ -320,15 +320,15 @@ fn a_watcher_robs_the_slot_of_what_it_has_seen() {
 }
 
 #[test]
-fn a_queue_that_is_dropped_drops_its_items_whatever_stealers_there_are() {
+fn dropped_queue_drops_its_items_despite_stealers() {
     struct Counts(Rc<Cell<u32>>);
     impl Drop for Counts {
         fn drop(&mut self) {
             self.0.set(self.0.get() + 1);
         }
     }
-    // Its handles change no threads here.
-    // SAFETY: one thread.
+    // Its handles stay on this thread.
+    // SAFETY: one thread only.
     unsafe impl Send for Counts {}
     let dropped = Rc::new(Cell::new(0));
     let item = || Box::new(Boxed::new(Counts(dropped.clone())));
@@ -344,7 +344,7 @@ fn a_queue_that_is_dropped_drops_its_items_whatever_stealers_there_are() {
 }
 
 #[test]
-fn a_panic_of_what_is_called_loses_no_more_than_what_was_to_be_given() {
+fn panic_in_hooks_loses_only_the_item_to_be_returned() {
     struct Panics(Cell<bool>);
     impl QueueHooks<Item> for Panics {
         fn overflow(&self, _: List<Item>) {
@@ -366,7 +366,7 @@ fn a_panic_of_what_is_called_loses_no_more_than_what_was_to_be_given() {
 }
 
 #[test]
-fn it_shows_what_it_is() {
+fn queue_debug_names_its_parts() {
     let queue = Queue::new(4);
     assert!(std::format!("{queue:?}").contains("WorkerQueue"));
     assert!(std::format!("{:?}", queue.stealer()).contains("slot"));

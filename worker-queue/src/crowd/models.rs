@@ -1,6 +1,8 @@
-//! A worker beside three that sleep and are notified, and a watcher: more threads than the model checker takes.
+//! A worker beside three sleepers, which are notified, and a watcher: more threads than the model
+//! checker takes.
 //!
-//! The worker is held up in the middle: whatever is in its ring then is for the others, and until they have run it nothing goes on.
+//! The worker is held up in the middle: until the others have run the items in its ring, nothing
+//! goes on.
 use crate::{
     QueueHooks, Stealer,
     models::{Item, Queue, assert_each_once, item, rest, run},
@@ -23,7 +25,7 @@ const THIEVES: usize = 3;
 struct Beside {
     asleep: AtomicUsize,
     over: AtomicBool,
-    /// Calls that no sleeper has heard yet.
+    /// Notifications that no sleeper has taken yet.
     calls: Mutex<usize>,
     called: Condvar,
     ran: Mutex<Vec<usize>>,
@@ -36,7 +38,7 @@ impl Beside {
         self.more_ran.notify_all();
     }
 
-    /// Till so many have run.
+    /// Waits until so many items have run.
     fn wait_for(&self, n: usize) {
         let mut ran = self.ran.lock();
         while ran.len() < n {
@@ -50,14 +52,14 @@ impl Beside {
     }
 
     fn end(&self) {
-        // Ordering: SeqCst, as what it says is no part of the protocol.
+        // Ordering: SeqCst, because the flag is no part of the protocol.
         self.over.store(true, SeqCst);
         (0..THIEVES).for_each(|_| self.call());
     }
 
     /// A thief's last look, and its sleep.
     fn sleep(&self, stealer: &Stealer<Item>) {
-        // Ordering: Relaxed, the fence orders it.
+        // Ordering: Relaxed; the fence orders it.
         self.asleep.fetch_add(1, Relaxed);
         // Ordering: SeqCst pairs with that of `notify`.
         fence(SeqCst);
@@ -68,7 +70,7 @@ impl Beside {
             }
             *calls -= 1;
         }
-        // Ordering: Relaxed, a count.
+        // Ordering: Relaxed; a count.
         self.asleep.fetch_sub(1, Relaxed);
     }
 }
@@ -81,7 +83,7 @@ impl QueueHooks<Item> for Beside {
     fn notify(&self) {
         // Ordering: SeqCst pairs with a sleeper's.
         fence(SeqCst);
-        // Ordering: Relaxed, the fence orders it.
+        // Ordering: Relaxed; the fence orders it.
         if self.asleep.load(Relaxed) > 0 {
             self.call();
         }
@@ -114,9 +116,10 @@ fn watch(stealer: &Stealer<Item>, hooks: &Beside) {
     }
 }
 
-/// Each item is run once, by the worker, by a thief, by the watcher, or where it overflows.
+/// Each item is run once: by the worker, by a thief, by the watcher, or from the overflow.
 ///
-/// Bites: open the slot and don't tell; drop what a new item of the slot displaces, or what spills; leave the slot full at the end; a robbery with a load and a store.
+/// Bites: open the slot and don't notify; drop a displaced item, or an overflow; leave the slot
+/// full at shutdown; rob with a load and a store.
 #[test]
 fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
     model(|| {
@@ -138,13 +141,13 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
             queue.push_back(item(n), &*hooks);
             queue.push_next(item(n + 1), &*hooks);
         }
-        // One runs and yields, and so does the next.
+        // One item runs and yields, and then the next does.
         for _ in 0..2 {
             if let Some(next) = queue.next(&*hooks) {
                 queue.requeue(next.item, &*hooks);
             }
         }
-        // One that is held up.
+        // An item that is held up.
         let long = queue.next(&*hooks);
         queue.push_next(item(6), &*hooks);
         queue.open_slot(&*hooks);
@@ -152,7 +155,7 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
         if let Some(long) = long {
             hooks.run(long.item);
         }
-        // The end, beside them.
+        // The shutdown, beside the others.
         queue.push_next(item(7), &*hooks);
         queue.push_next(item(8), &*hooks);
         hooks.end();

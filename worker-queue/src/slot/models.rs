@@ -1,4 +1,5 @@
-//! An owner and thieves. Each task is taken once, and whole: to run it is to write to a cell of its own.
+//! An owner and thieves. Each task is taken once, and whole: running it writes to a cell of its
+//! own.
 use super::*;
 use queue_global::Boxed;
 use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
@@ -7,16 +8,17 @@ pub(super) type Node = Boxed<UnsafeCell<usize>>;
 
 pub(super) fn task(n: usize) -> Box<Node> {
     let node = Box::new(Boxed::new(UnsafeCell::new(0)));
-    // SAFETY: not shared yet. A write, as the model takes no notice of how a cell begins.
+    // SAFETY: the task is not shared yet. It is written, because the model ignores a cell's first
+    // value.
     node.value.with_mut(|value| unsafe { *value = n });
     node
 }
 
-/// Runs it, and says which it was, as a bit.
+/// Runs a task, and returns its number as a bit.
 pub(super) fn run(task: Option<Box<Node>>) -> usize {
     task.map_or(0, |task| {
         task.value.with_mut(|n| {
-            // SAFETY: whoever has a task has it alone; the model checks it.
+            // SAFETY: the holder of a task has it alone; the model checks that.
             let n = unsafe { &mut *n };
             *n += 1;
             1 << (*n - 1)
@@ -24,9 +26,9 @@ pub(super) fn run(task: Option<Box<Node>>) -> usize {
     })
 }
 
-/// By the model's first thread, which owns each slot.
+/// Called by the model's first thread, which owns each slot.
 pub(super) fn put(slot: &Slot<Node>, task: Box<Node>) -> Option<Box<Node>> {
-    // SAFETY: that thread alone.
+    // SAFETY: only that thread calls this.
     unsafe { slot.put(task) }
 }
 
@@ -52,7 +54,7 @@ fn a_thief_gets_a_task_whole_or_the_owner_does() {
 
 /// Bites: take with Relaxed.
 #[test]
-fn another_than_the_owner_takes_a_task_whole() {
+fn thread_other_than_the_owner_takes_a_task_whole() {
     model(|| {
         let slot = Arc::new(Slot::new());
         let other = {
@@ -85,7 +87,7 @@ fn a_task_is_displaced_or_stolen_not_both() {
 
 /// Bites: steal with a load and a store.
 #[test]
-fn of_two_thieves_and_the_owner_one_gets_the_task() {
+fn one_of_two_thieves_and_the_owner_gets_the_task() {
     Model::new().bound(3).check(|| {
         let slot = Arc::new(Slot::new());
         put(&slot, task(0));

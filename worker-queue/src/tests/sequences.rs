@@ -1,4 +1,5 @@
-//! Any sequence of operations does to a queue what it does to a slot, a place for one and a `VecDeque`, and tells whom it must.
+//! Any sequence of operations has the same effect on a queue as on a plain slot, a place for the
+//! requeued item and a `VecDeque`, with the same notifications.
 use super::{Item, Log};
 use crate::WorkerQueue;
 use proptest::prelude::*;
@@ -49,11 +50,12 @@ struct Model {
     ring: VecDeque<u32>,
     overflowed: Vec<u32>,
     filled: usize,
-    /// It is told so often at least.
+    /// The lowest number of notifications.
     notified: usize,
-    /// A thief has been there since the worker last took from the ring: it may take an empty ring for one that isn't, and then tells once too often.
+    /// A thief has stolen since the worker last took from the ring. The worker may then take an
+    /// empty ring for one that isn't, and notify once too often.
     robbed: bool,
-    /// So often it was told once too often, at most.
+    /// The highest number of notifications in excess.
     perhaps: usize,
 }
 
@@ -72,7 +74,7 @@ impl Model {
         self.notified += 1;
     }
 
-    /// `to_ring`: where the queue has put what could go either way.
+    /// `to_ring`: the queue pushed the item, where it could also keep it.
     fn requeue(&mut self, n: u32, to_ring: bool) {
         if self.slot.is_some() {
             self.push_back(n);
@@ -112,7 +114,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn a_queue_is_a_slot_a_hand_and_a_vec_deque(has_slot in any::<bool>(), ops in prop::collection::vec(op(), 0..80)) {
+    fn queue_behaves_as_slot_requeued_item_and_vec_deque(has_slot in any::<bool>(), ops in prop::collection::vec(op(), 0..80)) {
         let queue = WorkerQueue::<Item>::new(CAPACITY).with_slot(has_slot);
         let (stealer, thief) = (queue.stealer(), WorkerQueue::<Item>::new(CAPACITY));
         let (injector, log) = (Injector::<Item>::new(), Log::default());

@@ -1,4 +1,5 @@
-//! An owner, three thieves, and one who takes whatever is there: more threads than the model checker takes.
+//! An owner, three thieves, and a thread that takes any item: more threads than the model checker
+//! takes.
 use super::super::{
     Slot,
     models::{look_and_steal, put, run, task},
@@ -8,11 +9,12 @@ use sync_shim::{model, sync::Arc, thread};
 
 const TASKS: usize = 6;
 
-/// Each task is run once, by one of them, and only one is left for the slot's end.
+/// Each task is run once, by one of them, and at most one is left for the slot's drop.
 ///
-/// Bites: a `put` that displaces with a load and a store; steal with a load and a store; a `take` that leaves the task there.
+/// Bites: a `put` that displaces with a load and a store; steal with a load and a store; a `take`
+/// that leaves the task there.
 #[test]
-fn of_an_owner_and_four_others_one_gets_each_task() {
+fn one_of_an_owner_and_four_threads_gets_each_task() {
     model(|| {
         let slot = Arc::new(Slot::new());
         let thieves = [(); 3].map(|()| {
@@ -36,7 +38,7 @@ fn of_an_owner_and_four_others_one_gets_each_task() {
         }
         ran.push(run(slot.take()));
         assert!(slot.is_empty());
-        // Each is a bit: so many, and all.
+        // One bit per task: the number of bits, and all of them.
         ran.retain(|task| *task != 0);
         assert_eq!(ran.len(), TASKS, "{ran:?}");
         assert_eq!(ran.iter().sum::<usize>(), (1 << TASKS) - 1, "{ran:?}");
