@@ -1,10 +1,10 @@
-//! A node for those who want no `unsafe`.
+//! A ready-made node, for users who want no `unsafe`.
 use crate::Linked;
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 use sync_shim::cell::UnsafeCell;
 
-/// A value with a link, queued as a `Box<Boxed<T>>`: one allocation a value, by the user.
+/// A value with a link, queued as a `Box<Boxed<T>>`: the user makes one allocation per value.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector};
@@ -20,14 +20,14 @@ pub struct Boxed<T> {
     pub value: T,
 }
 
-// SAFETY: the link is only used by the holder of the handle.
+// SAFETY: only the holder of the handle uses the link.
 unsafe impl<T: Send> Send for Boxed<T> {}
 
-// SAFETY: a shared node gives out no more than a shared value.
+// SAFETY: a shared node gives access only to a shared value.
 unsafe impl<T: Sync> Sync for Boxed<T> {}
 
 impl<T> Boxed<T> {
-    /// A node that is in no list.
+    /// Makes a node that is in no list.
     pub fn new(value: T) -> Self {
         Self {
             next: UnsafeCell::new(None),
@@ -36,8 +36,8 @@ impl<T> Boxed<T> {
     }
 }
 
-// SAFETY: a box owns its content, which stays in place; the link is private and `None` outside of
-// lists, which unlink what they give back.
+// SAFETY: a box owns its content, which doesn't move. The link is private and `None` outside of
+// lists; they unlink the nodes that they return.
 unsafe impl<T> Linked for Boxed<T> {
     type Handle = Box<Self>;
 
@@ -47,21 +47,21 @@ unsafe impl<T> Linked for Boxed<T> {
     }
 
     unsafe fn from_ptr(node: NonNull<Self>) -> Box<Self> {
-        // SAFETY: it came from `into_raw`.
+        // SAFETY: the pointer came from `into_raw`.
         unsafe { Box::from_raw(node.as_ptr()) }
     }
 
     unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>> {
-        // SAFETY: owned by the caller, so live.
+        // SAFETY: the caller owns the node, so it is live.
         let node = unsafe { node.as_ref() };
-        // SAFETY: owned by the caller.
+        // SAFETY: the caller owns the node.
         node.next.with(|next| unsafe { *next })
     }
 
     unsafe fn set_next(node: NonNull<Self>, next: Option<NonNull<Self>>) {
-        // SAFETY: owned by the caller, so live.
+        // SAFETY: the caller owns the node, so it is live.
         let node = unsafe { node.as_ref() };
-        // SAFETY: owned by the caller.
+        // SAFETY: the caller owns the node.
         node.next.with_mut(|link| unsafe { *link = next });
     }
 }

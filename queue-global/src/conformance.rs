@@ -1,4 +1,4 @@
-//! Checks of somebody's [`Linked`]. Feature `conformance`, for tests.
+//! Checks of your own [`Linked`]. Feature `conformance`, for tests.
 //!
 //! ```
 //! use queue_global::{Boxed, conformance::{Subject, Token, linked}};
@@ -29,24 +29,25 @@ use sync_shim::{
 
 pub use sync_shim::conformance::Token;
 
-/// Nodes to be checked.
+/// The nodes to be checked.
 pub trait Subject: 'static {
-    /// Their type.
+    /// The node type.
     type Node: Linked<Handle: Send>;
 
-    /// A node that is in no list and holds the token.
+    /// Makes a node that is in no list and holds the token.
     fn node(token: Token) -> <Self::Node as Linked>::Handle;
 
-    /// The token again.
+    /// Returns the token.
     fn token(node: <Self::Node as Linked>::Handle) -> Token;
 }
 
 type Queue<S> = Injector<<S as Subject>::Node, DefaultLock>;
 
-/// Runs all checks: of the link, of lists and an injector of one thread, and then of two threads, under loom with up to three preemptions.
+/// Runs all checks: of the link, then of lists and an injector with one thread, then with two
+/// threads, under loom with up to three preemptions.
 ///
 /// # Panics
-/// When one fails, in words that begin with its name; or when the checks don't end.
+/// If a check fails, with a message that begins with the check's name; or if the checks don't end.
 pub fn linked<S: Subject>() {
     let checks = [
         check(
@@ -71,10 +72,11 @@ fn nodes<S: Subject>(account: &Account, count: usize) -> List<S::Node> {
     (0..count).map(|_| S::node(account.token())).collect()
 }
 
-/// A handle that is taken apart and put together again is the same one: same node, same content, in its place.
+/// Taking a handle apart and putting it together again gives the same handle: same node, same
+/// content, same address.
 ///
 /// # Panics
-/// When it isn't.
+/// If it doesn't.
 pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     let name = "a_handle_taken_apart_is_the_same_put_together";
     let account = Account::new(name);
@@ -86,9 +88,9 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     );
     let aligned = all.iter().all(|node| node.is_aligned());
     assert!(aligned, "{name}: a node isn't aligned");
-    // In neither order of a queue or stack that somebody keeps aside.
+    // Neither in the order of a queue nor in that of a stack that the type may keep on the side.
     for (node, number) in [(two, 1), (one, 0), (three, 2)] {
-        // SAFETY: taken apart above, and not put together since.
+        // SAFETY: the handle was taken apart above, and not put together since.
         let handle = unsafe { S::Node::from_ptr(node) };
         let again = S::Node::into_ptr(handle);
         assert!(again == node, "{name}: the node is elsewhere");
@@ -103,15 +105,16 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     account.assert_all_back();
 }
 
-/// The link is `None` at first, and then what was written last, bit for bit, each node's its own.
+/// The link is `None` at first, and then holds the last written value, bit for bit, separately for
+/// each node.
 ///
 /// # Panics
-/// When it isn't.
+/// If it doesn't.
 pub fn the_link_holds_what_was_written<S: Subject>() {
     let name = "the_link_holds_what_was_written";
     let account = Account::new(name);
     let [one, two] = [(); 2].map(|()| S::Node::into_ptr(S::node(account.token())));
-    // SAFETY: taken apart above, so owned here.
+    // SAFETY: the handle was taken apart above, so the node is owned here.
     let read = |node| unsafe { S::Node::next(node) };
     // SAFETY: as above.
     let write = |node, next| unsafe { S::Node::set_next(node, next) };
@@ -132,16 +135,17 @@ pub fn the_link_holds_what_was_written<S: Subject>() {
     }
     write(two, None);
     for node in [one, two] {
-        // SAFETY: taken apart above.
+        // SAFETY: the handle was taken apart above.
         account.settle(S::token(unsafe { S::Node::from_ptr(node) }));
     }
     account.assert_all_back();
 }
 
-/// What goes through a list and an injector, one by one and in batches, comes out in its order; again with the same nodes.
+/// Items that go through a list and an injector, one by one and in batches, come out in order; and
+/// again with the same nodes.
 ///
 /// # Panics
-/// When it doesn't.
+/// If they don't.
 pub fn lists_and_queues_keep_every_node<S: Subject>() {
     let account = Account::new("lists_and_queues_keep_every_node");
     let queue = Queue::<S>::new();
@@ -149,7 +153,7 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
     for handle in nodes::<S>(&account, 2) {
         queue.requeue(handle);
     }
-    // Round and round, so that what the last turn left in a link is met.
+    // Several rounds, so that each round meets the links that the last one left.
     for _ in 0..3 {
         while let Some(handle) = list.pop_front() {
             queue.requeue(handle);
@@ -165,17 +169,17 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
         .map(|node| account.settle(S::token(node)))
         .collect();
     account.assert_all_back();
-    // Each turn puts two behind the three others.
+    // Each round puts two items behind the three others.
     assert!(
         came == [2, 3, 4, 0, 1],
         "lists_and_queues_keep_every_node: order: {came:?} came"
     );
 }
 
-/// Lists and injectors that go drop their nodes.
+/// Lists and injectors that are dropped drop their nodes.
 ///
 /// # Panics
-/// When they don't, or do so twice.
+/// If they don't, or do so twice.
 pub fn what_is_left_is_dropped<S: Subject>() {
     let account = Account::new("what_is_left_is_dropped");
     drop(nodes::<S>(&account, 2));
@@ -188,10 +192,10 @@ pub fn what_is_left_is_dropped<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Nodes that one thread pushes and another pops, and both in turn, come out once.
+/// Nodes that one thread pushes and another pops, and that both do in turn, come out once.
 ///
 /// # Panics
-/// When they don't.
+/// If they don't.
 pub fn threads_pass_nodes_on<S: Subject>() {
     let account = Account::new("threads_pass_nodes_on");
     let queue = Arc::new(Queue::<S>::new());

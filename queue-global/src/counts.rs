@@ -1,16 +1,16 @@
-//! What an operation costs, in locks and read-modify-writes besides: the README's table, counted.
+//! The locks that an operation takes, and its other read-modify-writes: counts the README's table.
 use crate::{Boxed, Injector, List, Lock, ValueInjector};
 use std::cell::Cell;
 use sync_shim::count::counted;
 
-/// A lock for one thread, which counts.
+/// A lock for one thread, which counts its uses.
 struct Counting;
 
 thread_local! {
     static LOCKS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the tests that use it have one thread each.
+// SAFETY: each test that uses it has one thread.
 unsafe impl Lock for Counting {
     type Guard<'a> = ();
 
@@ -26,7 +26,7 @@ unsafe impl Lock for Counting {
 
 type Queue = Injector<Boxed<u32>, Counting>;
 
-/// Locks and read-modify-writes.
+/// The locks and read-modify-writes of a call.
 fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
     let before = LOCKS.get();
     let (_, counts) = counted(f);

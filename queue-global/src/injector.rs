@@ -1,20 +1,51 @@
-//! A FIFO that any thread pushes to and pops from: a [stack](crate::submit) to push to, and a list under a lock that consumers fill from it.
+//! A FIFO that any thread pushes to and pops from: pushers push on a [stack](crate::submit), and
+//! consumers move its nodes to a list under a lock.
 //!
-//! | field | written |
+//! # Actors
+//!
+//! A *pusher* pushes one item or a batch. A *consumer* pops. A *looker* calls `len`, `is_empty` or
+//! `is_closed`. Any thread may be any of them.
+//!
+//! # States
+//!
+//! The word `top` says what the queue holds ([`Top`](crate::top::Top)):
+//!
+//! | state | stack | list |
+//! |---|---|---|
+//! | EMPTY | empty | empty |
+//! | ONE | one node | empty |
+//! | MORE | one node or more | perhaps not empty |
+//! | LISTED | empty | not empty |
+//!
+//! CLOSED may be set in each of them.
+//!
+//! # Fields
+//!
+//! | field | written by |
 //! |---|---|
-//! | `top`, in `stack` | by all, by read-modify-writes; [what it says](crate::top) |
-//! | `list` | under the lock |
-//! | `listed` | under the lock: the list's length, as a hint for who has no lock |
+//! | `top`, in `stack` | all threads, by read-modify-writes |
+//! | `list` | the holder of the lock |
+//! | `listed` | the holder of the lock: the list's length, as a hint for threads without the lock |
 //!
-//! 1. Nothing that a user wrote runs under the lock but the link's `next` and `set_next`: handles are taken apart before and put together after.
-//! 2. Items in the list are older than those in the stack. A consumer takes from the list, and only when that is empty from the stack: the only node, with one exchange and
-//!    no lock, or all, in order, to the list. Each item is moved once.
-//! 3. The queue, the list and then the stack, is a FIFO as a whole, and `top` says at every time whether it is empty. A push is done with its exchange. A pop that leaves something is
-//!    done under the lock, while `top` is MORE or LISTED; one that leaves nothing, with the exchange that makes `top` EMPTY. So "empty" is what was at the time of the look.
-//! 4. Who takes from the list, and may leave it empty, tells `top` before the lock is free. So under a free lock the list is empty unless `top` is MORE or LISTED.
-//! 5. Who has pushed and then fenced (`SeqCst`), and who announces and fences before [`is_empty`](Injector::is_empty), can't both miss: the one sees the
-//!    announcement or the other the item.
-//! 6. What is given to `push` or `push_batch` is in the stack or handed back, whatever `close` does meanwhile: all three go by one word.
+//! # Rules
+//!
+//! 1. No user code runs under the lock but the link's `next` and `set_next`: handles are taken
+//!    apart before it and put together after it.
+//! 2. Items in the list are older than those in the stack. A consumer takes from the list first.
+//!    Only if the list holds fewer items than it wants does it take from the stack: the only item
+//!    of the queue with one exchange, even without the lock, or all nodes, in order, to the list.
+//!    So each item is moved at most once.
+//! 3. The queue is a FIFO: the list followed by the stack. At every moment `top` says whether the
+//!    queue is empty. A push takes effect with its exchange. A pop that leaves items takes effect
+//!    under the lock, while `top` is MORE or LISTED; a pop that leaves none, with the exchange that
+//!    makes `top` EMPTY. So a look that finds EMPTY was right at the time of its load.
+//! 4. A consumer that may have emptied the list updates `top` before it frees the lock. So while
+//!    the lock is free, the list is empty unless `top` is MORE or LISTED.
+//! 5. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
+//!    then fences before [`is_empty`](Injector::is_empty), can't both miss the other: the pusher
+//!    sees the announcement, or the sleeper sees the item.
+//! 6. An item or a batch given to `push` or `push_batch` is either in the stack or handed back,
+//!    whatever `close` does meanwhile: all three change the same word.
 use crate::{Linked, List, Lock, link, lock::Locked, submit::Stack, top::Holds};
 use core::{
     fmt,
@@ -26,12 +57,13 @@ use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed, Retire},
 };
 
-/// The queue that a scheduler's workers share: for what is spawned outside, and what overflows.
+/// The shared queue of a scheduler's workers, for tasks that are spawned outside and for overflow.
 ///
-/// A push, of one or of many, is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
-/// allocated.
+/// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
+/// item. Other pops take the lock. A pop from an empty queue is two loads. Nothing is allocated.
 ///
-/// A node is aligned to 4 bytes at least. This doesn't compile, for its marks would be lost in the address:
+/// A node is aligned to 4 bytes at least. This doesn't compile, because the queue's marks would
+/// overlap the address:
 ///
 /// ```compile_fail
 /// # use queue_global::{Injector, Linked};
@@ -53,12 +85,12 @@ pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
     inner: Inner<T, L>,
 }
 
-/// The queue that a scheduler's workers share: for what is spawned outside, and what overflows.
+/// The shared queue of a scheduler's workers, for tasks that are spawned outside and for overflow.
 ///
-/// A push, of one or of many, is one read-modify-write on a word; so is a pop of the only item there. Other pops take the lock. A pop from an empty queue is two loads. Nothing is
-/// allocated.
+/// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
+/// item. Other pops take the lock. A pop from an empty queue is two loads. Nothing is allocated.
 ///
-/// A node is aligned to 4 bytes at least, or it doesn't compile.
+/// A node is aligned to 4 bytes at least; other nodes don't compile.
 #[cfg(not(feature = "std"))]
 pub struct Injector<T: Linked, L: Lock> {
     inner: Inner<T, L>,
@@ -70,24 +102,25 @@ struct Inner<T: Linked, L> {
     listed: CachePadded<AtomicUsize>,
 }
 
-// SAFETY: handles go in at one thread and come out at another; what is shared on the way, the nodes' links and the list, is touched by one thread at a time.
+// SAFETY: handles go in on one thread and come out on another. In between, one thread at a time
+// touches the shared parts: the nodes' links and the list.
 unsafe impl<T: Linked, L: Lock + Send> Send for Injector<T, L> where T::Handle: Send {}
 
-// SAFETY: as above; the lock may be taken by any thread.
+// SAFETY: as above; any thread may take the lock.
 unsafe impl<T: Linked, L: Lock + Sync> Sync for Injector<T, L> where T::Handle: Send {}
 
-// A panic, which only a handle's drop makes, leaves the queue whole; its lock has no poison.
+// Only a handle's drop can panic, and it leaves the queue whole; the lock has no poison.
 impl<T: Linked, L: Lock> UnwindSafe for Injector<T, L> {}
 impl<T: Linked, L: Lock> RefUnwindSafe for Injector<T, L> {}
 
-/// The queue was closed; here is what was to be pushed.
+/// The queue was closed; it hands back the refused item or batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<H>(pub H);
 
 #[cfg(feature = "std")]
 impl<T: Linked> Injector<T> {
     sync_shim::const_fn! {
-        /// An empty, open queue, whose lock is std's mutex. `const`, except under a model.
+        /// Makes an empty, open queue whose lock is std's mutex. `const`, except under a model.
         ///
         /// ```
         /// use queue_global::{Boxed, Injector};
@@ -105,8 +138,8 @@ impl<T: Linked> Injector<T> {
 
 impl<T: Linked, L: Lock> Injector<T, L> {
     sync_shim::const_fn! {
-        /// An empty, open queue with a lock of yours, which nobody holds. `const`, except under a
-        /// model.
+        /// Makes an empty, open queue with your own lock, which nobody holds. `const`, except under
+        /// a model.
         pub const fn with_lock(lock: L) -> Self {
             let inner = Inner {
                 stack: CachePadded::new(Stack::new()),
@@ -117,29 +150,29 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// Puts an item at the back. One read-modify-write.
+    /// Pushes an item at the back. One read-modify-write.
     ///
     /// # Errors
-    /// Hands it back when the queue is closed.
+    /// Hands the item back if the queue is closed.
     ///
     /// # Panics
-    /// In debug builds, when the node is in a list already.
+    /// In debug builds, if the node is in a list already.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push(&self, handle: T::Handle) -> Result<(), Closed<T::Handle>> {
         let node = link::enter::<T>(handle);
-        // SAFETY: a chain of one, of which the handle was the owner.
+        // SAFETY: a chain of one node, which the handle owned.
         if unsafe { self.inner.stack.push(node, node, false) } {
             return Ok(());
         }
-        // SAFETY: refused, so it is not in the queue.
+        // SAFETY: the push was refused, so the node is not in the queue.
         Err(Closed(unsafe { link::leave(node) }))
     }
 
-    /// Puts a list at the back, in one piece. One read-modify-write, however long it is.
+    /// Pushes a whole list at the back. One read-modify-write, whatever its length.
     ///
     /// # Errors
-    /// Hands it back when the queue is closed.
+    /// Hands the list back if the queue is closed.
     pub fn push_batch(&self, batch: List<T>) -> Result<(), Closed<List<T>>> {
         let len = batch.len();
         let Some((first, last)) = batch.into_ends() else {
@@ -148,41 +181,43 @@ impl<T: Linked, L: Lock> Injector<T, L> {
                 false => Ok(()),
             };
         };
-        // SAFETY: the list was the owner.
+        // SAFETY: the list owned the nodes.
         if unsafe { self.inner.stack.push(first, last, false) } {
             return Ok(());
         }
-        // SAFETY: refused, so they are not in the queue; the last link is an end, if perhaps another.
+        // SAFETY: the push was refused, so the nodes are not in the queue. The last link is still
+        // an end, though perhaps not the one that it was.
         Err(Closed(unsafe { List::from_parts((first, last), len) }))
     }
 
-    /// Puts an item at the back, closed or not: for one that was accepted before, as a task that was
-    /// spawned in time and is woken.
+    /// Pushes an item at the back, even if the queue is closed: for an item that was accepted
+    /// before the close, such as a task that was spawned in time and is woken later.
     ///
     /// # Panics
-    /// In debug builds, when the node is in a list already.
+    /// In debug builds, if the node is in a list already.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn requeue(&self, handle: T::Handle) {
         let node = link::enter::<T>(handle);
-        // SAFETY: a chain of one, of which the handle was the owner.
+        // SAFETY: a chain of one node, which the handle owned.
         let pushed = unsafe { self.inner.stack.push(node, node, true) };
         debug_assert!(pushed);
     }
 
-    /// [`requeue`](Self::requeue) for a list, in one piece. One read-modify-write, however long it is.
+    /// Pushes a whole list, as [`requeue`](Self::requeue) does with an item. One read-modify-write,
+    /// whatever its length.
     pub fn requeue_batch(&self, batch: List<T>) {
         if let Some((first, last)) = batch.into_ends() {
-            // SAFETY: the list was the owner.
+            // SAFETY: the list owned the nodes.
             let pushed = unsafe { self.inner.stack.push(first, last, true) };
             debug_assert!(pushed);
         }
     }
 
-    /// The only item, or whether there are more. Without the lock.
+    /// Takes the only item without the lock, or finds that there are more items.
     #[inline]
     fn take_only(&self) -> Found<T> {
-        // Ordering: Relaxed, a hint. It spares pushers the look at the word that they write.
+        // Ordering: Relaxed; a hint. It saves the consumer a load of the word that pushers write.
         if self.inner.listed.load(Relaxed) > 0 {
             return Found::More;
         }
@@ -200,24 +235,27 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// Runs `f` on the list, with `n` items in it if the queue has so many; under the lock. Leaves `n` fewer.
+    /// Runs `f` on the list under the lock. If the list has fewer than `n` items, the stack's are
+    /// moved to it first. `f` takes up to `n` items.
     fn with<R>(&self, n: usize, f: impl FnOnce(&mut List<T>) -> R) -> R {
         self.inner.list.with(|list| {
             if list.len() < n {
-                // SAFETY: under the lock. If it is one, it goes with the list's, which are fewer than `n`.
+                // SAFETY: this thread holds the lock. If the stack gives one node, `f` takes it
+                // together with the list's nodes, which are fewer than `n`.
                 list.append(&mut unsafe { self.inner.stack.take() });
             }
             let result = f(list);
             if list.is_empty() {
                 self.inner.stack.list_is_empty();
             }
-            // Ordering: Relaxed, a hint.
+            // Ordering: Relaxed; a hint.
             self.inner.listed.store(list.len(), Relaxed);
             result
         })
     }
 
-    /// Takes the oldest item. One read-modify-write if it is the only one, else under the lock. Two loads if there is none.
+    /// Takes the oldest item. One read-modify-write if it is the only one, else under the lock; two
+    /// loads if there is none.
     #[inline]
     pub fn pop(&self) -> Option<T::Handle> {
         let node = match self.take_only() {
@@ -225,28 +263,30 @@ impl<T: Linked, L: Lock> Injector<T, L> {
             Found::Only(node) => node,
             Found::More => self.with(1, List::pop_node)?,
         };
-        // SAFETY: out of the queue, into which `enter` put it.
+        // SAFETY: the node is out of the queue, and `enter` put it in.
         Some(unsafe { link::leave(node) })
     }
 
-    /// Takes up to `n` of the oldest items. Costs what [`pop`](Self::pop) does; under the lock it
-    /// walks what it takes, and once what was pushed since the last time.
+    /// Takes up to `n` of the oldest items. Costs the same as [`pop`](Self::pop). Under the lock it
+    /// walks the items that it takes, and once all items that were pushed since the stack was last
+    /// moved.
     pub fn pop_n(&self, n: usize) -> List<T> {
         if n == 0 {
             return List::new();
         }
         match self.take_only() {
             Found::Nothing => List::new(),
-            // SAFETY: the only node, a chain of one.
+            // SAFETY: the only node, so a chain of one.
             Found::Only(node) => unsafe { List::from_parts((node, node), 1) },
             Found::More => self.with(n, |list| list.split_off_front(n)),
         }
     }
 
-    /// Items in the queue, without the lock: a hint, but 0 if and only if [`is_empty`](Self::is_empty). Those that no consumer has moved to the list yet count as one, and
-    /// twice while they move.
+    /// The number of items in the queue, without the lock. A hint, but 0 if and only if
+    /// [`is_empty`](Self::is_empty). All items that no consumer has moved to the list yet count as
+    /// one, and may count twice while they are moved.
     pub fn len(&self) -> usize {
-        // Ordering: Relaxed, a hint.
+        // Ordering: Relaxed; a hint.
         let listed = || self.inner.listed.load(Relaxed);
         match self.inner.stack.look().holds() {
             Holds::Empty => 0,
@@ -256,26 +296,30 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// Whether the queue is empty, without the lock; exactly, as are a [`pop`](Self::pop) and a [`pop_n`](Self::pop_n) that find nothing.
+    /// Whether the queue is empty, without the lock. Exact, as is a [`pop`](Self::pop) or a
+    /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
-    /// It was at some time no earlier than the last operation that this thread made or knows of by synchronisation; with a `SeqCst` fence
-    /// before it, no earlier than any operation that was followed by a `SeqCst` fence before this one.
+    /// If true, the queue was empty at some moment no earlier than the last operation that this
+    /// thread made or knows of by synchronisation. With a `SeqCst` fence before the call, that
+    /// moment is also no earlier than any operation that was followed by a `SeqCst` fence before
+    /// this one.
     pub fn is_empty(&self) -> bool {
         self.inner.stack.look().holds() == Holds::Empty
     }
 
-    /// Closes the queue to pushes. What is in it stays. False when it was closed already.
+    /// Closes the queue to pushes; its items stay. Returns `false` if it was closed already.
     pub fn close(&self) -> bool {
         self.with(0, |_| self.inner.stack.close())
     }
 
-    /// Whether the queue is closed. A load. Who finds it closed also sees what was done before [`close`](Self::close).
+    /// Whether the queue is closed. One load. A thread that finds it closed also sees what was done
+    /// before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
         self.inner.stack.is_closed()
     }
 }
 
-/// What a consumer finds without the lock.
+/// The result of a consumer's look without the lock.
 enum Found<T> {
     Nothing,
     Only(NonNull<T>),
@@ -284,7 +328,7 @@ enum Found<T> {
 
 impl<T: Linked, L> Drop for Inner<T, L> {
     fn drop(&mut self) {
-        // SAFETY: nobody else is left to hold the lock; the list is dropped next.
+        // SAFETY: no other thread is left to hold the lock; the list is dropped next.
         drop(unsafe { self.stack.take() });
         self.stack.retire();
         self.listed.retire();

@@ -1,20 +1,23 @@
-//! What a node's link says.
+//! A node's link, and what its value means.
 //!
 //! | link | the node |
 //! |---|---|
 //! | `None` | is in no list and no queue |
 //! | an address | has that node behind it |
-//! | an address and the bit END | is the last of its chain; in a stack that is the address of the first of an older chain or 0, in a list it says nothing |
+//! | an address and the bit END | is the last of its chain; in a stack, the address is that of the first node of the next older chain, or 0; in a list it means nothing |
 //!
-//! 1. So whoever is given a node whose link is not `None` is given one that is queued.
-//! 2. An address with END comes from the word that says what a stack holds, in which it may have been free and taken again since. So nobody's pointer goes with
-//!    it: who pushes a node exposes its provenance, and who has taken a stack makes pointers from addresses.
+//! Rules:
+//!
+//! 1. So a handle whose node's link is not `None` is one of a node that is queued already.
+//! 2. An address with END comes from a stack's `top`. The node at that address may since have been
+//!    freed and allocated again, so no pointer is kept with it. A pusher exposes its node's
+//!    provenance, and a consumer that has taken a stack makes pointers from the addresses.
 use crate::Linked;
 use core::ptr::{self, NonNull};
 
 const END: usize = 1;
 
-/// What a node's address is a multiple of, so that END is no bit of it.
+/// The alignment of nodes, so that END is no bit of an address.
 pub(crate) const ALIGN: usize = END + 1;
 
 pub(crate) enum Link<T> {
@@ -23,7 +26,7 @@ pub(crate) enum Link<T> {
 }
 
 /// # Safety
-/// The caller owns the node, which is in a list or a chain.
+/// The caller owns the node, and it is in a list or a chain.
 #[inline]
 pub(crate) unsafe fn read<T: Linked>(node: NonNull<T>) -> Link<T> {
     // SAFETY: the caller's promise.
@@ -45,42 +48,42 @@ pub(crate) unsafe fn end<T: Linked>(node: NonNull<T>, below: usize) {
     unsafe { T::set_next(node, end) };
 }
 
-/// A node's address, from which [`pushed`] makes a pointer again.
+/// Exposes a node; [`pushed`] makes a pointer from its address again.
 #[inline]
 pub(crate) fn expose<T>(node: NonNull<T>) -> usize {
     node.as_ptr().expose_provenance()
 }
 
-/// The node that was exposed.
+/// The exposed node at an address.
 ///
 /// # Safety
 /// `address` came from [`expose`].
 #[inline]
 pub(crate) unsafe fn pushed<T>(address: usize) -> NonNull<T> {
-    // SAFETY: a node's address is not 0.
+    // SAFETY: the address of a node is not 0.
     unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(address)) }
 }
 
-/// Takes a handle apart, for a list or a queue.
+/// Takes a handle apart, to put its node into a list or a queue.
 ///
 /// # Panics
-/// In debug builds, when the node is in a list or a queue already.
+/// In debug builds, if the node is in a list or a queue already.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn enter<T: Linked>(handle: T::Handle) -> NonNull<T> {
     let node = T::into_ptr(handle);
     if cfg!(debug_assertions) {
-        // SAFETY: the handle was the node's owner.
+        // SAFETY: the handle owned the node.
         let next = unsafe { T::next(node) };
         assert!(next.is_none(), "the node is in a list already");
     }
     node
 }
 
-/// Clears the link of a node that leaves, and puts its handle together.
+/// Clears the link of a node that leaves, and returns its handle.
 ///
 /// # Safety
-/// The caller owns the node, which [`enter`] gave.
+/// The caller owns the node, which [`enter`] returned.
 #[inline]
 pub(crate) unsafe fn leave<T: Linked>(node: NonNull<T>) -> T::Handle {
     // SAFETY: the caller's promise.

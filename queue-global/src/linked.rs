@@ -4,34 +4,37 @@ use core::ptr::NonNull;
 /// A node with room for one link.
 ///
 /// A [`List`](crate::List) takes nodes that are aligned to 2 bytes at least, an
-/// [`Injector`](crate::Injector) to 4: they keep marks in the low bits of a node's address. Another
-/// node does not compile there.
+/// [`Injector`](crate::Injector) to 4, because they keep marks in the low bits of a node's address.
+/// Other nodes don't compile there.
 ///
 /// # Safety
 ///
-/// - `into_ptr` gives a pointer to a live, aligned `Self`. The handle owns that node: until `from_ptr` nobody else gets a handle of it, it
-///   neither moves nor is freed, and no `&mut` to it is made but in these functions. So who has the pointer may make a shared reference of it.
+/// - `into_ptr` returns a pointer to a live, aligned `Self`, which the handle owns. Until
+///   `from_ptr`, no other handle of that node exists, the node neither moves nor is freed, and only
+///   these functions make a `&mut` to it. So the holder of the pointer may make a shared reference
+///   from it.
 /// - `from_ptr(into_ptr(h))` is `h`.
-/// - `next` gives what `set_next` wrote last, bit for bit: a link isn't always the address of a node, it may hold a mark, or a mark alone. Nothing else writes
-///   it while the node is in a list, and it is `None` whenever a handle is given to a list.
-/// - None of the functions panics or calls back into a list, an injector, or another queue of such nodes.
+/// - `next` returns the value that `set_next` wrote last, bit for bit. A link isn't always the
+///   address of a node: it may have a mark, or be a mark alone. Nothing else writes the link while
+///   the node is in a list, and it is `None` whenever a handle is given to a list.
+/// - None of the functions panics, or calls a list, an injector, or another queue of such nodes.
 pub unsafe trait Linked {
-    /// What users push and pop: an owning pointer to a node. `Send` if nodes may change threads.
+    /// The owning pointer to a node, which users push and pop. `Send` if nodes may change threads.
     type Handle;
 
     /// Takes a handle apart.
     fn into_ptr(handle: Self::Handle) -> NonNull<Self>;
 
-    /// Puts a handle together again.
+    /// Makes a handle again.
     ///
     /// # Safety
-    /// `node` came from [`into_ptr`](Self::into_ptr), and its handle was not put together since.
+    /// `node` came from [`into_ptr`](Self::into_ptr), and no handle was made from it since.
     unsafe fn from_ptr(node: NonNull<Self>) -> Self::Handle;
 
     /// Reads the link.
     ///
     /// # Safety
-    /// The caller owns the node: it holds what `into_ptr` gave.
+    /// The caller owns the node: it holds the pointer that `into_ptr` returned.
     unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>>;
 
     /// Writes the link.

@@ -1,8 +1,9 @@
-//! A singly linked list of nodes that others own, without a lock of its own.
+//! A singly linked list of nodes, without a lock of its own.
 //!
-//! 1. `ends` are the oldest node and the newest, `None` if `len` is 0.
-//! 2. The list owns its nodes: their links lead from the oldest to the newest, whose link is [an end](crate::link).
-//! 3. A node leaves with its link cleared, as it came.
+//! 1. `ends` are the oldest and the newest node, or `None` if `len` is 0.
+//! 2. The list owns its nodes: their links lead from the oldest to the newest, whose link is [an
+//!    end](crate::link).
+//! 3. A node enters and leaves with its link cleared.
 use crate::{Linked, link};
 use core::{
     fmt,
@@ -13,11 +14,11 @@ use core::{
     ptr::NonNull,
 };
 
-/// A FIFO of nodes. Nothing is ever allocated; every operation but the drop is O(1), or O(n) in the
-/// nodes it names.
+/// A FIFO of intrusive nodes. It allocates nothing. Every operation but the drop is O(1), or O(n)
+/// in the number of nodes it names.
 ///
 /// A node is aligned to 2 bytes at least. This does not compile, because the list keeps a mark in
-/// the lowest bit of a link, where the address of such a node may have a bit of its own:
+/// the lowest bit of a link, which may be a bit of such a node's address:
 ///
 /// ```compile_fail,E0080
 /// # use queue_global::{Linked, List};
@@ -40,13 +41,13 @@ pub struct List<T: Linked> {
     owns: PhantomData<T::Handle>,
 }
 
-// SAFETY: the list owns handles.
+// SAFETY: the list owns its handles.
 unsafe impl<T: Linked> Send for List<T> where T::Handle: Send {}
 
-// SAFETY: a shared list gives out lengths and shared nodes.
+// SAFETY: a shared list returns only lengths and shared nodes.
 unsafe impl<T: Linked + Sync> Sync for List<T> {}
 
-// A panic, which only a handle's drop makes, leaves the list whole.
+// Only a handle's drop can panic, and it leaves the list whole.
 impl<T: Linked> UnwindSafe for List<T> {}
 impl<T: Linked> RefUnwindSafe for List<T> {}
 
@@ -56,7 +57,7 @@ impl<T: Linked> List<T> {
         "a list keeps a mark in a node's address: align the node to 2"
     );
 
-    /// An empty list.
+    /// Makes an empty list.
     pub const fn new() -> Self {
         const { Self::ALIGNED };
         Self {
@@ -67,7 +68,8 @@ impl<T: Linked> List<T> {
     }
 
     /// # Safety
-    /// The first node leads over `len` links to the last, whose link is an end, and the caller owns the nodes.
+    /// The first node leads over `len` nodes to the last, whose link is an end, and the caller owns
+    /// all of them.
     pub(crate) unsafe fn from_parts(ends: (NonNull<T>, NonNull<T>), len: usize) -> Self {
         Self {
             ends: Some(ends),
@@ -76,12 +78,12 @@ impl<T: Linked> List<T> {
         }
     }
 
-    /// The oldest and the newest node, which are the caller's now, with those between them.
+    /// Takes the nodes out, as the oldest and the newest; the caller then owns all of them.
     pub(crate) fn into_ends(self) -> Option<(NonNull<T>, NonNull<T>)> {
         mem::ManuallyDrop::new(self).ends
     }
 
-    /// Nodes in the list.
+    /// The number of nodes in the list.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -91,26 +93,26 @@ impl<T: Linked> List<T> {
         self.len == 0
     }
 
-    /// Puts a node at the back.
+    /// Pushes a node at the back.
     ///
     /// # Panics
-    /// In debug builds, when the node is in a list already.
+    /// In debug builds, if the node is in a list already.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push_back(&mut self, handle: T::Handle) {
         let node = link::enter::<T>(handle);
-        // SAFETY: the handle was the node's owner.
+        // SAFETY: the handle owned the node.
         unsafe { link::end(node, 0) };
-        // SAFETY: a list of one.
+        // SAFETY: a list of one node.
         self.append(&mut unsafe { Self::from_parts((node, node), 1) });
     }
 
     /// Takes the oldest node.
     pub fn pop_front(&mut self) -> Option<T::Handle> {
-        // SAFETY: out of the list, into which `enter` put it.
+        // SAFETY: the node is out of the list, and `enter` put it in.
         self.pop_node().map(|node| unsafe { link::leave(node) })
     }
 
-    /// Takes the oldest node, with its link as it was.
+    /// Takes the oldest node, and leaves its link as it is.
     pub(crate) fn pop_node(&mut self) -> Option<NonNull<T>> {
         let (node, last) = self.ends?;
         self.len -= 1;
@@ -122,7 +124,7 @@ impl<T: Linked> List<T> {
         Some(node)
     }
 
-    /// Moves all of `other` to the back.
+    /// Moves all nodes of `other` to the back.
     pub fn append(&mut self, other: &mut Self) {
         let other = mem::ManuallyDrop::new(mem::take(other));
         let Some((first, last)) = other.ends else {
@@ -140,7 +142,7 @@ impl<T: Linked> List<T> {
         self.len += other.len;
     }
 
-    /// Takes the `n` oldest nodes, or all if there are fewer. Walks them.
+    /// Takes the `n` oldest nodes, or all if there are fewer. Walks those nodes.
     pub fn split_off_front(&mut self, n: usize) -> Self {
         if n >= self.len {
             return mem::take(self);
@@ -158,11 +160,11 @@ impl<T: Linked> List<T> {
         unsafe { link::end(at, 0) };
         self.ends = Some((next, tail));
         self.len -= n;
-        // SAFETY: the first `n` nodes, which are this list's no more.
+        // SAFETY: the first `n` nodes no longer belong to this list.
         unsafe { Self::from_parts((head, at), n) }
     }
 
-    /// The nodes, oldest first.
+    /// Iterates over the nodes, oldest first.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter {
             at: self.ends.map(|(head, _)| head),
@@ -180,7 +182,7 @@ impl<T: Linked> Default for List<T> {
 
 impl<T: Linked> Drop for List<T> {
     fn drop(&mut self) {
-        /// Goes on with the others when a handle's drop panics.
+        /// Drops the other handles if the drop of one panics.
         struct GoOn<'a, T: Linked>(&'a mut List<T>);
         impl<T: Linked> Drop for GoOn<'_, T> {
             fn drop(&mut self) {
@@ -197,7 +199,7 @@ impl<T: Linked> Drop for List<T> {
 }
 
 impl<T: Linked> Extend<T::Handle> for List<T> {
-    /// [`push_back`](List::push_back)s all, and panics as that does.
+    /// Calls [`push_back`](List::push_back) for each handle, and panics as it does.
     fn extend<I: IntoIterator<Item = T::Handle>>(&mut self, handles: I) {
         handles
             .into_iter()
@@ -206,7 +208,7 @@ impl<T: Linked> Extend<T::Handle> for List<T> {
 }
 
 impl<T: Linked> FromIterator<T::Handle> for List<T> {
-    /// [`push_back`](List::push_back)s all, and panics as that does.
+    /// Calls [`push_back`](List::push_back) for each handle, and panics as it does.
     fn from_iter<I: IntoIterator<Item = T::Handle>>(handles: I) -> Self {
         let mut list = Self::new();
         list.extend(handles);
@@ -214,14 +216,14 @@ impl<T: Linked> FromIterator<T::Handle> for List<T> {
     }
 }
 
-/// The nodes of a [`List`] and what is in them, oldest first.
+/// Borrows the nodes of a [`List`], oldest first.
 pub struct Iter<'a, T: Linked> {
     at: Option<NonNull<T>>,
     left: usize,
     list: PhantomData<&'a List<T>>,
 }
 
-// SAFETY: it gives out what a shared list does.
+// SAFETY: it returns the same as a shared list.
 unsafe impl<T: Linked + Sync> Send for Iter<'_, T> {}
 
 // SAFETY: as above.
@@ -244,7 +246,8 @@ impl<'a, T: Linked> Iterator for Iter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<&'a T> {
-        // SAFETY: the list owns the node, and is borrowed; the contract lets an owner share it.
+        // SAFETY: the list owns the node, and is borrowed; by the contract of `Linked` an owner may
+        // share it.
         self.next_node().map(|node| unsafe { node.as_ref() })
     }
 

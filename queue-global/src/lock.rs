@@ -1,12 +1,12 @@
-//! The lock around a list, or an end of a queue of values: the user's, or the model's in its place.
+//! The lock of a queue: the user's, or the model's in its place.
 use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 
 /// A lock that an [`Injector`](crate::Injector) or a [`ValueInjector`](crate::ValueInjector) can
-/// take: `std::sync::Mutex<()>`, with the feature `lock_api` also a `lock_api::Mutex<R, ()>`
-/// (parking_lot's and spin's), or your own.
+/// use: `std::sync::Mutex<()>`, with the feature `lock_api` also a `lock_api::Mutex<R, ()>` (of
+/// parking_lot and spin), or your own.
 ///
-/// Neither function, nor a guard's drop, should panic: the items that a push or pop is moving may
-/// be leaked. Nor should they use the queue that has the lock, which may deadlock.
+/// Neither function should panic, nor a guard's drop: the items that a push or a pop is moving may
+/// leak. Nor should they use the queue that has the lock, which may deadlock.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, Lock};
@@ -50,28 +50,29 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 ///
 /// # Safety
 ///
-/// - Of the guards that `lock` and `try_lock` give, at most one is alive at a time, on all threads.
-/// - What happened before a guard was dropped happens before the next guard is given.
+/// - At any time at most one of the guards that `lock` and `try_lock` return is alive, on all
+///   threads.
+/// - Everything that happened before a guard was dropped happens before the next guard is returned.
 pub unsafe trait Lock {
     /// Holds the lock until it is dropped.
     type Guard<'a>
     where
         Self: 'a;
 
-    /// Takes the lock unless it is taken.
+    /// Takes the lock, unless it is taken.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
 
     /// Takes the lock, waiting for it.
     fn lock(&self) -> Self::Guard<'_>;
 }
 
-/// The lock of an [`Injector`](crate::Injector) or [`ValueInjector`](crate::ValueInjector) that
-/// names none.
+/// The default lock of an [`Injector`](crate::Injector) and of a
+/// [`ValueInjector`](crate::ValueInjector).
 #[cfg(feature = "std")]
 pub type DefaultLock = std::sync::Mutex<()>;
 
-// SAFETY: std's mutex gives one guard at a time, and orders them. Nothing panics under the lock
-// that leaves the list half changed, so a poisoned mutex is as good as another.
+// SAFETY: std's mutex returns one guard at a time, and orders them. No code under the lock panics
+// with the list half changed, so a poisoned mutex is as good as any.
 #[cfg(feature = "std")]
 unsafe impl Lock for std::sync::Mutex<()> {
     type Guard<'a> = std::sync::MutexGuard<'a, ()>;
@@ -92,8 +93,8 @@ unsafe impl Lock for std::sync::Mutex<()> {
     }
 }
 
-// SAFETY: a `RawMutex` promises exclusion, and the order of the guards, without which
-// `lock_api::Mutex` would be unsound. It may panic, and so may a `Lock`.
+// SAFETY: a `RawMutex` promises exclusion and the order of the guards; without them
+// `lock_api::Mutex` would be unsound. It may panic, and a `Lock` may too.
 #[cfg(feature = "lock_api")]
 unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     type Guard<'a>
@@ -112,11 +113,11 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     }
 }
 
-/// A consumer that finds the lock taken pauses this often, a good 0.5 us on most processors, before
-/// each of [`TRIES`] further attempts; then it waits as the lock does. What is done under the lock
-/// takes 20 ns, most of it for the list and the stack's word to arrive from the other processor. A
-/// consumer that came back at once would have both sent to and fro for every item; one that leaves
-/// the other some dozens to take doubles what both get through
+/// The number of pauses (about 0.5 us on most processors) that a consumer makes before each of
+/// [`TRIES`] further attempts at a taken lock; after these it waits as the lock does. The work
+/// under the lock takes 20 ns, most of it for the list and the stack's word to arrive from the
+/// other processor. A consumer that retried at once would have both sent to and fro for every item.
+/// One that lets the other take some dozens of items doubles the throughput of both
 /// (`cargo bench -p bench --bench injector -- contended both`).
 const PAUSES: u32 = 32;
 const TRIES: u32 = 8;
@@ -144,13 +145,13 @@ impl<L: Lock, T> Locked<L, T> {
             None => self.contended(),
         };
         self.value.with_mut(|value| {
-            // SAFETY: the guard is alive, so no other thread is here, by the contract of `Lock`.
-            // Nor does `f` come back here: it runs no code of users but the links' (`Linked`).
+            // SAFETY: the guard is alive, so by the contract of `Lock` no other thread is here. Nor
+            // does `f` get here again: it runs no user code but that of the links (`Linked`).
             f(unsafe { &mut *value })
         })
     }
 
-    /// Takes the lock, which was taken at the first try.
+    /// Takes the lock after a first failed attempt.
     #[cold]
     fn contended(&self) -> <Checked<L> as Lock>::Guard<'_> {
         for _ in 1..TRIES {
@@ -172,7 +173,8 @@ const fn checked<L>(lock: L) -> L {
     lock
 }
 
-/// The shim's mutex in place of the user's lock: a lock that the checker can't see is no lock to it.
+/// The shim's mutex in place of the user's lock: a lock that the checker can't see does not exist
+/// for it.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 struct Checked<L> {
     lock: sync_shim::sync::Mutex<()>,
@@ -186,7 +188,7 @@ sync_shim::const_fn! {
     }
 }
 
-// SAFETY: the shim's mutex gives one guard at a time, and orders them.
+// SAFETY: the shim's mutex returns one guard at a time, and orders them.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 unsafe impl<L> Lock for Checked<L> {
     type Guard<'a>
@@ -194,7 +196,7 @@ unsafe impl<L> Lock for Checked<L> {
     where
         L: 'a;
 
-    /// Waits, as the model has no other way.
+    /// Waits, because a model's mutex can't be tried.
     fn try_lock(&self) -> Option<Self::Guard<'_>> {
         Some(self.lock.lock())
     }

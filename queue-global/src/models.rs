@@ -1,4 +1,4 @@
-//! Threads against each other. An item is a boxed number; each turns up exactly once.
+//! Threads against each other. An item is a boxed number, and each comes out exactly once.
 use crate::{Boxed, Closed, Injector, List};
 use std::mem::ManuallyDrop;
 use sync_shim::{
@@ -22,7 +22,7 @@ fn drain(queue: &Queue) -> Vec<u32> {
         .collect()
 }
 
-/// Bites: a push with a store in place of the exchange; the order not turned round when the stack is taken.
+/// Bites: a push with a store in place of the exchange; a taken stack that is not reversed.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -63,9 +63,10 @@ fn a_batch_against_a_pop_and_a_pop_n() {
     });
 }
 
-/// The only node is taken without the lock, beside pushes on top of it.
+/// The only node is taken without the lock, while others are pushed on top of it.
 ///
-/// Bites: a second push that keeps the mark of ONE (the first node is lost with the second, or the second with the first).
+/// Bites: a second push that keeps the mark of ONE (the first node is lost with the second, or the
+/// second with the first).
 #[test]
 fn taking_the_only_node_against_pushes() {
     model(|| {
@@ -82,9 +83,10 @@ fn taking_the_only_node_against_pushes() {
     });
 }
 
-/// Two items, of which the other thread takes one: there is always one left to see, also while they move to the list.
+/// Another thread takes one of two items: the other item can be seen at every time, even while the
+/// items move to the list.
 ///
-/// Bites: a stack that is taken to EMPTY.
+/// Bites: a taken stack that leaves EMPTY.
 #[test]
 fn no_item_hides_on_its_way_to_the_list() {
     model(|| {
@@ -102,9 +104,10 @@ fn no_item_hides_on_its_way_to_the_list() {
     });
 }
 
-/// The other thread pushes one to a list of one and takes the older: no look misses both, nor does a pop.
+/// The list has one item. Another thread pushes one and then takes the older: no look and no pop
+/// misses both.
 ///
-/// Bites: emptiness told by two words, the stack's and then the list's.
+/// Bites: emptiness read from two words, the stack's and then the list's.
 #[test]
 fn a_queue_that_is_never_empty_never_looks_empty() {
     model(|| {
@@ -130,9 +133,9 @@ fn a_queue_that_is_never_empty_never_looks_empty() {
     });
 }
 
-/// The last of the list is taken beside a push.
+/// The list's last item is taken, against a push.
 ///
-/// Bites: a queue that is told to be empty by a store (the pushed item is lost).
+/// Bites: a store that marks the queue empty (the pushed item is lost).
 #[test]
 fn the_last_of_the_list_against_a_push() {
     model(|| {
@@ -154,7 +157,8 @@ fn the_last_of_the_list_against_a_push() {
     });
 }
 
-/// Between a consumer's look at the only node and its exchange another takes the node, writes to it and pushes it again.
+/// Between a consumer's look at the only node and its exchange, another thread takes the node,
+/// writes to it and pushes it again.
 ///
 /// Bites: an exchange without Acquire (the first consumer reads what is being written).
 #[test]
@@ -168,7 +172,7 @@ fn the_only_node_may_leave_and_return_within_a_pop() {
             let queue = queue.clone();
             thread::spawn(move || {
                 if let Some(node) = queue.pop() {
-                    // SAFETY: a popped node is this thread's alone, or the model fails.
+                    // SAFETY: a popped node is this thread's alone, or else the model fails.
                     node.value.with_mut(|value| unsafe { *value = 1 });
                     queue.push(node).unwrap();
                 }
@@ -182,9 +186,11 @@ fn the_only_node_may_leave_and_return_within_a_pop() {
     });
 }
 
-/// Between a consumer's look at the only node and its exchange the node leaves, and returns behind a younger one.
+/// Between a consumer's look at the only node and its exchange, the node leaves and returns behind
+/// a younger one.
 ///
-/// Bites: a node that counts as the only one whenever the stack was empty, whatever is in the list (it overtakes that).
+/// Bites: a node that counts as the only one whenever the stack was empty, although the list isn't
+/// (the node overtakes the list's).
 #[test]
 fn a_node_that_returns_overtakes_nothing() {
     model(|| {
@@ -205,7 +211,8 @@ fn a_node_that_returns_overtakes_nothing() {
                 queue.push(node).unwrap();
             }
             let mine = queue.pop().map(|node| node.value.load(Relaxed));
-            // The first again, at its old address: for the other it may be what it saw.
+            // The first node again, at its old address: to the other thread it may be the node that
+            // it saw.
             first.value.store(3, Relaxed);
             queue.push(first).unwrap();
             let others = other.join().unwrap();
@@ -221,11 +228,11 @@ fn a_node_that_returns_overtakes_nothing() {
     });
 }
 
-/// Two items are older than the one that is pushed while another consumer moves them, and it takes one of the two.
+/// Two older items move to the list while a third is pushed; another consumer takes one of the two.
 ///
 /// Bites: a push to LISTED that makes ONE.
 #[test]
-fn the_only_node_does_not_overtake_those_that_move() {
+fn only_node_does_not_overtake_nodes_that_move() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue.push(node(0)).unwrap();
@@ -244,9 +251,10 @@ fn the_only_node_does_not_overtake_those_that_move() {
     });
 }
 
-/// The list's last item is taken; who then finds the queue empty and pushes one counts one.
+/// The list's last item is taken; a thread that then finds the queue empty, and pushes one item,
+/// counts one.
 ///
-/// Bites: a length that adds what the list seems to hold to an only item.
+/// Bites: a length that adds the list's stale length to an only item.
 #[test]
 fn a_pop_n_against_len() {
     model(|| {
@@ -269,7 +277,7 @@ fn a_pop_n_against_len() {
     });
 }
 
-/// A close while another consumer takes the stack over is not forgotten.
+/// A close while another consumer moves the stack's items is not lost.
 ///
 /// Bites: `close` without the lock.
 #[test]
@@ -290,9 +298,9 @@ fn a_pop_against_close() {
     });
 }
 
-/// Of three items two are taken in one piece, by the other thread: the length is never 0, and 1 in the end.
+/// The other thread takes two of three items in one piece: the length is never 0, and 1 in the end.
 ///
-/// Bites: a length of what is in the list alone.
+/// Bites: the length of the list alone.
 #[test]
 fn a_pop_n_of_some_against_len() {
     model(|| {
@@ -309,9 +317,10 @@ fn a_pop_n_of_some_against_len() {
     });
 }
 
-/// Two consumers beside a pusher: each item once, and to each in order. Bounded: without a bound it takes hours.
+/// Two consumers beside a pusher: each item comes out once, and in order for each consumer.
+/// Bounded: without a bound it takes hours.
 ///
-/// Bites: a stack that is taken to EMPTY.
+/// Bites: a taken stack that leaves EMPTY.
 #[test]
 fn two_consumers_against_a_pusher() {
     Model::new().bound(2).check(|| {
@@ -334,9 +343,9 @@ fn two_consumers_against_a_pusher() {
     });
 }
 
-/// A batch goes behind what was pushed alone before it, and is queued or handed back whole.
+/// A batch goes behind an item that was pushed before it, and is queued or handed back whole.
 ///
-/// Bites: a chain that is turned round with the others when the stack is taken.
+/// Bites: a chain that is reversed with the others when the stack is taken.
 #[test]
 fn a_batch_behind_a_push_against_close() {
     model(|| {
@@ -361,9 +370,9 @@ fn a_batch_behind_a_push_against_close() {
     });
 }
 
-/// A batch that is handed back after a lost exchange is a list as it was.
+/// A batch that is handed back after a lost exchange is the list that it was.
 ///
-/// Bites: a push that looks for CLOSED once; a look for CLOSED and then a push that doesn't.
+/// Bites: a push that checks CLOSED once; a check of CLOSED followed by a push that doesn't check.
 #[test]
 fn a_batch_against_close() {
     model(|| {
@@ -389,7 +398,7 @@ fn a_batch_against_close() {
     });
 }
 
-/// Bites: a push that hands a node back with its link as a lost exchange wanted it.
+/// Bites: a push that hands a node back with the link of a lost exchange.
 #[test]
 fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
     model(|| {
@@ -412,7 +421,7 @@ fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
 
 /// An item is queued or handed back.
 ///
-/// Bites: a push that looks for CLOSED once, before its exchange fails.
+/// Bites: a push that checks CLOSED only before its exchange fails.
 #[test]
 fn a_push_against_close_queues_or_hands_back() {
     model(|| {
@@ -436,7 +445,7 @@ fn a_push_against_close_queues_or_hands_back() {
 
 /// Bites: `is_closed` with Relaxed.
 #[test]
-fn who_finds_the_queue_closed_sees_what_came_before() {
+fn thread_that_finds_the_queue_closed_sees_earlier_writes() {
     model(|| {
         let shared = Arc::new((Queue::new(), AtomicUsize::new(0)));
         let other = {
@@ -453,7 +462,7 @@ fn who_finds_the_queue_closed_sees_what_came_before() {
     });
 }
 
-/// Rule 5: a pusher that sees no sleeper, and a sleeper that sees no item: not both.
+/// Rule 5: not both happen, a pusher that sees no sleeper and a sleeper that sees no item.
 ///
 /// Bites: drop either fence (the negative model below).
 #[test]
@@ -466,20 +475,22 @@ fn without_fences_both_may_miss() {
     model_must_fail("saw_item || saw_sleeper", || push_and_last_look(|| ()));
 }
 
-/// A queue that goes while a thread still asks it: the model sees it, which every model of an end rests on.
+/// A queue that is dropped while a thread still looks at it fails the model. Every model of a drop
+/// relies on that.
 ///
-/// Bites: leave out what `Stack::retire` does.
+/// Bites: an empty `Stack::retire`.
 #[test]
-fn who_asks_a_queue_that_is_gone_is_seen() {
+fn look_at_a_dropped_queue_fails_the_model() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Queue::new()));
-        // SAFETY: it is there until the end of the model.
+        // SAFETY: the queue is live until the end of the model.
         let queue: &'static Queue = unsafe { &*raw };
         let other = thread::spawn(move || queue.is_closed());
-        // SAFETY: unsound on purpose. What the other thread reads is not behind a pointer, so it stays readable.
+        // SAFETY: unsound on purpose. The other thread reads no memory behind a pointer, so it
+        // stays readable.
         unsafe { raw.drop_in_place() };
         other.join().unwrap();
-        // SAFETY: dropped above, and freed here.
+        // SAFETY: the queue was dropped above, and is freed here.
         drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Queue>>()) });
     });
 }
@@ -503,9 +514,9 @@ fn push_and_last_look(fence: fn()) {
     assert!(saw_item || saw_sleeper);
 }
 
-/// Lists are dropped whole.
+/// A dropped queue drops all its items.
 ///
-/// Bites: forget the drain in the list's drop (the leak fails the model).
+/// Bites: forget to drain in the list's drop (the leak fails the model).
 #[test]
 fn a_dropped_queue_drops_its_items() {
     model(|| {

@@ -1,8 +1,8 @@
-//! An injector behind a ring.
+//! An injector as the overflow of a ring.
 use crate::{Injector, Linked, Lock, ValueInjector};
 
-/// What overflows was accepted before, so that a closed injector takes it too. A batch is linked
-/// first and then spliced in one piece.
+/// The overflowing items were accepted before, so a closed injector takes them too. A batch is
+/// linked first and then spliced in whole.
 impl<T: Linked, L: Lock> queue_spmc::Overflow<T::Handle> for Injector<T, L> {
     fn push(&self, item: T::Handle) {
         self.requeue(item);
@@ -13,8 +13,8 @@ impl<T: Linked, L: Lock> queue_spmc::Overflow<T::Handle> for Injector<T, L> {
     }
 }
 
-/// What overflows was accepted before, so that a closed injector takes it too. A batch passes through
-/// the stack, 32 values at a time.
+/// The overflowing items were accepted before, so a closed injector takes them too. A batch passes
+/// over the stack of the thread, 32 values at a time.
 impl<T, L: Lock> queue_spmc::Overflow<T> for ValueInjector<T, L> {
     fn push(&self, item: T) {
         self.requeue(item);

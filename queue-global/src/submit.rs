@@ -1,18 +1,29 @@
-//! The way in: a stack that anyone pushes chains of nodes to with one read-modify-write, and that a consumer takes whole.
+//! The push side of the injector: a stack on which any thread pushes chains of nodes with one
+//! read-modify-write, and which a consumer takes whole.
 //!
 //! | field | written by |
 //! |---|---|
 //! | `top`, a [`Top`] | all, by read-modify-writes |
-//! | the nodes' links | who pushes, before; who took the stack, after |
+//! | the nodes' links | the pusher, before its push; the consumer that took the stack, after |
 //!
-//! 1. A chain leads from its oldest node to its newest, whose link has the mark END and leads to the first of the chain below, which is older as a whole. A single node is a chain.
-//! 2. ONE is set by who pushes a single node to an empty queue; EMPTY by who takes the last item. Between, LISTED and MORE last while the list has something, which only the lock's holder
-//!    changes. So `top` says by itself what the queue holds, at every time, and an exchange from what it was is right
-//!    whatever happened since: a node that left and came back to the same word is again the only one.
-//! 3. MORE ends under the lock alone. So the lock's holder who reads it may look into the node: it is in the stack until the holder takes it. Nobody else looks into a node that it
-//!    doesn't own.
-//! 4. Every change of `top` is a read-modify-write, so that each continues the release sequences of those before: who acquires from the last push has the
-//!    nodes of all.
+//! The states EMPTY, ONE, MORE and LISTED of `top` are defined in [`top`](crate::top).
+//!
+//! Rules:
+//!
+//! 1. A chain leads from its oldest node to its newest. The newest node's link has the mark END and
+//!    the address of the first node of the chain below, all of which is older. A single node is a
+//!    chain.
+//! 2. `top` alone says at every moment what the queue holds. A push of a single node to an EMPTY
+//!    queue sets ONE, and the pop of the last item sets EMPTY. LISTED and MORE last while the list
+//!    is not empty, and only the lock's holder changes the list. So an exchange whose expected word
+//!    still matches is right, whatever happened in between: a node that left and came back to the
+//!    same word is again the only one.
+//! 3. MORE ends only under the lock. So a holder of the lock that reads MORE may read the node's
+//!    link: the node stays in the stack until the holder takes it. No other thread reads a node
+//!    that it doesn't own.
+//! 4. Every change of `top` is a read-modify-write, so each one continues the release sequences of
+//!    those before. A consumer that acquires from the last push has acquired the nodes of all
+//!    pushes.
 use crate::{
     Linked, List, link,
     top::{ALIGN, Holds, Top},
@@ -42,17 +53,19 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// What the queue holds; orders nothing.
+    /// What the queue holds, without any ordering.
     #[inline]
     pub(crate) fn look(&self) -> Top {
-        // Ordering: Relaxed, for exchanges to expect, and for hints.
+        // Ordering: Relaxed; the value is a hint, or confirmed by an exchange.
         Top::from_word(self.0.load(Relaxed))
     }
 
-    /// Puts a chain on top, and says whether; the closed stack refuses unless `even_closed`, and the last node's link is then any. One read-modify-write.
+    /// Pushes a chain, and returns whether it did. A closed stack refuses unless `even_closed`; the
+    /// last node's link is then any end. One read-modify-write.
     ///
     /// # Safety
-    /// The links lead from `first` to `last`, all of them the caller's until this says true.
+    /// The links lead from `first` to `last`. The caller owns all these nodes until this returns
+    /// `true`.
     #[inline]
     pub(crate) unsafe fn push(
         &self,
@@ -65,10 +78,11 @@ impl<T: Linked> Stack<T> {
             if top.is_closed() && !even_closed {
                 return false;
             }
-            // SAFETY: the caller's node, not in the stack yet.
+            // SAFETY: the node is the caller's, and not in the stack yet.
             unsafe { link::end(last, top.node()) };
             let new = top.pushed(link::expose(first), first == last);
-            // Ordering: Release publishes the nodes and links to `take_only` and `take`. A failure's value is only expected by the next exchange.
+            // Ordering: Release publishes the nodes and links to `take_only` and `take`. Relaxed on
+            // failure: the next exchange confirms the value.
             match (self.0).compare_exchange_weak(top.word(), new.word(), Release, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => top = Top::from_word(now),
@@ -76,30 +90,33 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// Takes the only item of the queue, if `top`, which says that it is that, is still right.
+    /// Takes the only item of the queue, if `top`, which says that `node` is the only one, is still
+    /// current.
     #[inline]
     pub(crate) fn take_only(&self, top: Top, node: usize) -> Option<NonNull<T>> {
-        // Ordering: Acquire from the node's pusher, who may have pushed it again since the look.
+        // Ordering: Acquire pairs with the push of the node, which may have been pushed again since
+        // the look.
         (self.0)
             .compare_exchange_weak(top.word(), top.emptied().word(), Acquire, Relaxed)
             .ok()?;
-        // SAFETY: its pusher exposed it, and it was in the stack.
+        // SAFETY: the pusher exposed the node, and it was in the stack.
         Some(unsafe { link::pushed(node) })
     }
 
-    /// Takes all, oldest first. The queue is left empty if that is one, else LISTED.
+    /// Takes all nodes, oldest first. Leaves the queue EMPTY if there was one node, else LISTED.
     ///
     /// # Safety
-    /// Under the lock. If this gives one node, the list's are all taken in the same turn of the lock, and this one too.
+    /// The caller holds the lock. If this returns one node, the caller takes that node and all of
+    /// the list's before it frees the lock.
     pub(crate) unsafe fn take(&self) -> List<T> {
         loop {
-            // Ordering: Acquire from the push of the node, for its link to be read.
+            // Ordering: Acquire pairs with the push of the node, whose link is read next.
             let top = Top::from_word(self.0.load(Acquire));
             let node = match top.holds() {
                 Holds::Empty | Holds::Listed => return List::new(),
                 Holds::One(node) => node,
                 Holds::More(node) => {
-                    // SAFETY: its pusher exposed it.
+                    // SAFETY: the pusher exposed the node.
                     let first = unsafe { link::pushed::<T>(node) };
                     // SAFETY: rule 3.
                     let link = unsafe { link::read(first) };
@@ -114,19 +131,19 @@ impl<T: Linked> Stack<T> {
                 return unsafe { List::from_parts((only, only), 1) };
             }
         }
-        // Ordering: Acquire from all pushers (rule 4). CLOSED doesn't change under the lock.
+        // Ordering: Acquire pairs with all pushes (rule 4). CLOSED doesn't change under the lock.
         let top = self.0.swap(self.look().listed().word(), Acquire);
-        // SAFETY: the stack was taken, with one node at least.
+        // SAFETY: the stack was just taken, with one node at least.
         unsafe { Self::turn_round(Top::from_word(top)) }
     }
 
     /// # Safety
-    /// `top` was taken, and has a node.
+    /// `top` was taken from the stack, and has a node.
     unsafe fn turn_round(top: Top) -> List<T> {
         let mut address = top.node();
         let (mut newer, mut len) = (None, 0);
         loop {
-            // SAFETY: its pusher exposed it; it was in the stack, which was taken.
+            // SAFETY: the pusher exposed the node, and it was in the taken stack.
             let first = unsafe { link::pushed::<T>(address) };
             let mut last = first;
             len += 1;
@@ -147,30 +164,33 @@ impl<T: Linked> Stack<T> {
                 }
             };
             if address == 0 {
-                // SAFETY: the links lead from the oldest to the newest, `len` nodes, all of them the caller's.
+                // SAFETY: the links lead from the oldest to the newest of `len` nodes, all of them
+                // the caller's.
                 return unsafe { List::from_parts((first, tail), len) };
             }
             newer = Some((first, tail));
         }
     }
 
-    /// Says that the list is empty. Under the lock.
+    /// Records that the list is empty. Called under the lock.
     pub(crate) fn list_is_empty(&self) {
         let top = self.look();
         if top.holds() == Holds::Listed {
-            // Ordering: Relaxed; who finds the queue empty learns nothing else. It fails if somebody pushed: then the queue is not empty, and `top` says so.
+            // Ordering: Relaxed; a thread that finds the queue empty learns nothing else from it.
+            // The exchange fails if a pusher came: then the queue is not empty, and `top` says so.
             let _ = (self.0).compare_exchange(top.word(), top.emptied().word(), Relaxed, Relaxed);
         }
     }
 
-    /// Refuses pushes from now on. False when it did already. Under the lock, for `take` to know.
+    /// Refuses pushes from now on. Returns `false` if it did already. Called under the lock, so
+    /// that `take` knows CLOSED.
     pub(crate) fn close(&self) -> bool {
-        // Ordering: Release to `is_closed`.
+        // Ordering: Release pairs with `is_closed`.
         !Top::from_word(self.0.fetch_or(Top::CLOSED, Release)).is_closed()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        // Ordering: Acquire, from who closed it.
+        // Ordering: Acquire pairs with `close`.
         Top::from_word(self.0.load(Acquire)).is_closed()
     }
 }

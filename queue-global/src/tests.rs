@@ -5,10 +5,10 @@ use core::{
     ptr::{NonNull, null_mut},
 };
 
-/// With a lock of its own, as without `std`.
+/// A queue with a lock of its own, as without `std`.
 type Queue<T> = Injector<T, spin::Mutex<()>>;
 
-// SAFETY: spin's mutex gives one guard at a time, and orders them.
+// SAFETY: spin's mutex returns one guard at a time, and orders them.
 unsafe impl Lock for spin::Mutex<()> {
     type Guard<'a> = spin::MutexGuard<'a, ()>;
 
@@ -21,12 +21,12 @@ unsafe impl Lock for spin::Mutex<()> {
     }
 }
 
-/// A node that its users point to as often as they like, as no node should be.
+/// A node of which users make any number of handles, which no real node may allow.
 struct Node(Cell<*mut Node>);
 
 struct Handle(NonNull<Node>);
 
-// SAFETY: but for what the tests do with it, a handle is the one of a node on a test's stack.
+// SAFETY: unless a test misuses it, a handle is the only one of a node on the test's stack.
 unsafe impl Linked for Node {
     type Handle = Handle;
 
@@ -37,11 +37,11 @@ unsafe impl Linked for Node {
         Handle(node)
     }
     unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> {
-        // SAFETY: live.
+        // SAFETY: the node is live.
         NonNull::new(unsafe { node.as_ref() }.0.get())
     }
     unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) {
-        // SAFETY: live.
+        // SAFETY: the node is live.
         unsafe { node.as_ref() }
             .0
             .set(next.map_or(null_mut(), NonNull::as_ptr));
@@ -129,12 +129,12 @@ fn a_node_that_left_may_come_back_wherever_it_was() {
     assert!(queue.is_empty());
 }
 
-/// A node of the least alignment that a list takes; in an array every other one is at an odd
-/// multiple.
+/// A node of the least alignment that a list accepts; in an array, every other node is at an odd
+/// multiple of it.
 #[repr(C, packed(2))]
 struct Packed(Option<NonNull<Packed>>, u16);
 
-// SAFETY: its handle is the one pointer to a node on a test's stack.
+// SAFETY: its handle is the only pointer to a node on the test's stack.
 unsafe impl Linked for Packed {
     type Handle = NonNull<Packed>;
 
@@ -145,7 +145,7 @@ unsafe impl Linked for Packed {
         node
     }
     unsafe fn next(node: NonNull<Packed>) -> Option<NonNull<Packed>> {
-        // SAFETY: live; a copy, which needs no alignment.
+        // SAFETY: the node is live; a copy needs no alignment.
         unsafe { (*node.as_ptr()).0 }
     }
     unsafe fn set_next(node: NonNull<Packed>, next: Option<NonNull<Packed>>) {
@@ -182,7 +182,7 @@ fn a_list_is_looked_at_in_order() {
     assert_eq!(values(&List::new()), []);
 }
 
-/// Panics when it is dropped, if it says so.
+/// Panics in its drop if the flag is set.
 #[cfg(feature = "std")]
 struct Fuse<'a>(&'a Cell<u32>, bool);
 
@@ -262,7 +262,7 @@ fn an_injector_shows_what_it_holds() {
 
 #[cfg(all(feature = "queue-spmc", not(any(selvedge_loom, selvedge_shuttle))))]
 #[test]
-fn what_overflows_is_in_the_injector() {
+fn overflow_of_a_ring_is_in_the_injector() {
     let queue = Queue::<Boxed<u32>>::default();
     queue_spmc::Overflow::push(&queue, Box::new(Boxed::new(0)));
     let batch: Vec<_> = list(1..3).into_iter().collect();

@@ -1,4 +1,5 @@
-//! The word that says what a queue holds: whether it is empty, has one item, or has more, with the newest pushed node's address.
+//! The word that says what a queue holds: nothing, one item, or more; with the address of the
+//! newest pushed node.
 //!
 //! | address | MARK | the queue |
 //! |---|---|---|
@@ -12,17 +13,17 @@
 const MARK: usize = 1;
 const CLOSED: usize = 2;
 
-/// Nodes' addresses have so many low bits to spare.
+/// The alignment of nodes: their addresses have the bits below it to spare.
 pub(crate) const ALIGN: usize = (MARK | CLOSED) + 1;
 
-// The marks share no bit, nor does a node's address with them (`pushed`). So `|` between them is `^`: for that `.cargo/mutants.toml` leaves out the mutants that put
-// one for the other.
+// The marks share no bit with each other, nor with a node's address (`pushed`). So `|` between them
+// equals `^`; `.cargo/mutants.toml` leaves out the mutants that swap the two.
 const _: () = assert!(MARK & CLOSED == 0 && ALIGN.is_power_of_two());
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Top(usize);
 
-/// What the queue holds; nodes by address.
+/// The state of the queue, with a node's address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holds {
     Empty,
@@ -34,7 +35,7 @@ pub(crate) enum Holds {
 impl Top {
     pub(crate) const CLOSED: usize = CLOSED;
 
-    /// Empty and open.
+    /// The word of an empty, open queue.
     pub(crate) const fn new() -> Self {
         Self(0)
     }
@@ -65,19 +66,19 @@ impl Top {
         }
     }
 
-    /// After the push of a node, or of several of which `node` is where they start.
+    /// The word after a push of one node, or of a chain whose first node is `node`.
     pub(crate) const fn pushed(self, node: usize, alone: bool) -> Self {
         debug_assert!(node % ALIGN == 0);
         let one = alone && self.0 & !CLOSED == 0;
         Self(node | if one { MARK } else { 0 } | self.0 & CLOSED)
     }
 
-    /// After the stack was taken and the list is not empty.
+    /// The word after the stack was taken and the list is not empty.
     pub(crate) const fn listed(self) -> Self {
         Self(MARK | self.0 & CLOSED)
     }
 
-    /// After the last item was taken.
+    /// The word after the last item was taken.
     pub(crate) const fn emptied(self) -> Self {
         Self(self.0 & CLOSED)
     }
@@ -91,7 +92,7 @@ mod tests {
     const B: usize = 0x20;
 
     #[test]
-    fn one_is_only_who_is_pushed_alone_to_an_empty_queue() {
+    fn one_is_set_only_by_a_single_push_to_an_empty_queue() {
         for closed in [0, CLOSED] {
             let empty = Top::from_word(closed);
             assert_eq!(empty.holds(), Holds::Empty);

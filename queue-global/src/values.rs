@@ -1,4 +1,4 @@
-//! A FIFO of values: blocks of slots in a chain, one lock for pushers and one for consumers.
+//! A FIFO of values: a chain of blocks of slots, with one lock for pushers and one for consumers.
 //!
 //! | field | written by |
 //! |---|---|
@@ -10,29 +10,29 @@
 //! | `first` | the first pusher: the first block |
 //! | `spare` | both, by exchanges: a block for the next pusher that needs one |
 //!
-//! 1. A position is a count of values. Its slot is the position modulo [`SLOTS`], in the block that
-//!    the last position before it led to: a pusher that fills slot 0 links a new block first.
+//! 1. A position is a count of values. Its slot is the position modulo [`SLOTS`], in the block to
+//!    which the position before it led: a pusher that fills slot 0 links a new block first.
 //! 2. A slot at a position of at least `popped` and below `pushed` holds a value. A pusher writes
 //!    slots and links, and then stores `pushed`; a consumer that has acquired a `pushed` beyond a
 //!    position reads its slot and the links up to it.
 //! 3. A consumer leaves a block when it pops slot 0 of the next. Then the pushers have left it,
 //!    too, and it is this consumer's alone: it becomes the spare, or is freed.
-//! 4. A block is allocated and freed under no lock. A pusher that has none gives the lock back
-//!    first.
-//! 5. No code of a user runs under a lock but the lock's own: values are copied bit by bit.
+//! 4. A block is allocated and freed under no lock. A pusher without a block frees the lock before
+//!    it allocates one.
+//! 5. No user code runs under a lock but the lock's own: values are copied bit by bit.
 //! 6. `popped` never passes `pushed`, and neither turns back. So a thread that reads `popped`, then
 //!    `pushed`, and finds them equal, knows that the queue was empty when it read `popped`.
-//! 7. A thread that has pushed and then fenced (`SeqCst`), and one that announces and fences before
-//!    [`is_empty`](ValueInjector::is_empty), can't both miss: the one sees the announcement or the
-//!    other the value.
+//! 7. A thread that pushes and then fences (`SeqCst`), and one that announces its sleep and then
+//!    fences before [`is_empty`](ValueInjector::is_empty), can't both miss the other: the first
+//!    sees the announcement, or the second the value.
 //! 8. Pushes and [`close`](ValueInjector::close) write `pushed` under one lock: a value is queued
 //!    or handed back.
 //! 9. The holder of a lock reads its copies of the counts, and only stores to the atomics. If it
 //!    loaded an atomic and then stored to it, loom 0.7.2 would forget another thread's earlier load
 //!    and never try the store before that load. A pop still loads `popped` and `limit` before it
 //!    takes the lock: that is what lets it find an empty queue without the lock.
-//! 10. A lock that panics leaves the queue whole. The queue owns the values that the push or pop
-//!     was moving, or they are leaked: no other owner drops them.
+//! 10. A lock that panics leaves the queue whole. The values that the push or pop was moving belong
+//!     to the queue, or are leaked: nothing else drops them.
 mod batch;
 mod block;
 #[cfg(all(test, feature = "std"))]
@@ -61,9 +61,9 @@ use sync_shim::{
     cell::UnsafeCell,
 };
 
-/// The mark of a closed queue, in `pushed`.
+/// The mark of a closed queue, a bit in `pushed`.
 const CLOSED: usize = 1;
-/// A value, in `pushed`, `popped` and `limit`.
+/// The step of one value in `pushed`, `popped` and `limit`.
 const ONE: usize = 2;
 
 /// The slot of a position.
@@ -71,14 +71,15 @@ fn slot_of(position: usize) -> usize {
     (position / ONE) % SLOTS
 }
 
-/// A queue of values that need no node: what threads outside of a scheduler give its workers.
+/// A queue of values that need no node: threads outside of a scheduler use it to hand work to its
+/// workers.
 ///
-/// Values lie in blocks of 128, so that no value is allocated by itself. A push and a pop each take
-/// a lock, the pushers' and the consumers': a pusher waits for no consumer. A pop from an empty
-/// queue is three loads and no lock.
+/// Values lie in blocks of 128, so no value has an allocation of its own. A push takes the pushers'
+/// lock and a pop the consumers': a pusher waits for no consumer. A pop from an empty queue is
+/// three loads and no lock.
 ///
-/// Blocks are allocated as values come and freed as they go. The queue keeps at most two that hold
-/// nothing.
+/// Blocks are allocated and freed as values come and go. The queue keeps at most two blocks that
+/// hold no value.
 ///
 /// ```
 /// use queue_global::ValueInjector;
@@ -100,14 +101,15 @@ pub struct ValueInjector<T, L: Lock = crate::DefaultLock> {
     inner: Inner<T, L>,
 }
 
-/// A queue of values that need no node: what threads outside of a scheduler give its workers.
+/// A queue of values that need no node: threads outside of a scheduler use it to hand work to its
+/// workers.
 ///
-/// Values lie in blocks of 128, so that no value is allocated by itself. A push and a pop each take
-/// a lock, the pushers' and the consumers': a pusher waits for no consumer. A pop from an empty
-/// queue is three loads and no lock.
+/// Values lie in blocks of 128, so no value has an allocation of its own. A push takes the pushers'
+/// lock and a pop the consumers': a pusher waits for no consumer. A pop from an empty queue is
+/// three loads and no lock.
 ///
-/// Blocks are allocated as values come and freed as they go. The queue keeps at most two that hold
-/// nothing.
+/// Blocks are allocated and freed as values come and go. The queue keeps at most two blocks that
+/// hold no value.
 #[cfg(not(feature = "std"))]
 pub struct ValueInjector<T, L: Lock> {
     inner: Inner<T, L>,
@@ -127,7 +129,7 @@ struct Pushers<T, L> {
 
 struct Tail<T> {
     block: *mut Block<T>,
-    /// A copy (rule 9).
+    /// A copy of the count (rule 9).
     pushed: usize,
 }
 
@@ -139,7 +141,7 @@ struct Consumers<T, L> {
 
 struct Head<T> {
     block: *mut Block<T>,
-    /// A copy (rule 9), as `limit`.
+    /// A copy of the count (rule 9), as `limit`.
     popped: usize,
     limit: usize,
 }
@@ -147,8 +149,8 @@ struct Head<T> {
 // SAFETY: the queue owns its values and blocks.
 unsafe impl<T: Send, L: Lock + Send> Send for ValueInjector<T, L> {}
 
-// SAFETY: values go in at one thread and come out at another; none is shared. One thread at a time
-// touches the shared blocks, as the front page says.
+// SAFETY: values go in on one thread and come out on another; none is shared. One thread at a time
+// touches the shared blocks, by the rules at the head of this file.
 unsafe impl<T: Send, L: Lock + Sync> Sync for ValueInjector<T, L> {}
 
 // Nothing that unwinds runs while the queue is half changed (rule 5).
@@ -158,7 +160,7 @@ impl<T, L: Lock> RefUnwindSafe for ValueInjector<T, L> {}
 #[cfg(feature = "std")]
 impl<T> ValueInjector<T> {
     sync_shim::const_fn! {
-        /// An empty, open queue, whose locks are std's mutexes. `const`, except under a model.
+        /// Makes an empty, open queue whose locks are std's mutexes. `const`, except under a model.
         pub const fn new() -> Self {
             Self::with_locks(std::sync::Mutex::new(()), std::sync::Mutex::new(()))
         }
@@ -167,8 +169,8 @@ impl<T> ValueInjector<T> {
 
 impl<T, L: Lock> ValueInjector<T, L> {
     sync_shim::const_fn! {
-        /// An empty, open queue with two locks of yours, which nobody holds. `const`, except under
-        /// a model.
+        /// Makes an empty, open queue with two locks of your own, which nobody holds. `const`,
+        /// except under a model.
         pub const fn with_locks(pushers: L, consumers: L) -> Self {
             let tail = Tail {
                 block: ptr::null_mut(),
@@ -196,35 +198,35 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Puts a value at the back, under the pushers' lock. One push in 128 needs a block.
+    /// Pushes a value at the back, under the pushers' lock. One push in 128 needs a block.
     ///
     /// # Errors
-    /// Hands it back when the queue is closed.
+    /// Hands the value back if the queue is closed.
     ///
     /// # Panics
-    /// When the queue has a quarter of `usize::MAX` values already, for which only those without a
-    /// size have room. The value is leaked.
+    /// If the queue already holds a quarter of `usize::MAX` values, which only values without a
+    /// size can reach. The value is leaked.
     #[inline]
     pub fn push(&self, value: T) -> Result<(), Closed<T>> {
         let value = ManuallyDrop::new(value);
-        // SAFETY: one value, which is not dropped unless it is refused.
+        // SAFETY: one value, which is forgotten unless the push is refused.
         match unsafe { self.put(&raw const *value, 1, false) } {
             true => Ok(()),
             false => Err(Closed(ManuallyDrop::into_inner(value))),
         }
     }
 
-    /// Puts values at the back, 32 at a time under the pushers' lock. The iterator runs under no
-    /// lock. Other threads' values may come between one 32 and the next. The 32 lie on the stack:
-    /// box values that are large.
+    /// Pushes values at the back, 32 at a time under the pushers' lock. The iterator runs under no
+    /// lock. Other threads' values may come between two groups of 32. The 32 values lie on the
+    /// stack: box large values.
     ///
     /// # Errors
-    /// Hands back the values that are not queued, in order, when the queue is or gets closed. A
-    /// closed queue also refuses an iterator that gives nothing.
+    /// Hands back the values that are not queued, in order, if the queue is or gets closed. A
+    /// closed queue also refuses an empty iterator.
     ///
     /// # Panics
-    /// As [`push`](Self::push), which leaks up to 32 values here; and when the iterator does: then
-    /// the values that it has given are queued, but for up to 31, which are dropped.
+    /// As for [`push`](Self::push), which leaks up to 32 values here. Also if the iterator panics:
+    /// then the values that it has returned are queued, except up to 31, which are dropped.
     #[expect(
         clippy::type_complexity,
         reason = "the error is an iterator, as what was given"
@@ -250,22 +252,23 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Puts a value at the back, closed or not: for one that was accepted before, as a task that
-    /// was spawned in time and is woken.
+    /// Pushes a value at the back, even if the queue is closed: for a value that was accepted
+    /// before the close, such as a task that was spawned in time and is woken later.
     ///
     /// # Panics
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     pub fn requeue(&self, value: T) {
         let value = ManuallyDrop::new(value);
-        // SAFETY: one value, which is not dropped.
+        // SAFETY: one value, which is forgotten.
         let queued = unsafe { self.put(&raw const *value, 1, true) };
         debug_assert!(queued);
     }
 
-    /// [`requeue`](Self::requeue) for many, as [`push_batch`](Self::push_batch) queues them.
+    /// Pushes many values as [`requeue`](Self::requeue) does with one, in groups as
+    /// [`push_batch`](Self::push_batch).
     ///
     /// # Panics
-    /// As [`push_batch`](Self::push_batch).
+    /// As for [`push_batch`](Self::push_batch).
     pub fn requeue_batch(&self, values: impl IntoIterator<Item = T>) {
         let mut values = values.into_iter();
         loop {
@@ -278,40 +281,41 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Queues a batch, and says whether: if so, the batch is empty.
+    /// Queues a batch, and returns whether it did; then the batch is empty.
     fn put_batch(&self, batch: &mut Batch<T>, even_closed: bool) -> bool {
         if batch.len() == 0 {
             return true;
         }
         batch.give(|values, len| {
-            // SAFETY: the batch's values, which are its own again only if this says false.
+            // SAFETY: the batch owns the values, and gets them back only if this returns `false`.
             unsafe { self.put(values, len, even_closed) }
         })
     }
 
-    /// Queues `len` values in one piece, and says whether; a closed queue refuses unless
+    /// Queues `len` values in one piece, and returns whether it did; a closed queue refuses unless
     /// `even_closed`.
     ///
     /// # Safety
-    /// They are the caller's, 1 to a batch's most, and the queue's if this says true.
+    /// The values are the caller's, at least 1 and at most a batch's capacity. They are the queue's
+    /// if this returns `true`.
     #[inline(always)]
     unsafe fn put(&self, values: *const T, len: usize, even_closed: bool) -> bool {
         let pushers = &self.inner.pushers;
         let put = pushers.tail.with(|tail| {
-            // SAFETY: under the lock; the caller's.
+            // SAFETY: this thread holds the lock; the values are the caller's.
             unsafe { self.put_in(tail, &mut None, values, len, even_closed) }
         });
         match put {
             Put::Queued => true,
             Put::Refused => false,
-            // SAFETY: the caller's.
+            // SAFETY: the values are the caller's.
             Put::NeedsBlock { queued } => unsafe {
                 self.put_with_block(queued, values, len, even_closed)
             },
         }
     }
 
-    /// [`put`](Self::put), by a pusher that found no block but so many values.
+    /// Queues values as [`put`](Self::put) does, for a pusher that found no free block.
     ///
     /// # Safety
     /// As for `put`.
@@ -323,11 +327,12 @@ impl<T, L: Lock> ValueInjector<T, L> {
         len: usize,
         even_closed: bool,
     ) -> bool {
-        // Far from the count's end, however many push meanwhile (`spare` has one block at most).
+        // Far below the highest count, however many threads push meanwhile (`spare` has one block
+        // at most).
         assert!(queued < usize::MAX / 4, "a queue of too many values");
         let mut new = Some(Block::new());
         let put = self.inner.pushers.tail.with(|tail| {
-            // SAFETY: under the lock; the caller's.
+            // SAFETY: this thread holds the lock; the values are the caller's.
             unsafe { self.put_in(tail, &mut new, values, len, even_closed) }
         });
         if let Some(unused) = new {
@@ -337,7 +342,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
     }
 
     /// # Safety
-    /// As for [`put`](Self::put), and `tail` is the queue's, under the lock. `new` is the caller's.
+    /// As for [`put`](Self::put). `tail` is the queue's, under the lock, and `new` is the caller's.
     #[inline(always)]
     unsafe fn put_in(
         &self,
@@ -352,26 +357,27 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
         let slot = slot_of(tail.pushed);
         if slot != 0 && len <= SLOTS - slot {
-            // SAFETY: slots behind the last push's, in its block (rule 1).
+            // SAFETY: the slots after the last push's, in its block (rule 1).
             unsafe { Block::write(tail.block, slot, values, len) };
-        // SAFETY: the caller's.
+        // SAFETY: the values are the caller's.
         } else if unsafe { !self.put_across(&mut tail.block, new, slot, values, len) } {
-            // Ordering: Relaxed. Under the lock this is at most `tail.pushed`: a pop of a later push
-            // happens after this load.
+            // Ordering: Relaxed. Under the lock the value is at most `tail.pushed`: a pop of a
+            // later push happens after this load.
             let popped = self.inner.consumers.popped.load(Relaxed);
             let queued = (tail.pushed & !CLOSED).wrapping_sub(popped) / ONE;
             return Put::NeedsBlock { queued };
         }
         tail.pushed = tail.pushed.wrapping_add(len * ONE);
-        // Ordering: Release publishes slots and links to `take_in`, and to those that look.
+        // Ordering: Release publishes slots and links to `take_in`, and to the lookers.
         self.inner.pushers.pushed.store(tail.pushed, Release);
         Put::Queued
     }
 
-    /// Writes values of which the last go to a new block, and says whether there is one.
+    /// Writes values of which the last go to a new block, and returns whether a block was there.
     ///
     /// # Safety
-    /// As for [`put_in`](Self::put_in): `tail` is its block; `slot` is that of the first value.
+    /// As for [`put_in`](Self::put_in). `tail` is its block, and `slot` the slot of the first
+    /// value.
     #[inline(never)]
     unsafe fn put_across(
         &self,
@@ -384,38 +390,38 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let Some(next) = new.take().or_else(|| self.take_spare()) else {
             return false;
         };
-        // A block whose slot 0 comes next is not there yet.
+        // The block whose slot 0 comes next is not linked yet.
         let here = if slot == 0 { 0 } else { SLOTS - slot };
-        // SAFETY: slots behind the last push's, to the end of its block (rule 1).
+        // SAFETY: the slots after the last push's, to the end of its block (rule 1).
         unsafe { Block::write(*tail, slot, values, here) };
         match NonNull::new(*tail) {
-            // SAFETY: the pushers' block, and no consumer reads the link yet (rule 2).
+            // SAFETY: the block is the pushers', and no consumer reads the link yet (rule 2).
             Some(tail) => unsafe { Block::link(tail, next) },
             None => (self.inner.pushers.first).with_mut(|first| {
-                // SAFETY: the first push, so no consumer reads it yet.
+                // SAFETY: this is the first push, so no consumer reads it yet.
                 unsafe { *first = next.as_ptr() }
             }),
         }
         *tail = next.as_ptr();
-        // SAFETY: `here` of the `len` values are written.
+        // SAFETY: `here` of the `len` values are written so far.
         let rest = unsafe { values.add(here) };
-        // SAFETY: the new block's first slots, as many as there are values left.
+        // SAFETY: the new block's first slots, one for each value left.
         unsafe { Block::write(*tail, 0, rest, len - here) };
         true
     }
 
     fn take_spare(&self) -> Option<NonNull<Block<T>>> {
-        // Ordering: Acquire from `keep`: the reads of the block's last values are over.
+        // Ordering: Acquire pairs with `keep`: the reads of the block's last values are over.
         NonNull::new(self.inner.spare.swap(ptr::null_mut(), Acquire))
     }
 
-    /// Makes a block the spare, or frees it if there is one.
+    /// Makes a block the spare one, or frees it if there is a spare one.
     fn keep(&self, block: NonNull<Block<T>>) {
         let spare = &self.inner.spare;
-        // Ordering: Release to `take_spare`. One that is there already is left alone.
+        // Ordering: Release pairs with `take_spare`. A spare block that is there is left alone.
         let kept = spare.compare_exchange(ptr::null_mut(), block.as_ptr(), Release, Relaxed);
         if kept.is_err() {
-            // SAFETY: the caller's, and not in the queue.
+            // SAFETY: the block is the caller's, and not in the queue.
             unsafe { Block::free(block) };
         }
     }
@@ -424,45 +430,45 @@ impl<T, L: Lock> ValueInjector<T, L> {
     #[inline]
     pub fn pop(&self) -> Option<T> {
         let mut value = MaybeUninit::uninit();
-        // SAFETY: room for one.
+        // SAFETY: there is room for one value.
         match unsafe { self.take(value.as_mut_ptr(), 1) } {
             0 => None,
-            // SAFETY: it was written.
+            // SAFETY: the value was written.
             _ => Some(unsafe { value.assume_init() }),
         }
     }
 
-    /// Takes up to `n` of the oldest values in one piece, and at most 32, under the consumers'
-    /// lock. No lock if there is none, or if `n` is 0.
+    /// Takes up to `n` of the oldest values in one piece, at most 32, under the consumers' lock. No
+    /// lock if there is none, or if `n` is 0.
     ///
-    /// The batch has room for 32 values, on the stack: box values that are large.
+    /// The batch has room for 32 values, on the stack: box large values.
     pub fn pop_n(&self, n: usize) -> Batch<T> {
         let mut batch = Batch::new();
         if n == 0 {
             return batch;
         }
-        // SAFETY: room for so many.
+        // SAFETY: the batch has room for `n` values.
         let taken = unsafe { self.take(batch.room(), n.min(Batch::<T>::CAPACITY)) };
-        // SAFETY: so many are written.
+        // SAFETY: that many values are written.
         unsafe { batch.set_len(taken) };
         batch
     }
 
-    /// Moves up to `n` of the oldest values to `to`, and says how many.
+    /// Moves up to `n` of the oldest values to `to`, and returns their number.
     ///
     /// # Safety
-    /// There is room for `n`, which is 1 to a batch's most.
+    /// `to` has room for `n` values, at least 1 and at most a batch's capacity.
     #[inline(always)]
     unsafe fn take(&self, to: *mut T, n: usize) -> usize {
         let consumers = &self.inner.consumers;
-        // Ordering: Acquire, see `look`.
+        // Ordering: Acquire, as for `look`.
         let popped = consumers.popped.load(Acquire);
-        // Ordering: Relaxed, a hint. It spares a consumer the look at the word that pushers write.
+        // Ordering: Relaxed; a hint. It saves the consumer a load of the word that pushers write.
         if popped == consumers.limit.load(Relaxed) && self.look(popped) == 0 {
             return 0;
         }
         let (taken, left) = consumers.head.with(|head| {
-            // SAFETY: under the lock; the caller's.
+            // SAFETY: this thread holds the lock; the room is the caller's.
             unsafe { self.take_in(head, to, n) }
         });
         if let Some(left) = left {
@@ -483,11 +489,11 @@ impl<T, L: Lock> ValueInjector<T, L> {
         n: usize,
     ) -> (usize, Option<NonNull<Block<T>>>) {
         let consumers = &self.inner.consumers;
-        // The lock orders this consumer behind the one that acquired `limit`.
+        // The lock orders this consumer after the one that acquired `limit`.
         if head.limit.wrapping_sub(head.popped) < n * ONE {
-            // Ordering: Acquire from the push of the last of them (rule 2).
+            // Ordering: Acquire pairs with the push of the last of them (rule 2).
             head.limit = self.inner.pushers.pushed.load(Acquire) & !CLOSED;
-            // Ordering: Relaxed, a hint to those without the lock.
+            // Ordering: Relaxed; a hint for threads without the lock.
             consumers.limit.store(head.limit, Relaxed);
         }
         let n = n.min(head.limit.wrapping_sub(head.popped) / ONE);
@@ -497,25 +503,26 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let slot = slot_of(head.popped);
         let mut left = None;
         if slot != 0 && n <= SLOTS - slot {
-            // SAFETY: slots behind the last pop's, in its block, whose values are there (rule 2).
+            // SAFETY: the slots after the last pop's, in its block; their values are there (rule
+            // 2).
             unsafe { Block::read(head.block, slot, to, n) };
         } else {
-            // SAFETY: the caller's, and the values are there.
+            // SAFETY: the room is the caller's, and the values are there.
             left = unsafe { self.take_across(&mut head.block, slot, to, n) };
         }
         head.popped = head.popped.wrapping_add(n * ONE);
-        // Ordering: Release to `look`: a thread that sees it sees the pushes of what was popped,
-        // too.
+        // Ordering: Release pairs with `look`: a thread that sees this count also sees the pushes
+        // of the popped values.
         consumers.popped.store(head.popped, Release);
         (n, left)
     }
 
-    /// Moves values of which the last are in the next block to `to`, and gives the block that the
+    /// Moves values of which the last are in the next block to `to`, and returns the block that the
     /// consumers left.
     ///
     /// # Safety
-    /// As for [`take_in`](Self::take_in): `head` is its block; `slot` is that of the first value,
-    /// and `n` are there.
+    /// As for [`take_in`](Self::take_in). `head` is its block, `slot` the slot of the first value,
+    /// and `n` values are there.
     #[inline(never)]
     unsafe fn take_across(
         &self,
@@ -525,75 +532,76 @@ impl<T, L: Lock> ValueInjector<T, L> {
         n: usize,
     ) -> Option<NonNull<Block<T>>> {
         let here = if slot == 0 { 0 } else { SLOTS - slot };
-        // SAFETY: slots behind the last pop's, to the end of its block (rule 2).
+        // SAFETY: the slots after the last pop's, to the end of its block (rule 2).
         unsafe { Block::read(*head, slot, to, here) };
         let left = NonNull::new(*head);
         *head = match left {
-            // SAFETY: the next value's block is linked to this one (rule 2).
+            // SAFETY: this block links to the next value's block (rule 2).
             Some(head) => unsafe { Block::next(head) },
-            // SAFETY: written before the first push was published.
+            // SAFETY: it was written before the first push was published.
             None => (self.inner.pushers.first).with(|first| unsafe { *first }),
         };
-        // SAFETY: `here` of the `n` are written.
+        // SAFETY: `here` of the `n` values are written so far.
         let rest = unsafe { to.add(here) };
         // SAFETY: the next block's first slots, whose values are there.
         unsafe { Block::read(*head, 0, rest, n - here) };
         left
     }
 
-    /// How many values there were when `popped` was read, or have been pushed since.
+    /// The number of values at the time when `popped` was read, plus pushes since.
     fn look(&self, popped: usize) -> usize {
-        // Ordering: Relaxed, since `popped` was acquired: this is no older than the pushes of what
-        // was popped, so that the difference is not negative.
+        // Ordering: Relaxed, because `popped` was acquired: the value is no older than the pushes
+        // of the popped values, so the difference is not negative.
         let pushed = self.inner.pushers.pushed.load(Relaxed) & !CLOSED;
         pushed.wrapping_sub(popped) / ONE
     }
 
-    /// Values in the queue, without a lock: a hint, but 0 if and only if it is
-    /// [empty](Self::is_empty). Those that others pop meanwhile may still count.
+    /// The number of values in the queue, without a lock. A hint, but 0 if and only if it is
+    /// [empty](Self::is_empty). Values that others pop meanwhile may still count.
     pub fn len(&self) -> usize {
-        // Ordering: Acquire, see `look`.
+        // Ordering: Acquire, as for `look`.
         self.look(self.inner.consumers.popped.load(Acquire))
     }
 
-    /// Whether the queue is empty, without a lock; exactly, as are a [`pop`](Self::pop) and a
-    /// [`pop_n`](Self::pop_n) that find nothing.
+    /// Whether the queue is empty, without a lock. Exact, as is a [`pop`](Self::pop) or a
+    /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
-    /// It was at some time no earlier than the last operation that this thread made or knows of by
-    /// synchronisation; with a `SeqCst` fence before it, no earlier than any operation that was
-    /// followed by a `SeqCst` fence before this one.
+    /// If true, the queue was empty at some moment no earlier than the last operation that this
+    /// thread made or knows of by synchronisation. With a `SeqCst` fence before the call, that
+    /// moment is also no earlier than any operation that was followed by a `SeqCst` fence before
+    /// this one.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Closes the queue to pushes. What is in it stays. False when it was closed already.
+    /// Closes the queue to pushes; its values stay. Returns `false` if it was closed already.
     pub fn close(&self) -> bool {
         let pushers = &self.inner.pushers;
         pushers.tail.with(|tail| {
             let was_open = tail.pushed & CLOSED == 0;
             tail.pushed |= CLOSED;
-            // Ordering: Release to `is_closed`, and as in `put_in` for those that read it here.
+            // Ordering: Release pairs with `is_closed`, and with the loads that `put_in` names.
             pushers.pushed.store(tail.pushed, Release);
             was_open
         })
     }
 
-    /// Whether the queue is closed. A load. A thread that finds it closed also sees what was done
+    /// Whether the queue is closed. One load. A thread that finds it closed also sees what was done
     /// before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
-        // Ordering: Acquire from `close`.
+        // Ordering: Acquire pairs with `close`.
         self.inner.pushers.pushed.load(Acquire) & CLOSED != 0
     }
 }
 
-/// What became of values that were to be queued.
+/// The result of an attempt to queue values.
 #[must_use]
 enum Put {
     Queued,
-    /// The queue is closed: they are still the caller's.
+    /// The queue is closed; the values are still the caller's.
     Refused,
-    /// There was no block: they are still the caller's, who comes with one. So many others are
-    /// queued.
+    /// No block is free; the values are still the caller's, which comes back with a block. Holds
+    /// the number of values in the queue.
     NeedsBlock {
         queued: usize,
     },
@@ -601,7 +609,7 @@ enum Put {
 
 impl<T, L: Lock> Drop for ValueInjector<T, L> {
     fn drop(&mut self) {
-        /// Drops the others where a value's drop panics.
+        /// Drops the other values if the drop of one panics.
         struct Rest<'a, T, L: Lock>(&'a ValueInjector<T, L>);
 
         impl<T, L: Lock> Drop for Rest<'_, T, L> {
@@ -620,14 +628,14 @@ impl<T, L: Lock> Drop for ValueInjector<T, L> {
     }
 }
 
-/// After the values, and also where the drop of one panicked.
+/// Frees the blocks after the values are dropped, even if a value's drop panicked.
 impl<T, L: Lock> Drop for Inner<T, L> {
     fn drop(&mut self) {
         let tail = self.pushers.tail.with(|tail| tail.block);
-        // Ordering: Relaxed, nobody else is left.
+        // Ordering: Relaxed; no other thread is left.
         for block in [tail, self.spare.load(Relaxed)] {
             if let Some(block) = NonNull::new(block) {
-                // SAFETY: the last block, and the spare; the consumers have left all others.
+                // SAFETY: the last block and the spare one; the consumers have left all others.
                 unsafe { Block::free(block) };
             }
         }

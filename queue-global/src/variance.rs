@@ -1,9 +1,9 @@
 //! The invariant public types. `tests/variance.rs` has the covariant ones.
 sync_shim::invariant! {
-    // A shared one takes handles in and gives them out.
+    // A shared one takes handles in and returns them.
     injector: "queue_global::Injector<queue_global::Boxed<P>>",
     values: "queue_global::ValueInjector<P>",
-    // They hold handles, a type of the node's trait, or a link to a node.
+    // These hold handles, a type of the node's trait, or a link to a node.
     list: "queue_global::List<queue_global::Boxed<P>>",
     iter: "queue_global::Iter<'static, queue_global::Boxed<P>>",
     into_iter: "queue_global::IntoIter<queue_global::Boxed<P>>",

@@ -1,4 +1,4 @@
-//! Nothing is allocated, whatever is done to a list or a queue.
+//! No operation on a list or a queue of nodes allocates.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Closed, Injector, List};
 use std::{
@@ -6,23 +6,23 @@ use std::{
     cell::Cell,
 };
 
-/// The system's, which counts for each thread.
+/// The system's allocator, which counts for each thread.
 struct Counting;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's.
+// SAFETY: passed to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -1,4 +1,5 @@
-//! What pushers and consumers saw, judged against a queue of one thread: on real threads, and under shuttle's schedules.
+//! The results that pushers and consumers saw, checked against a single-threaded queue: on real
+//! threads, and under shuttle's schedules.
 #![cfg(not(selvedge_loom))]
 use queue_global::{Boxed, Injector, List};
 use std::{collections::VecDeque, sync::Mutex};
@@ -12,15 +13,15 @@ use sync_shim::{
 #[derive(Clone, Debug)]
 enum Call {
     Push(Vec<u32>),
-    /// Up to so many.
+    /// Pops up to this many items.
     Pop(usize),
     Close,
 }
 
-/// What was given back, or popped.
+/// The result of a call: items handed back, or popped.
 type Answer = Vec<u32>;
 
-/// First in, first out, until it is closed.
+/// The specification: first in, first out, until it is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Fifo {
     items: VecDeque<u32>,
@@ -50,7 +51,8 @@ impl Sequential for Fifo {
     }
 }
 
-/// `pushers` and as many consumers, of a few calls each; at last the main thread closes the queue and empties it.
+/// Runs `pushers` pushers and as many consumers, with a few calls each; then the main thread closes
+/// the queue and empties it.
 fn history(pushers: u32) -> Vec<Vec<Event<Fifo>>> {
     let clock = Clock::default();
     let queue = Arc::new(Injector::<Boxed<u32>>::new());
@@ -111,18 +113,20 @@ fn judge(history: Vec<Vec<Event<Fifo>>>) {
     }
 }
 
-/// Bites: a node that counts as the only item while older ones are in the list; a queue told to be empty while the list is not.
+/// Bites: a node that counts as the only item while older ones are in the list; a queue that is
+/// marked empty while the list is not.
 #[test]
-fn an_injector_with_two_pushers_and_two_consumers_is_a_queue() {
+fn injector_with_two_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(2)));
 }
 
 #[test]
-fn an_injector_with_three_pushers_and_three_consumers_is_a_queue() {
+fn injector_with_three_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(3)));
 }
 
-/// What the injector did, with one answer changed, is refused: an item lost, another in its place, one too many.
+/// A history of the injector with one result changed is refused: an item lost, another in its
+/// place, one too many.
 #[test]
 fn a_history_with_one_answer_changed_is_refused() {
     model(|| {

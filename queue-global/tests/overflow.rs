@@ -1,4 +1,4 @@
-//! An injector behind a ring.
+//! An injector as the overflow of a ring.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Injector, ValueInjector};
 use queue_spmc::{Overflow, ring::Worker};
@@ -14,7 +14,7 @@ fn drain(queue: &Injector<Boxed<u32>>) -> Vec<u32> {
 }
 
 #[test]
-fn what_overflows_is_queued_in_order_by_the_open_and_the_closed() {
+fn overflow_is_queued_in_order_even_if_closed() {
     for closed in [false, true] {
         let queue = Injector::new();
         Overflow::push(&queue, node(0));
@@ -28,7 +28,7 @@ fn what_overflows_is_queued_in_order_by_the_open_and_the_closed() {
     }
 }
 
-/// The trait's `push_batch`, which the injector's own hides.
+/// Calls the trait's `push_batch`, which the injector's own hides.
 trait Batch {
     fn push_batch_of(&self, numbers: std::ops::Range<u32>);
 }

@@ -1,4 +1,4 @@
-//! Any sequence of operations does to an injector what it does to a `VecDeque`.
+//! Any sequence of operations has the same effect on an injector as on a `VecDeque`.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use proptest::prelude::*;
 use queue_global::{Boxed, Injector, List};
@@ -78,7 +78,7 @@ proptest! {
                 }
                 Op::Close => { prop_assert_eq!(queue.close(), !closed); closed = true; }
             }
-            // What was pushed counts as one until a consumer has moved it.
+            // All pushed items count as one until a consumer has moved them.
             prop_assert!(queue.len() <= model.len());
             prop_assert!(queue.len() >= model.len().min(1));
             prop_assert_eq!(queue.is_empty(), model.is_empty());

@@ -1,6 +1,8 @@
-//! Two pushers and two consumers on real threads: every item turns up exactly once, and each pusher's in order to each consumer.
+//! Two pushers and two consumers on real threads: every item comes out exactly once, and each
+//! pusher's items in order for each consumer.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the sizes of batches in another way.
+//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the sizes of batches in
+//! another way.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Injector, List};
 use std::{
@@ -9,7 +11,8 @@ use std::{
     thread,
 };
 
-/// Items: how many, and the sums of them and of their hashes, so that one twice for another that is lost shows.
+/// A count of items, with the sums of the items and of their hashes, so that a duplicate in place
+/// of a lost item shows.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     count: u64,
@@ -34,7 +37,7 @@ impl Tally {
     }
 }
 
-/// A consumer's items, and the least that may come next of each pusher.
+/// The items of a consumer, and for each pusher the lowest item that may come next.
 #[derive(Default)]
 struct Seen {
     tally: Tally,
@@ -42,7 +45,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Items are numbers in order, the pusher in the lowest bit.
+    /// Items are increasing numbers, with the pusher in the lowest bit.
     fn add(&mut self, item: u64, taken: &[AtomicU64; 2]) {
         let (number, pusher) = (item >> 1, (item & 1) as usize);
         assert!(
@@ -60,11 +63,11 @@ fn number(name: &str, otherwise: u64) -> u64 {
     said.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
 }
 
-/// Numbers without a pattern.
+/// Hashes a number.
 struct Dice(u64);
 
 impl Dice {
-    /// One of the numbers below `n`.
+    /// A number below `n`.
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         (self.0 >> 33) % n
@@ -86,7 +89,7 @@ fn every_item_turns_up_once_and_in_order() {
                 let mut dice = Dice(seed << 1 | pusher);
                 let mut number = 0;
                 while number < each {
-                    // One push in fifty is of a batch: about half of all items.
+                    // One push in fifty is of a batch; batches carry about half of all items.
                     let batch = match dice.below(50) {
                         0 => (each - number).min(1 + dice.below(100)),
                         _ => 1,
@@ -98,7 +101,8 @@ fn every_item_turns_up_once_and_in_order() {
                         assert!(queue.push_batch(list).is_ok());
                     }
                     number += batch;
-                    // So that memory stays flat. (What no consumer has moved yet counts as one in the queue's length.)
+                    // Keeps memory flat. (All items that no consumer has moved yet count as one in
+                    // the queue's length.)
                     while number > taken[pusher as usize].load(SeqCst) + 10_000 {
                         thread::yield_now();
                     }

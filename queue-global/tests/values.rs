@@ -1,4 +1,4 @@
-//! A queue of values: any sequence of operations, threads, and what memory it keeps.
+//! The queue of values: any sequence of operations, threads, and the memory that it keeps.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use proptest::prelude::*;
 use queue_global::{Batch, Closed, ValueInjector};
@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-/// The system's, which counts each thread's blocks and bytes.
+/// The system's allocator, which counts each thread's blocks and bytes.
 struct Counting;
 
 thread_local! {
@@ -22,16 +22,16 @@ fn count(blocks: isize, layout: Layout) {
     BYTES.set(BYTES.get() + blocks * layout.size() as isize);
 }
 
-// SAFETY: the system's.
+// SAFETY: passed to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-1, layout);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -68,7 +68,7 @@ proptest! {
         let queue = ValueInjector::new();
         let (mut model, mut next, mut closed) = (VecDeque::new(), 0_usize, false);
         for op in ops {
-            // Boxed, so that a value that is lost or dropped twice shows under a sanitizer.
+            // Boxed, so that a sanitizer finds a value that is lost or dropped twice.
             let fresh = |n: usize| (next..next + n).map(Box::new).collect::<Vec<_>>();
             match op {
                 Op::Push => {
@@ -129,7 +129,7 @@ fn emptied_queue_keeps_two_blocks_at_most() {
         assert_eq!(std::iter::from_fn(|| queue.pop()).count() as u64, items);
         assert!(BLOCKS.get() - blocks <= 2 && BYTES.get() - bytes <= 2 * 1100);
     }
-    // One at a time, it goes on with those.
+    // One value at a time, it reuses those blocks.
     let before = BLOCKS.get();
     for n in 0..1_000 {
         queue.push(n).unwrap();
@@ -140,7 +140,7 @@ fn emptied_queue_keeps_two_blocks_at_most() {
     assert_eq!((BLOCKS.get(), BYTES.get()), (blocks, bytes));
 }
 
-/// Each value turns up once, and each pusher's in order to each consumer.
+/// Each value comes out once, and each pusher's values in order for each consumer.
 #[test]
 fn values_of_two_pushers_reach_two_consumers_once() {
     const EACH: u64 = 20_000;

@@ -1,8 +1,8 @@
-//! A number with one writer.
+//! A counter with one writer.
 use core::fmt;
 use sync_shim::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number that one thread writes and any may read.
+/// A number that one thread writes and any thread may read.
 ///
 /// ```
 /// use thread_counts::Counter;
@@ -16,24 +16,26 @@ use sync_shim::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One that says 0.
+    /// Makes a counter at 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// By the one writer. No read-modify-write: of two threads that add at the same time one may do so in vain.
+    /// Adds to the counter. Called by its one writer. No read-modify-write: if two threads add at
+    /// the same time, one addition may be lost.
     #[inline]
     pub fn add(&self, n: u64) {
-        // Ordering: Relaxed, its only writer's own value.
+        // Ordering: Relaxed; only this writer stores the value.
         let now = self.0.load(Relaxed);
-        // Ordering: Relaxed, a number that publishes nothing else.
+        // Ordering: Relaxed; the number publishes nothing else.
         self.0.store(now.wrapping_add(n), Relaxed);
     }
 
-    /// How much it is by now.
+    /// The current number.
     #[inline]
     pub fn get(&self) -> u64 {
-        // Ordering: Relaxed, a snapshot: who has to see some addition has synchronised with it already.
+        // Ordering: Relaxed; a snapshot. A reader that must see an addition has already
+        // synchronised with it.
         self.0.load(Relaxed)
     }
 }

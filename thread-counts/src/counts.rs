@@ -1,4 +1,4 @@
-//! What an operation costs: the README's table, counted.
+//! The cost of each operation: counts the README's table.
 use crate::{Counter, Times};
 use core::time::Duration;
 use sync_shim::count::counted;

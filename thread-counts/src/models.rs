@@ -1,4 +1,4 @@
-//! A writer and a reader; and why there is to be one writer.
+//! A writer and a reader, and the reason why there must be one writer.
 use crate::Counter;
 use sync_shim::{
     atomic::{
@@ -10,9 +10,9 @@ use sync_shim::{
     thread,
 };
 
-/// Bites: store `n` in place of the sum.
+/// Bites: store `n` instead of the sum.
 #[test]
-fn what_was_counted_before_a_release_is_read_after_it_and_nothing_goes_back() {
+fn count_before_a_release_is_read_after_it_and_never_goes_back() {
     model(|| {
         let shared = Arc::new((Counter::new(), AtomicBool::new(false)));
         let writer = {
@@ -35,7 +35,7 @@ fn what_was_counted_before_a_release_is_read_after_it_and_nothing_goes_back() {
 }
 
 #[test]
-fn of_two_writers_one_counts_in_vain() {
+fn two_writers_lose_an_addition() {
     model_must_fail("a count is lost", || {
         let counter = Arc::new(Counter::new());
         let other = {

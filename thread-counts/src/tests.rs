@@ -1,4 +1,4 @@
-//! Buckets and their ends.
+//! Buckets and their bounds.
 use crate::{Counter, Histogram, Times};
 use core::time::Duration;
 use std::format;

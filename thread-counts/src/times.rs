@@ -1,10 +1,10 @@
-//! How many times were how long: a bucket for each power of two of nanoseconds.
+//! Histograms of durations: a bucket for each power of two of nanoseconds.
 //!
-//! | bucket | holds times |
+//! | bucket | holds times of |
 //! |---|---|
-//! | 0 | of 0 ns |
-//! | `i` | from 2^(i − 1) ns, of less than 2^i ns |
-//! | the last, 39 | from 2³⁸ ns on |
+//! | 0 | 0 ns |
+//! | `i` | at least 2^(i − 1) ns and less than 2^i ns |
+//! | the last, 39 | 2³⁸ ns and more |
 use crate::Counter;
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, time::Duration};
@@ -17,7 +17,7 @@ fn bucket(took: Duration) -> usize {
     (bits as usize).min(BUCKETS - 1)
 }
 
-/// Times that one thread records and any may read, as a [`Histogram`]. 320 bytes.
+/// Durations that one thread records and any thread may read, as a [`Histogram`]. 320 bytes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,12 +32,12 @@ fn bucket(took: Duration) -> usize {
 pub struct Times(Box<[Counter]>);
 
 impl Times {
-    /// Without any.
+    /// Makes a recorder without any durations.
     pub fn new() -> Self {
         Self((0..BUCKETS).map(|_| Counter::new()).collect())
     }
 
-    /// By the one writer, as a [`Counter`]'s.
+    /// Records a duration. Called by the one writer, as [`Counter`]'s `add` is.
     #[inline]
     pub fn record(&self, took: Duration) {
         self.0[bucket(took)].add(1);
@@ -58,7 +58,7 @@ impl fmt::Debug for Times {
     }
 }
 
-/// How many times were how long: a bucket for each power of two of nanoseconds.
+/// A histogram of durations: a bucket for each power of two of nanoseconds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,20 +80,22 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Bucket `i` counts the times of less than 2ⁱ ns that are in no bucket before; the last also those that were longer. Empty, if nothing was added.
+    /// The buckets. Bucket `i` counts the times of less than 2ⁱ ns that no earlier bucket counts;
+    /// the last one also counts all longer times. Empty if nothing was recorded.
     pub fn buckets(&self) -> &[u64] {
         &self.buckets
     }
 
-    /// Times in all buckets.
+    /// The number of times in all buckets.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// A time that this part of the times, from 0 to 1, did not reach: the end of a bucket, so at most twice the truth. `None` without times.
+    /// An upper bound of the given quantile, `part` from 0 to 1: the end of a bucket, so at most
+    /// twice the exact value, unless that is in the last bucket. `None` without times.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let count = self.count();
-        // As an integer, of whatever was asked for.
+        // As an integer, for any argument.
         let part = count as f64 * part;
         let whole = part as u64;
         let wanted = whole.saturating_add(u64::from(part > whole as f64));
@@ -106,7 +108,7 @@ impl Histogram {
         Some(Duration::from_nanos(1 << at))
     }
 
-    /// Adds what a thread has recorded so far.
+    /// Adds the times that a thread has recorded so far.
     pub fn add(&mut self, times: &Times) {
         self.buckets.resize(BUCKETS, 0);
         for (bucket, counter) in self.buckets.iter_mut().zip(&times.0) {

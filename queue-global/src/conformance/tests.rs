@@ -1,4 +1,4 @@
-//! Each check fails for what it is there for, and says its name.
+//! Each check fails for the fault that it is there for, and names itself.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Subject, Token, linked};
 use crate::Linked;
@@ -23,7 +23,7 @@ const WEARS_OUT: u8 = 9;
 struct Node<const FAULT: u8> {
     next: Cell<Option<NonNull<Self>>>,
     token: Option<Token>,
-    /// How often it was taken apart.
+    /// The number of times that it was taken apart.
     apart: u8,
 }
 
@@ -32,9 +32,10 @@ struct Handle<const FAULT: u8>(Box<Node<FAULT>>);
 // SAFETY: the holder of a handle has the node alone; some are unsound on purpose.
 unsafe impl<const FAULT: u8> Send for Handle<FAULT> {}
 
-/// The same token again.
+/// Makes a second handle of the same token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: unsound on purpose; the kit notices the second end of a token before anything is freed twice.
+    // SAFETY: unsound on purpose; the kit notices the second end of a token before anything is
+    // freed twice.
     unsafe { core::ptr::read(token) }
 }
 
@@ -56,7 +57,7 @@ thread_local! {
     static SHARED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: unsound on purpose, but where there is no fault.
+// SAFETY: unsound on purpose, unless there is no fault.
 unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
     type Handle = Handle<FAULT>;
 
@@ -71,7 +72,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
             mem::swap(&mut node, &mut handle.0);
         }
         let at = NonNull::from(Box::leak(node));
-        // SAFETY: just leaked.
+        // SAFETY: the node was just leaked.
         let node = unsafe { &mut *at.as_ptr() };
         node.apart += 1;
         match FAULT {
@@ -89,7 +90,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
     }
 
     unsafe fn from_ptr(node: NonNull<Self>) -> Handle<FAULT> {
-        // SAFETY: it was leaked by `into_ptr`.
+        // SAFETY: `into_ptr` leaked it.
         let mut node = unsafe { Box::from_raw(node.as_ptr()) };
         match FAULT {
             CONTENT_IS_ANOTHERS => {
@@ -108,7 +109,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         if FAULT == LINK_IS_SHARED {
             return NonNull::new(core::ptr::with_exposed_provenance_mut(SHARED.get()));
         }
-        // SAFETY: the caller owns it.
+        // SAFETY: the caller owns the node.
         unsafe { node.as_ref() }.next.get()
     }
 
@@ -150,7 +151,7 @@ fn said<const FAULT: u8>() -> String {
 }
 
 #[test]
-fn the_kit_is_content_with_a_node_without_a_fault() {
+fn kit_passes_a_node_without_a_fault() {
     linked::<Nodes<RIGHT>>();
 }
 

@@ -1,4 +1,4 @@
-//! Some values in place, on their way into a queue or out of it.
+//! A few values in place, on their way into a queue or out of it.
 use super::block::BATCH;
 use core::{
     fmt,
@@ -9,10 +9,10 @@ use core::{
 
 /// Up to 32 values that [`ValueInjector::pop_n`](crate::ValueInjector::pop_n) took, oldest first.
 ///
-/// They are in the batch itself, so that it allocates nothing; box values that are large. The
-/// values that are left are dropped with it.
+/// The values lie in the batch itself, so it allocates nothing; box large values. Dropping the
+/// batch drops the values that are left.
 pub struct Batch<T> {
-    /// Those from `next` to `end` are initialised.
+    /// The slots from `next` to `end` are initialised.
     values: [MaybeUninit<T>; BATCH],
     next: usize,
     end: usize,
@@ -30,7 +30,7 @@ impl<T> Batch<T> {
         }
     }
 
-    /// A batch of what the iterator gives next, full unless that ends.
+    /// Fills a batch from an iterator, until the batch is full or the iterator ends.
     pub(super) fn of(values: &mut impl Iterator<Item = T>) -> Self {
         let mut batch = Self::new();
         while batch.end < BATCH {
@@ -41,21 +41,21 @@ impl<T> Batch<T> {
         batch
     }
 
-    /// Where a new batch has room for [`CAPACITY`](Self::CAPACITY) values.
+    /// The room of a new batch for [`CAPACITY`](Self::CAPACITY) values.
     pub(super) fn room(&mut self) -> *mut T {
         self.values.as_mut_ptr().cast()
     }
 
-    /// Says that a new batch has `len` values.
+    /// Sets the number of values of a new batch.
     ///
     /// # Safety
-    /// So many are written to its [`room`](Self::room).
+    /// That many values are written to its [`room`](Self::room).
     pub(super) unsafe fn set_len(&mut self, len: usize) {
         self.end = len;
     }
 
-    /// Gives the values that are left to `take`, which says whether it takes them. If it panics,
-    /// they are leaked or its own.
+    /// Offers the remaining values to `take`, which returns whether it takes them. If `take`
+    /// panics, the values are leaked, or `take` owns them.
     pub(super) fn give(&mut self, take: impl FnOnce(*const T, usize) -> bool) -> bool {
         let end = mem::replace(&mut self.end, self.next);
         let left = &self.values[self.next..end];
@@ -69,7 +69,7 @@ impl<T> Batch<T> {
     /// The values that are left.
     fn as_slice(&self) -> &[T] {
         let values = &raw const self.values[self.next..self.end];
-        // SAFETY: those are initialised.
+        // SAFETY: these slots are initialised.
         unsafe { &*(values as *const [T]) }
     }
 }
@@ -84,7 +84,7 @@ impl<T> Iterator for Batch<T> {
         }
         let value = &self.values[self.next];
         self.next += 1;
-        // SAFETY: it was initialised, and is not read again.
+        // SAFETY: the slot was initialised, and is not read again.
         Some(unsafe { value.assume_init_read() })
     }
 
@@ -102,7 +102,7 @@ impl<T> Drop for Batch<T> {
     fn drop(&mut self) {
         if mem::needs_drop::<T>() {
             let left = &raw mut self.values[self.next..self.end];
-            // SAFETY: initialised, and not used again.
+            // SAFETY: the slots are initialised, and not used again.
             unsafe { ptr::drop_in_place(left as *mut [T]) };
         }
     }

@@ -7,11 +7,11 @@ use sync_shim::{
     cell::UnsafeCell,
 };
 
-/// Slots of a block. A power of two, so that positions stay in step with slots when they wrap; few
-/// under the model, for it to get from one block to the next.
+/// The number of slots in a block. A power of two, so that positions stay in step with slots when
+/// they wrap; few under the model, so that it gets from one block to the next.
 pub(super) const SLOTS: usize = if cfg!(selvedge_loom) { 2 } else { 128 };
 
-/// Values that a batch holds. They lie in two blocks at most.
+/// The most values in a batch. They lie in two blocks at most.
 pub(super) const BATCH: usize = if cfg!(selvedge_loom) { 2 } else { 32 };
 
 const _: () = assert!(SLOTS.is_power_of_two() && BATCH <= SLOTS);
@@ -24,7 +24,7 @@ pub(super) struct Block<T> {
 }
 
 impl<T> Block<T> {
-    /// A block that holds nothing and leads to nothing.
+    /// Makes a block without values or a next block.
     pub(super) fn new() -> NonNull<Self> {
         let layout = Layout::new::<Self>();
         // SAFETY: the link has a size.
@@ -50,23 +50,23 @@ impl<T> Block<T> {
     /// Frees a block, not the values in it.
     ///
     /// # Safety
-    /// It is from [`new`](Self::new), the caller's alone, and not used again.
+    /// The block is from [`new`](Self::new), the caller's alone, and not used again.
     pub(super) unsafe fn free(mut block: NonNull<Self>) {
-        // SAFETY: the caller's.
+        // SAFETY: the block is the caller's.
         let content = unsafe { block.as_mut() };
         content.next.retire();
         content.slots.iter_mut().for_each(Retire::retire);
-        // SAFETY: the caller's. Nothing in a block has a drop.
+        // SAFETY: the block is the caller's. Nothing in a block has a drop.
         unsafe { ptr::drop_in_place(block.as_ptr()) };
-        // SAFETY: from `alloc` with this layout.
+        // SAFETY: `alloc` returned it for this layout.
         unsafe { memory::dealloc(block.as_ptr().cast(), Layout::new::<Self>()) };
     }
 
     /// Writes `len` values to the slots from `slot` on.
     ///
     /// # Safety
-    /// Unless `len` is 0: the block is live, has the slots, and the caller alone uses them;
-    /// `values` has so many to read.
+    /// Unless `len` is 0: the block is live and has these slots, only the caller uses them, and
+    /// `values` can be read `len` times.
     #[inline(always)]
     pub(super) unsafe fn write(block: *const Self, slot: usize, values: *const T, len: usize) {
         for index in 0..len {
@@ -81,11 +81,11 @@ impl<T> Block<T> {
         }
     }
 
-    /// Moves the values of `len` slots from `slot` on to `to`.
+    /// Moves the values of `len` slots, from `slot` on, to `to`.
     ///
     /// # Safety
-    /// Unless `len` is 0: the block is live and has the slots, which hold values, and the caller
-    /// alone uses them; `to` has room for so many.
+    /// Unless `len` is 0: the block is live and has these slots, they hold values, only the caller
+    /// uses them, and `to` has room for `len` values.
     #[inline(always)]
     pub(super) unsafe fn read(block: *const Self, slot: usize, to: *mut T, len: usize) {
         for index in 0..len {
@@ -100,7 +100,7 @@ impl<T> Block<T> {
         }
     }
 
-    /// Makes `next` the block behind.
+    /// Links `next` as the block after this one.
     ///
     /// # Safety
     /// The block is live, and no other thread reads or writes its link meanwhile.
@@ -111,7 +111,7 @@ impl<T> Block<T> {
         block.next.with_mut(|link| unsafe { *link = next.as_ptr() });
     }
 
-    /// The block behind.
+    /// The block after this one.
     ///
     /// # Safety
     /// The block is live, and no other thread writes its link meanwhile.

@@ -48,9 +48,9 @@ fn consumer_beside_the_first_pushes_gets_them_in_order() {
     });
 }
 
-/// A consumer leaves the first block, and a pusher needs a third.
+/// A consumer leaves the first block, and a pusher needs a third one.
 ///
-/// Bites: `keep` or `take_spare` with Relaxed; a block that is left at its last slot, not after.
+/// Bites: `keep` or `take_spare` with Relaxed; a block that is left at its last slot, not after it.
 #[test]
 fn block_that_a_consumer_leaves_is_used_again() {
     model(|| {
@@ -72,7 +72,7 @@ fn block_that_a_consumer_leaves_is_used_again() {
     });
 }
 
-/// Bites: `keep` that puts a block in the place of a spare that is there.
+/// Bites: a `keep` that replaces a spare block that is there.
 #[test]
 fn blocks_beyond_the_spare_are_freed() {
     model(|| {
@@ -112,9 +112,9 @@ fn two_consumers_take_each_value_once_and_in_order() {
     });
 }
 
-/// There is a value at every time, and `limit` says that there is none.
+/// The queue holds a value at every time, although `limit` says that it holds none.
 ///
-/// Bites: `popped` read by `take` with Relaxed: then an older `pushed` is found with it.
+/// Bites: `popped` read by `take` with Relaxed: then it may be combined with an older `pushed`.
 #[test]
 fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     model(|| {
@@ -134,9 +134,9 @@ fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     });
 }
 
-/// A third thread looks while a value comes and goes.
+/// A third thread reads the length while a value comes and goes.
 ///
-/// Bites: `popped` stored or read by `len` with Relaxed: then less than none may be there.
+/// Bites: `popped` stored or read by `len` with Relaxed: then the length may be negative.
 #[test]
 fn len_beside_a_push_and_a_pop_is_none_or_one() {
     model(|| {
@@ -177,7 +177,7 @@ fn push_against_close_is_queued_or_handed_back() {
     });
 }
 
-/// A consumer that looks for the mark before it looks for values misses none.
+/// A consumer that checks the mark before it looks for values misses none.
 ///
 /// Bites: `is_closed`, or the store of `close`, with Relaxed.
 #[test]
@@ -200,7 +200,7 @@ fn queue_found_closed_shows_what_came_before() {
     });
 }
 
-/// Rule 7: a pusher that sees no sleeper, and a sleeper that sees no value: not both.
+/// Rule 7: not both happen, a pusher that sees no sleeper and a sleeper that sees no value.
 ///
 /// Bites: drop either fence (the negative model below).
 #[test]
@@ -231,20 +231,20 @@ fn push_and_last_look(fence: fn()) {
     assert!(saw_value || saw_sleeper);
 }
 
-/// A queue that goes while a thread still asks it: the model sees it.
+/// A queue that is dropped while a thread still looks at it fails the model.
 ///
-/// Bites: leave out what `Inner::drop` retires.
+/// Bites: an `Inner::drop` that retires nothing.
 #[test]
-fn thread_that_asks_a_queue_that_is_gone_is_seen() {
+fn look_at_a_dropped_value_queue_fails_the_model() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Queue::new()));
-        // SAFETY: it is there until the end of the model.
+        // SAFETY: the queue is live until the end of the model.
         let queue: &'static Queue = unsafe { &*raw };
         let other = thread::spawn(move || queue.is_closed());
         // SAFETY: unsound on purpose. The other thread reads memory that stays readable.
         unsafe { raw.drop_in_place() };
         other.join().unwrap();
-        // SAFETY: dropped above, and freed here.
+        // SAFETY: the queue was dropped above, and is freed here.
         drop(unsafe { Box::from_raw(raw.cast::<ManuallyDrop<Queue>>()) });
     });
 }

@@ -1,4 +1,4 @@
-//! One thread: blocks, drops, and sizes of values.
+//! One thread: blocks, drops, and values of all sizes.
 use super::{
     block::{BATCH, SLOTS},
     *,
@@ -6,11 +6,11 @@ use super::{
 use crate::lock::Lock;
 use std::{cell::Cell, rc::Rc, vec, vec::Vec};
 
-/// For one thread.
+/// A lock for one thread.
 #[derive(Default)]
 struct Single;
 
-// SAFETY: the tests that use it have one thread each.
+// SAFETY: each test that uses it has one thread.
 unsafe impl Lock for Single {
     type Guard<'a> = ();
 
@@ -34,7 +34,7 @@ impl Drop for PanicsAtUnlock<'_> {
     }
 }
 
-// SAFETY: the test that uses it has one thread, which takes no lock while it has a guard.
+// SAFETY: the test that uses it has one thread, which takes no lock while it holds a guard.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 unsafe impl<'a> Lock for PanicsAtUnlock<'a> {
     type Guard<'b>
@@ -51,7 +51,7 @@ unsafe impl<'a> Lock for PanicsAtUnlock<'a> {
     }
 }
 
-/// Adds one to a count when it is dropped, and panics if it is to.
+/// Counts its drops, and panics in its drop if the flag is set.
 struct Dropped(Rc<Cell<usize>>, bool);
 
 impl Drop for Dropped {
@@ -103,7 +103,7 @@ fn values_cross_blocks_in_order_by_ones_and_by_batches() {
 #[test]
 fn positions_that_wrap_keep_the_order() {
     let queue = Queue::default();
-    // As after so many pushes and pops: a whole number of blocks, before their end.
+    // As after that many pushes and pops: a whole number of blocks, before the counts' end.
     let start = 0usize.wrapping_sub(2 * SLOTS * ONE);
     set_positions(&queue, start, start);
     assert!(queue.is_empty() && queue.pop().is_none());
@@ -115,7 +115,7 @@ fn positions_that_wrap_keep_the_order() {
 }
 
 #[test]
-fn pop_n_takes_at_most_a_batch_and_what_is_there() {
+fn pop_n_takes_at_most_a_batch() {
     let queue = Queue::default();
     queue.push_batch(0..2 * BATCH + 1).unwrap();
     assert_eq!(queue.pop_n(0).len(), 0);
@@ -198,25 +198,25 @@ fn refused_batch_ends_where_its_iterator_ended() {
 #[test]
 fn queue_of_too_many_values_panics_and_stays_whole() {
     let (queue, drops) = (Queue::default(), Rc::new(Cell::new(0)));
-    // As after so many pushes, of which the last filled a block.
+    // As after that many pushes, the last of which filled a block.
     let pushed = usize::MAX / 2 + 1;
     set_positions(&queue, 0, pushed);
     let one = || Dropped(drops.clone(), false);
     let both_panicked = panics(|| queue.requeue(one())) & panics(|| queue.requeue_batch([one()]));
     let len = queue.len();
-    // As after the pops of all.
+    // As after the pops of all values.
     set_positions(&queue, pushed, pushed);
     assert!(both_panicked && len == pushed / ONE);
     assert_eq!(drops.get(), 0, "leaked, as the documentation says");
     queue.requeue(one());
     drop(queue);
     assert_eq!(drops.get(), 1);
-    // For a checker of leaks.
+    // For a leak checker.
     // SAFETY: the counts of the two values that were leaked.
     (0..2).for_each(|_| unsafe { Rc::decrement_strong_count(Rc::as_ptr(&drops)) });
 }
 
-/// Under a checker the lock is the checker's.
+/// Under a checker the lock is the checker's own.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 #[test]
 fn unlock_that_panics_drops_no_value_twice() {
@@ -239,7 +239,7 @@ fn unlock_that_panics_drops_no_value_twice() {
     pushers.set(true);
     assert!(panics(|| assert!(queue.push(Counted(&drops)).is_ok())));
     assert_eq!((queue.len(), drops.get()), (2 + BATCH, 0));
-    // What is popped is leaked.
+    // The popped values are leaked.
     consumers.set(true);
     assert!(panics(|| drop(queue.pop())));
     consumers.set(true);

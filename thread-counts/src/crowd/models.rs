@@ -10,9 +10,9 @@ use sync_shim::{
     thread,
 };
 
-/// Bites: store `n` in place of the sum.
+/// Bites: store `n` instead of the sum.
 #[test]
-fn four_readers_see_what_was_counted_and_nothing_goes_back() {
+fn four_readers_see_earlier_counts_and_none_goes_back() {
     model(|| {
         let shared = Arc::new((Counter::new(), AtomicUsize::new(0)));
         let readers = [(); 4].map(|()| {
