@@ -75,8 +75,12 @@ use sync_shim::{
 /// #     type Handle = Handle;
 /// #     fn into_ptr(handle: Handle) -> NonNull<Node> { handle.0 }
 /// #     unsafe fn from_ptr(node: NonNull<Node>) -> Handle { Handle(node) }
-/// #     unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> { unsafe { (*node.as_ptr()).0 } }
-/// #     unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) { unsafe { (*node.as_ptr()).0 = next } }
+/// #     unsafe fn next(node: NonNull<Node>) -> Option<NonNull<Node>> {
+/// #         unsafe { (*node.as_ptr()).0 }
+/// #     }
+/// #     unsafe fn set_next(node: NonNull<Node>, next: Option<NonNull<Node>>) {
+/// #         unsafe { (*node.as_ptr()).0 = next }
+/// #     }
 /// # }
 /// let injector: Injector<Node> = Injector::new();
 /// ```

@@ -53,7 +53,7 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// What the queue holds, without any ordering.
+    /// Reads the state of the queue, without any ordering.
     #[inline]
     pub(crate) fn look(&self) -> Top {
         // Ordering: Relaxed; the value is a hint, or confirmed by an exchange.

@@ -303,7 +303,9 @@ struct Cache([Local; CLASSES]);
 
 thread_local! {
     static CACHE: Cache = const {
-        Cache([const { Local { open: UnsafeCell::new(Chain::EMPTY), spare: Cell::new(Chain::EMPTY) } }; CLASSES])
+        Cache([const {
+            Local { open: UnsafeCell::new(Chain::EMPTY), spare: Cell::new(Chain::EMPTY) }
+        }; CLASSES])
     };
 }
 

@@ -44,7 +44,8 @@ use core::{
 /// use task_header::{Builder, JoinHandle};
 ///
 /// let builder = Builder::new().name("answer").here().metadata(7_u32);
-/// let (task, mut join): (_, JoinHandle<u32>) = builder.spawn_with(async { 42 }, |task| drop(task.run()));
+/// let (task, mut join): (_, JoinHandle<u32>) =
+///     builder.spawn_with(async { 42 }, |task| drop(task.run()));
 /// assert_eq!(join.id(), task.id());
 /// assert_eq!(join.name(), Some("answer"));
 /// assert_eq!(join.location().unwrap().file(), file!());
@@ -139,7 +140,8 @@ impl<T> JoinHandle<T> {
     /// use std::sync::mpsc;
     ///
     /// let (queue, tasks) = mpsc::channel();
-    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let schedule = move |task| queue.send(task).unwrap();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), schedule);
     /// drop(task.run());
     /// join.waker().wake();
     /// assert_eq!(tasks.recv().unwrap().id(), join.id());
@@ -466,7 +468,8 @@ impl AbortHandle {
     /// use std::sync::mpsc;
     ///
     /// let (queue, tasks) = mpsc::channel();
-    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let schedule = move |task| queue.send(task).unwrap();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), schedule);
     /// let abort = join.abort_handle();
     /// drop(task.run());
     /// abort.waker().wake();
@@ -482,7 +485,8 @@ impl AbortHandle {
     /// use std::sync::mpsc;
     ///
     /// let (queue, tasks) = mpsc::channel();
-    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let schedule = move |task| queue.send(task).unwrap();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), schedule);
     /// let waker = join.abort_handle().into_waker();
     /// assert!(waker.will_wake(&task.waker()) && waker.will_wake(&join.waker()));
     /// drop(task.run());

@@ -132,7 +132,8 @@ impl<S: Schedule> Notified<S> {
     /// use task_header::Ran;
     ///
     /// let (queue, tasks) = mpsc::channel();
-    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), move |task| queue.send(task).unwrap());
+    /// let schedule = move |task| queue.send(task).unwrap();
+    /// let (task, join) = task_header::spawn(std::future::pending::<()>(), schedule);
     /// let waker = task.waker();
     /// assert!(matches!(task.run(), Ran::Pending));
     /// waker.wake();
@@ -238,7 +239,9 @@ impl<S: Schedule> Notified<S> {
     /// let mut owned = Owned::new(Waker::noop().clone());
     /// let (mut task, join) = task_header::new(gives_way, Nowhere);
     /// let mut turns = 0;
-    /// while let Ran::Notified(again) = task.run_with(|| After { owned: Some(&mut owned), again: true }) {
+    /// loop {
+    ///     let ran = task.run_with(|| After { owned: Some(&mut owned), again: true });
+    ///     let Ran::Notified(again) = ran else { break };
     ///     task = again;
     ///     turns += 1;
     /// }

@@ -72,7 +72,8 @@ where
 /// let (queue, done) = (RefCell::new(Vec::new()), Rc::new(Cell::new(false)));
 /// let future = async { done.set(true) };
 /// // SAFETY: the task and its handle stay on this thread, and are gone before what they borrow.
-/// let (task, join) = unsafe { task_header::spawn_unchecked(future, |task| queue.borrow_mut().push(task)) };
+/// let (task, join) =
+///     unsafe { task_header::spawn_unchecked(future, |task| queue.borrow_mut().push(task)) };
 /// task.schedule();
 /// let task = queue.borrow_mut().pop().unwrap();
 /// drop(task.run());

@@ -51,7 +51,8 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// };
 /// let mut sum = pin!(local.run_until(sum));
 /// # let mut cx = Context::from_waker(Waker::noop());
-/// # let Poll::Ready(sum) = (0..9).map(|_| sum.as_mut().poll(&mut cx)).find(Poll::is_ready).unwrap() else { panic!() };
+/// # let mut polls = (0..9).map(|_| sum.as_mut().poll(&mut cx));
+/// # let Some(Poll::Ready(sum)) = polls.find(Poll::is_ready) else { panic!() };
 /// assert_eq!(sum, 6);
 /// ```
 ///
@@ -285,7 +286,9 @@ impl<T> JoinSet<T> {
     /// let id = task.id();
     /// let mut set = JoinSet::new();
     /// set.insert(task);
-    /// let all = local.run_until(async { assert_eq!(set.join_next_with_id().await.unwrap().unwrap(), (id, 7)) });
+    /// let all = local.run_until(async {
+    ///     assert_eq!(set.join_next_with_id().await.unwrap().unwrap(), (id, 7));
+    /// });
     /// # let mut all = pin!(all);
     /// # let mut cx = Context::from_waker(Waker::noop());
     /// # while all.as_mut().poll(&mut cx).is_pending() {}

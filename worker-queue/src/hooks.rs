@@ -36,7 +36,8 @@ use queue_global::{Injector, Linked, List, Lock};
 ///     queue.push_back(Box::new(Boxed::new(n)), &shared);
 /// }
 /// assert_eq!(notified.try_iter().count(), 3);
-/// assert_eq!(shared.injector.pop_n(9).len(), 2); // Half of the ring, and the item that found it full.
+/// // Half of the ring, and the item that found it full:
+/// assert_eq!(shared.injector.pop_n(9).len(), 2);
 /// ```
 pub trait QueueHooks<T: Linked> {
     /// Takes the items that the ring has no room for, oldest first: the older half of the ring and

@@ -73,7 +73,8 @@ use sync_shim::{CachePadded, cell::UnsafeCell};
 /// queue.push_back(item(1), &injector);
 /// queue.push_next(item(2), &injector);
 /// queue.push_next(item(3), &injector); // Displaces the other, which goes behind.
-/// let order: Vec<u32> = std::iter::from_fn(|| queue.next(&injector)).map(|next| next.item.value).collect();
+/// let items = std::iter::from_fn(|| queue.next(&injector));
+/// let order: Vec<u32> = items.map(|next| next.item.value).collect();
 /// assert_eq!(order, [3, 1, 2]);
 /// ```
 ///
@@ -140,7 +141,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     ///
     /// ```
     /// # use queue_global::Boxed;
-    /// let queues = (0..4).map(|index| worker_queue::WorkerQueue::<Boxed<u32>>::new(256).with_seed(42, index));
+    /// use worker_queue::WorkerQueue;
+    ///
+    /// let queues = (0..4).map(|index| WorkerQueue::<Boxed<u32>>::new(256).with_seed(42, index));
     /// # drop(queues);
     /// ```
     pub fn with_seed(self, seed: u64, index: usize) -> Self {

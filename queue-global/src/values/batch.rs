@@ -49,7 +49,7 @@ impl<T> Batch<T> {
     /// Sets the number of values of a new batch.
     ///
     /// # Safety
-    /// That many values are written to its [`room`](Self::room).
+    /// `len` values are written to its [`room`](Self::room).
     pub(super) unsafe fn set_len(&mut self, len: usize) {
         self.end = len;
     }

@@ -46,7 +46,7 @@ fn op() -> impl Strategy<Value = Op> {
 #[derive(Default)]
 struct Model {
     slot: Option<u32>,
-    hand: Option<u32>,
+    requeued: Option<u32>,
     ring: VecDeque<u32>,
     overflowed: Vec<u32>,
     filled: usize,
@@ -80,7 +80,7 @@ impl Model {
             self.push_back(n);
         } else if !self.ring.is_empty() || self.robbed && to_ring {
             self.push(n);
-        } else if let Some(before) = self.hand.replace(n) {
+        } else if let Some(before) = self.requeued.replace(n) {
             self.push(before);
             self.publish_and_notify();
         }
@@ -95,7 +95,7 @@ impl Model {
     }
 
     fn publish_requeued(&mut self) {
-        if let Some(n) = self.hand.take() {
+        if let Some(n) = self.requeued.take() {
             self.push(n);
         }
     }
@@ -114,7 +114,10 @@ impl Model {
 
 proptest! {
     #[test]
-    fn queue_behaves_as_slot_requeued_item_and_vec_deque(has_slot in any::<bool>(), ops in prop::collection::vec(op(), 0..80)) {
+    fn queue_behaves_as_slot_requeued_item_and_vec_deque(
+        has_slot in any::<bool>(),
+        ops in prop::collection::vec(op(), 0..80),
+    ) {
         let queue = WorkerQueue::<Item>::new(CAPACITY).with_slot(has_slot);
         let (stealer, thief) = (queue.stealer(), WorkerQueue::<Item>::new(CAPACITY));
         let (injector, log) = (Injector::<Item>::new(), Log::default());
@@ -146,11 +149,13 @@ proptest! {
                     let next = queue.next(&log).map(|next| (next.item.value, next.from_slot));
                     let expected = match model.slot.take() {
                         Some(n) => { model.publish_and_notify(); Some((n, true)) }
-                        None => model.hand.take().or_else(|| model.pop()).map(|n| (n, false)),
+                        None => model.requeued.take().or_else(|| model.pop()).map(|n| (n, false)),
                     };
                     prop_assert_eq!(next, expected);
                 }
-                Op::TakeSlot => prop_assert_eq!(queue.take_slot().map(|item| item.value), model.slot.take()),
+                Op::TakeSlot => {
+                    prop_assert_eq!(queue.take_slot().map(|item| item.value), model.slot.take());
+                }
                 Op::PutSlotBehind => {
                     let before = stealer.len();
                     queue.requeue_slot(&log);
@@ -203,18 +208,23 @@ proptest! {
                     prop_assert_eq!(robbed.map(|item| item.value), model.slot.take());
                 }
                 Op::TakeAny => {
-                    let expected = model.hand.take().or_else(|| model.slot.take()).or_else(|| model.pop());
+                    let own = model.requeued.take().or_else(|| model.slot.take());
+                    let expected = own.or_else(|| model.pop());
                     prop_assert_eq!(queue.take_any().map(|item| item.value), expected);
                 }
             }
             prop_assert_eq!(queue.slot_is_empty(), model.slot.is_none());
             prop_assert_eq!(stealer.slot_is_empty(), model.slot.is_none());
-            prop_assert_eq!((stealer.len(), stealer.is_empty()), (model.ring.len(), model.ring.is_empty()));
-            prop_assert_eq!(queue.is_empty(), model.slot.is_none() && model.hand.is_none() && model.ring.is_empty());
+            prop_assert_eq!(stealer.len(), model.ring.len());
+            prop_assert_eq!(stealer.is_empty(), model.ring.is_empty());
+            let is_empty =
+                model.slot.is_none() && model.requeued.is_none() && model.ring.is_empty();
+            prop_assert_eq!(queue.is_empty(), is_empty);
             prop_assert_eq!(log.filled.get(), model.filled);
             prop_assert_eq!(&*log.overflowed.borrow(), &model.overflowed);
             let notified = model.notified..=model.notified + model.perhaps;
-            prop_assert!(notified.contains(&log.notified.get()), "{} of {:?}", log.notified.get(), notified);
+            let n = log.notified.get();
+            prop_assert!(notified.contains(&n), "{} of {:?}", n, notified);
         }
     }
 }
