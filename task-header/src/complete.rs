@@ -123,7 +123,7 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
         Ok(()) => ended.with(Err(JoinError::cancelled(id(task)))),
         Err(payload) => {
             // SAFETY: the run holds a reference.
-            unsafe { panics::tell(task, &payload) };
+            unsafe { panics::report(task, &payload) };
             ended.with(Err(JoinError::panicked(id(task), payload)))
         }
     }
@@ -155,7 +155,7 @@ impl<F: Future, K: Kind> Ended<F, K> {
     #[inline(never)]
     fn by_panic(self, payload: Payload, output: Option<F::Output>) -> Polled {
         // SAFETY: the run holds a reference.
-        unsafe { panics::tell(self.task, &payload) };
+        unsafe { panics::report(self.task, &payload) };
         if output.is_none() {
             // SAFETY: this thread runs a task of this type.
             let stage = unsafe { stage::<F, K::Scheduler>(self.task) };

@@ -295,7 +295,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     ///
     /// impl<'a> LocalExecutor<'a> {
     ///     fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> JoinHandle<T> {
-    ///         // SAFETY: whoever uses the list has the executor, and so `'a` has not ended.
+    ///         // SAFETY: a user of the list has the executor, so `'a` has not ended.
     ///         let (task, join) = unsafe { self.list.spawn_unchecked(future, Home) };
     ///         task.send();
     ///         join
@@ -303,7 +303,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     ///
     ///     fn run(&self) {
     ///         while let Some(task) = self.list.receive() {
-    ///             // What was woken in its poll is not polled again, in this example.
+    ///             // This example does not poll a task again that was woken in its poll.
     ///             drop(self.list.run(task));
     ///         }
     ///     }

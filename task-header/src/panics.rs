@@ -84,10 +84,10 @@ pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
 #[cold]
 pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
     // SAFETY: the caller's promise.
-    unsafe { tell(task, &payload) };
+    unsafe { report(task, &payload) };
     if let Err(again) = catch(move || drop(payload)) {
         // SAFETY: the caller's promise.
-        unsafe { tell(task, &again) };
+        unsafe { report(task, &again) };
         core::mem::forget(again);
     }
 }
@@ -97,7 +97,7 @@ pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
 /// # Safety
 /// As for [`contain_in`].
 #[cold]
-pub(crate) unsafe fn tell(task: TaskPtr, payload: &Payload) {
+pub(crate) unsafe fn report(task: TaskPtr, payload: &Payload) {
     // SAFETY: the caller's promise.
     let vtable = unsafe { vtable(task) };
     // SAFETY: the caller's promise.

@@ -51,7 +51,7 @@ pub(crate) unsafe fn abort(task: TaskPtr) {
 /// Performs the duty that a transition returned.
 ///
 /// # Safety
-/// `duty` came from a transition of this task by the caller, who has not acted on it yet.
+/// `duty` came from a transition of this task by the caller, which has not acted on it yet.
 pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
     match duty {
         Duty::Nothing => {}

@@ -45,7 +45,7 @@ impl Schedule for Queue {
         let mut heard = task.scheduler().0.heard.lock().unwrap();
         heard.push(text.unwrap_or_else(|| String::from("?")));
         drop(heard);
-        panic!("nobody hears of this");
+        panic!("not reported");
     }
 }
 

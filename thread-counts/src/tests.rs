@@ -15,8 +15,8 @@ fn of(times: &[Duration]) -> Histogram {
 fn a_quantile_is_at_most_twice_a_time_and_above_it() {
     for ns in (0..38).flat_map(|bit| [1 << bit, (1 << bit) + 1, (2 << bit) - 1]) {
         let time = Duration::from_nanos(ns);
-        let told = of(&[time]).quantile(1.0).unwrap();
-        assert!(time < told && told <= 2 * time, "{time:?} {told:?}");
+        let quantile = of(&[time]).quantile(1.0).unwrap();
+        assert!(time < quantile && quantile <= 2 * time, "{time:?} {quantile:?}");
     }
 }
 

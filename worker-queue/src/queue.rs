@@ -219,7 +219,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// # use queue_global::{Boxed, Injector};
     /// # let item = |n| Box::new(Boxed::new(n));
     /// # let injector = Injector::<Boxed<u32>>::new();
-    /// // One that yields and yields, alone: it is passed through, and nobody hears of it.
+    /// // An item that yields alone is kept aside, and no sleeper is notified.
     /// let queue = worker_queue::WorkerQueue::new(256);
     /// queue.requeue(item(1), &injector);
     /// let again = queue.next(&injector).unwrap().item;
@@ -336,7 +336,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// let queue = worker_queue::WorkerQueue::new(256);
     /// queue.push_back(item(1), &injector);
     /// let running = queue.next(&injector).unwrap();
-    /// queue.push_next(item(2), &injector); // What it does.
+    /// queue.push_next(item(2), &injector); // The running item does this.
     /// # drop(running);
     /// assert_eq!(queue.take_slot().unwrap().value, 2);
     /// ```

@@ -14,7 +14,7 @@
 //!   future and its output are dropped once each;
 //! - the task is not submitted while it is queued (the queue has room for one);
 //! - a later poll sees each wake, with its thread's earlier writes, unless the task was cancelled;
-//! - a join that was told to wait is woken, and finds the task's outcome;
+//! - a join that got `Pending` is woken, and finds the task's outcome;
 //! - the cell is freed once, and no thread touches it after that: a free first touches all of it.
 //!
 //! Bites: a run that goes on and clears NOTIFIED with Relaxed; one that polls as if the task had
