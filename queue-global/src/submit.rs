@@ -14,10 +14,10 @@
 //!    the address of the first node of the chain below, all of which is older. A single node is a
 //!    chain.
 //! 2. `top` alone says at every moment what the queue holds. A push of a single node to an EMPTY
-//!    queue sets ONE, and the pop of the last item sets EMPTY. LISTED and MORE last while the list
-//!    is not empty, and only the lock's holder changes the list. So an exchange whose expected word
-//!    still matches is right, whatever happened in between: a node that left and came back to the
-//!    same word is again the only one.
+//!    queue sets ONE, and the pop of the last item sets EMPTY. As long as the list is not empty,
+//!    `top` is LISTED or MORE, and only the lock's holder changes the list. So an exchange whose
+//!    expected word still matches is right, whatever happened in between: a node that left and came
+//!    back to the same word is again the only one.
 //! 3. MORE ends only under the lock. So a holder of the lock that reads MORE may read the node's
 //!    link: the node stays in the stack until the holder takes it. No other thread reads a node
 //!    that it doesn't own.

@@ -4,8 +4,7 @@
 //! # Actors
 //!
 //! The *owner* is the thread with the [`LocalOwned`]; it spawns, runs and drops. A *waker* may be
-//! on
-//! any thread, and so may the *holder* of the `LocalNotified` that its wake made.
+//! on any thread, and so may the *holder* of the `LocalNotified` that its wake made.
 //!
 //! # Rules
 //!
