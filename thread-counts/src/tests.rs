@@ -16,7 +16,10 @@ fn a_quantile_is_at_most_twice_a_time_and_above_it() {
     for ns in (0..38).flat_map(|bit| [1 << bit, (1 << bit) + 1, (2 << bit) - 1]) {
         let time = Duration::from_nanos(ns);
         let quantile = of(&[time]).quantile(1.0).unwrap();
-        assert!(time < quantile && quantile <= 2 * time, "{time:?} {quantile:?}");
+        assert!(
+            time < quantile && quantile <= 2 * time,
+            "{time:?} {quantile:?}"
+        );
     }
 }
 
