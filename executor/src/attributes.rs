@@ -1,28 +1,29 @@
-//! What a thread of the runtime has from the thread that built the runtime.
+//! Thread attributes that every thread of a runtime takes from the caller of `build`.
 //!
-//! The system gives a new thread the attributes of the thread that starts it. `build` starts the
-//! thread of the first worker. Whoever pushes starts a late one, and whoever submits a blocking
-//! closure the one for that: a thread that may be pinned to a processor, block signals, or have a
-//! priority of its own. So each thread of the runtime first takes the attributes that the caller of
-//! `build` had. Where it has them already, that is a few system calls which change nothing.
+//! A new thread inherits the attributes of the thread that starts it. `build` starts the thread of
+//! the first worker. The other threads of workers are started by the threads that push tasks, and
+//! those for blocking closures by the threads that submit these. Such a thread may be pinned to a
+//! CPU, block signals, or have a priority of its own. So each thread of the runtime first takes the
+//! attributes that the caller of `build` had. If it has them already, this costs a few system calls
+//! that change nothing.
 //!
-//! | attribute | where the system refuses it |
+//! | attribute | the system refuses |
 //! |---|---|
-//! | signal mask | |
-//! | processors (affinity) | |
-//! | policy and priority | a real-time one, without the privilege |
-//! | niceness | a lower one, without the privilege |
+//! | signal mask | nothing |
+//! | CPU affinity | nothing |
+//! | policy and priority | a real-time policy without the privilege |
+//! | niceness | a lower value without the privilege |
 //!
-//! What the system refuses, and what else a thread inherits, stays as the starting thread has it:
-//! seccomp filters, which no thread can take off, namespaces, credentials and capabilities of a
-//! single thread, memory policy.
+//! Where the system refuses, the thread keeps the attribute of the thread that started it. It also
+//! keeps everything else that it inherits from that thread: seccomp filters, which no thread can
+//! remove, namespaces, credentials and capabilities of a single thread, memory policy.
 //!
-//! No thread of the runtime's own can start the others: all that there are may be in long polls,
-//! and a push waits for no poll. A thread that only starts others would be one more in each
-//! runtime. A program that wants none of this has `build` start all
+//! No thread of the runtime's own can start the others: all of them may be in long polls, and a
+//! push waits for no poll. A thread that only starts others would be one more in each runtime. A
+//! program that wants none of this lets `build` start all threads
 //! ([`prestart`](crate::Builder::prestart)).
 //!
-//! Elsewhere than on Linux this does nothing.
+//! On other systems than Linux this does nothing.
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) use linux::Attributes;
 
@@ -47,7 +48,7 @@ mod linux {
     };
     use std::{mem, ptr};
 
-    /// None where the system doesn't say.
+    /// Attributes of a thread. `None` for one that the system did not return.
     #[derive(Clone, Copy)]
     pub(crate) struct Attributes {
         signals: Option<sigset_t>,
@@ -63,7 +64,7 @@ mod linux {
     }
 
     impl Attributes {
-        /// Those that a thread has which this one starts.
+        /// Attributes that a new thread inherits from this one.
         pub(crate) fn of_this_thread() -> Self {
             Self {
                 signals: signals(),
@@ -72,16 +73,16 @@ mod linux {
             }
         }
 
-        /// Gives them to this thread. What the system refuses stays as it is.
+        /// Applies them to this thread, except those that the system refuses.
         pub(crate) fn apply(&self) {
             if let Some(signals) = &self.signals {
-                // SAFETY: of this thread, from a set that is there; the old one is not asked for.
+                // SAFETY: `signals` is valid to read, and null says not to write the old mask.
                 unsafe { libc::pthread_sigmask(SIG_SETMASK, signals, ptr::null_mut()) };
             }
             if let Some(set) = &self.processors
                 && !processors().is_some_and(|now| are_equal(&now, set))
             {
-                // SAFETY: of this thread, and the set is as large as said.
+                // SAFETY: 0 is this thread, and the size is that of the set.
                 unsafe { libc::sched_setaffinity(0, size_of_val(set), set) };
             }
             if let Some(scheduling) = self.scheduling {
@@ -91,29 +92,29 @@ mod linux {
     }
 
     fn signals() -> Option<sigset_t> {
-        // SAFETY: a set of signals is an array of integers.
+        // SAFETY: a `sigset_t` is an array of integers, for which zeros are valid.
         let mut set = unsafe { mem::zeroed() };
-        // SAFETY: of this thread, written to a place that is there; no new one is given.
+        // SAFETY: `set` is valid to write, and null says not to change the mask.
         let error = unsafe { libc::pthread_sigmask(SIG_SETMASK, ptr::null(), &raw mut set) };
         (error == 0).then_some(set)
     }
 
     fn processors() -> Option<cpu_set_t> {
-        // SAFETY: a set of processors is an array of integers.
+        // SAFETY: a `cpu_set_t` is an array of integers, for which zeros are valid.
         let mut set = unsafe { mem::zeroed() };
-        // SAFETY: of this thread, and the set is as large as said.
+        // SAFETY: 0 is this thread, `set` is valid to write, and the size is that of the set.
         let error = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
         (error == 0).then_some(set)
     }
 
     fn are_equal(one: &cpu_set_t, other: &cpu_set_t) -> bool {
-        // SAFETY: two sets that are there.
+        // SAFETY: both are references to sets.
         unsafe { libc::CPU_EQUAL(one, other) }
     }
 
-    /// With fields beyond the priority on some targets, which are zero.
+    /// Parameters with this priority. On some targets there are more fields, which are zero.
     fn parameters(priority: i32) -> sched_param {
-        // SAFETY: a `sched_param` is of integers.
+        // SAFETY: a `sched_param` consists of integers, for which zeros are valid.
         let mut param: sched_param = unsafe { mem::zeroed() };
         param.sched_priority = priority;
         param
@@ -122,11 +123,11 @@ mod linux {
     impl Scheduling {
         fn of_this_thread() -> Option<Self> {
             let mut param = parameters(0);
-            // SAFETY: of this thread, and without another premise.
+            // SAFETY: 0 is this thread. There is no other premise.
             let policy = unsafe { libc::sched_getscheduler(0) };
-            // SAFETY: of this thread, written to a place that is there.
+            // SAFETY: 0 is this thread, and `param` is valid to write.
             let error = unsafe { libc::sched_getparam(0, &raw mut param) };
-            // SAFETY: of this thread, and without another premise.
+            // SAFETY: 0 is this thread. There is no other premise.
             let nice = unsafe { libc::getpriority(PRIO_PROCESS, 0) };
             (policy >= 0 && error == 0).then_some(Self {
                 policy,
@@ -135,7 +136,7 @@ mod linux {
             })
         }
 
-        /// As sched(7) says of `SCHED_RESET_ON_FORK`.
+        /// Attributes that a new thread inherits, by sched(7) on `SCHED_RESET_ON_FORK`.
         fn inherited(self) -> Self {
             if self.policy & SCHED_RESET_ON_FORK == 0 {
                 return self;
@@ -160,9 +161,9 @@ mod linux {
                 return;
             }
             let param = parameters(self.priority);
-            // SAFETY: of this thread, read from a place that is there.
+            // SAFETY: 0 is this thread, and `param` is valid to read.
             unsafe { libc::sched_setscheduler(0, self.policy, &raw const param) };
-            // SAFETY: of this thread, and without another premise.
+            // SAFETY: 0 is this thread. There is no other premise.
             unsafe { libc::setpriority(PRIO_PROCESS, 0, self.nice) };
         }
     }

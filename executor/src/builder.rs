@@ -732,7 +732,7 @@ impl Builder {
         let attributes = Attributes::of_this_thread();
         threads.on_start = Some(std::sync::Arc::new(move || {
             attributes.apply();
-            scope::belong_to(&start);
+            scope::mark_own_thread(&start);
             start.call(&start.on_start);
         }));
         threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));

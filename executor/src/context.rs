@@ -46,11 +46,11 @@ impl Drop for Outer {
 
 fn set(core: *const Core) {
     CORE.with(|at| at.set(core));
-    look_for_guards();
+    update_special_spawns();
 }
 
 /// After a change of scopes, or of the core: the fast way to spawn is for those that no guard leads elsewhere.
-pub(crate) fn look_for_guards() {
+pub(crate) fn update_special_spawns() {
     with_core(|core| {
         let special = core.shared.settings.special_spawns || scope::is_guarded();
         core.special_spawns.set(special);

@@ -1,4 +1,4 @@
-//! A way into a runtime that is cheap to clone and outlives it harmlessly.
+//! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
     Snapshot, blocking,
     park::ThreadPark,
@@ -17,8 +17,10 @@ use std::{
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
-/// Spawns tasks on a runtime from anywhere. It doesn't keep the runtime running: a spawn after its
-/// end gives a handle whose task is cancelled.
+/// Reference to a runtime, which spawns tasks on it from anywhere.
+///
+/// It does not keep the runtime running. After the runtime's end it still spawns, and the task is
+/// cancelled at once.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -41,7 +43,8 @@ pub struct Handle {
     shared: Arc<Shared>,
 }
 
-// What threads share is kept by atomics and by locks that no panic poisons, and user code runs outside of them.
+// A panic cannot leave the shared state broken: it consists of atomics, and of values behind locks
+// that no panic poisons and within which no user code runs.
 impl UnwindSafe for Handle {}
 impl RefUnwindSafe for Handle {}
 impl UnwindSafe for crate::Runtime {}
@@ -56,8 +59,10 @@ impl Handle {
         &self.shared
     }
 
-    /// The runtime that this thread is in: a worker's, or that of `block_on` or of a closure of
-    /// `spawn_blocking`.
+    /// Returns the runtime that this thread is in.
+    ///
+    /// A thread is in a runtime while it runs a task, a `block_on`, or a closure of
+    /// `spawn_blocking`, or holds an [`EnterGuard`].
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -67,8 +72,8 @@ impl Handle {
     /// ```
     ///
     /// # Panics
-    /// Outside a runtime, and so in a [`LocalRuntime`](crate::LocalRuntime).
-    /// [`try_current`](Self::try_current) doesn't.
+    /// If this thread is in no runtime. A [`LocalRuntime`](crate::LocalRuntime) does not count as
+    /// one. [`try_current`](Self::try_current) returns an error instead.
     #[track_caller]
     pub fn current() -> Self {
         match Self::try_current() {
@@ -77,7 +82,7 @@ impl Handle {
         }
     }
 
-    /// The runtime that this thread is in.
+    /// Returns the runtime that this thread is in, if there is one.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -87,16 +92,19 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// Outside a runtime.
+    /// If this thread is in no runtime.
     pub fn try_current() -> Result<Self, TryCurrentError> {
         scope::current().ok_or_else(|| TryCurrentError {
             in_local_set: scope::local_set().is_some(),
         })
     }
 
-    /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
-    /// Also where it is in another already, as in a task. Of several guards the one that was taken last counts, in whatever order they are dropped. One that is
-    /// leaked leaves the thread in the runtime, and what else a worker's thread runs with it.
+    /// Makes this the thread's current runtime until the guard is dropped.
+    ///
+    /// [`spawn`](crate::spawn()) and similar functions then use this runtime, even where the thread
+    /// is in another one already, as in a task. If a thread holds several guards, the newest one
+    /// counts, in whatever order they are dropped. If a guard is leaked, the thread stays in the
+    /// runtime. If that is a worker's thread, the other tasks that it runs stay in it, too.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -115,11 +123,14 @@ impl Handle {
         }
     }
 
-    /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
-    /// cap, beyond which closures wait for one; idle ones end after a while. A closure that is spawned before
-    /// the runtime's end runs, also if it has to wait for a thread until after that. Once the runtime has ended, or if
-    /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
-    /// What such a thread inherits [`Builder::prestart`](crate::Builder::prestart) says.
+    /// Runs `f` on a thread where it may block.
+    ///
+    /// The runtime starts threads as needed, up to the builder's cap. Above the cap closures wait
+    /// for a thread. Idle threads end after a while. A closure that was spawned before the
+    /// runtime's end runs, even if it waits for a thread until after the end. A closure is
+    /// cancelled if the runtime has ended, or if no thread at all can be started. A closure that
+    /// has begun cannot be aborted. [`Builder::prestart`](crate::Builder::prestart) says what such
+    /// a thread inherits.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -151,27 +162,34 @@ impl Handle {
         blocking::spawn(self, name, f, at)
     }
 
-    /// Waits on this thread for a future, which may spawn tasks on this runtime.
+    /// Blocks this thread on a future, which may spawn tasks on this runtime.
     ///
-    /// On any thread that may wait: one that is in a runtime by a guard of [`enter`](Self::enter) only, one that runs a closure of
-    /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
-    /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
+    /// It polls the future on this thread, which sleeps in between. The thread must be one that may
+    /// block:
+    /// - a thread in no runtime, or only by a guard of [`enter`](Self::enter);
+    /// - a thread that runs a closure of [`spawn_blocking`](Self::spawn_blocking), of any runtime;
+    /// - a task inside [`block_in_place`](crate::block_in_place()).
     ///
-    /// A future that is ready at its first poll costs no allocation, and two read-modify-writes on the runtime's
-    /// count. Another one costs an allocation, for the parker, which its waker keeps.
+    /// It also works after the runtime's end. The tasks that the future then spawns are cancelled.
+    ///
+    /// A future that is ready at its first poll costs no allocation, and two read-modify-writes of
+    /// the runtime's reference count. Any other future costs one allocation, for the parker, which
+    /// its waker shares.
     ///
     /// # Panics
-    /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
-    /// while a local set is polled.
-    ///
-    /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
+    /// - If the future panics.
+    /// - Where it would hold up others, of any runtime: in a task, in a hook for tasks or for
+    ///   parking, inside another `block_on`, or while a local set is polled.
+    /// - If the future waits, and a panic shuts the runtime down or has done so: see
+    ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
-            // Its own: a budget around this is not renewed before this returns.
+            // A budget of its own: one that an outer poll has set is not renewed before this
+            // returns.
             let polls =
                 poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
             let polls = pin!(polls);
@@ -179,8 +197,8 @@ impl Handle {
         })
     }
 
-    /// The value of a type that [`Builder::extend`](crate::Builder::extend) has put into the
-    /// runtime. One read-modify-write, on the value's count.
+    /// Returns the value of type `T` that [`Builder::extend`](crate::Builder::extend) has put into
+    /// the runtime. Costs one read-modify-write, of the value's reference count.
     ///
     /// ```
     /// struct Region(&'static str);
@@ -198,12 +216,13 @@ impl Handle {
         self.shared.extensions.get()
     }
 
-    /// Asks the time slice of a worker to end: the next operation of the task that it polls is
-    /// refused, and the tasks behind that one have their turn. A task that asks for no operation
-    /// goes on to the end of its poll. A monitor calls this for a worker whose slice is long. One
-    /// exchange.
+    /// Requests that the time slice of a worker ends.
     ///
-    /// Each time slice is of the tasks that a worker runs until a request; it then begins another.
+    /// The task that the worker polls yields at its next operation, and the tasks behind it have
+    /// their turn. A task that makes no operation goes on to the end of its poll. A monitor calls
+    /// this for a worker whose slice is long. It costs one exchange.
+    ///
+    /// A time slice lasts until a request ends it. The worker then begins another.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).budget(selvedge::Budget::UNLIMITED).build()?;
@@ -218,7 +237,7 @@ impl Handle {
     /// ```
     ///
     /// # Panics
-    /// When there is no worker of that index: they are counted from 0.
+    /// If there is no worker of that index, counted from 0.
     #[track_caller]
     pub fn preempt(&self, worker: usize) {
         let workers = self.shared.remotes.len();
@@ -229,7 +248,7 @@ impl Handle {
         self.shared.slices.of(worker).request();
     }
 
-    /// What the runtime has done so far.
+    /// Returns the runtime's counters so far.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -252,7 +271,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// There is no runtime here; see [`Handle::try_current`]. Its text says what to do.
+/// Error of [`Handle::try_current`]: this thread is in no runtime. Its message says what to do.
 ///
 /// ```
 /// let error = selvedge::Handle::try_current().unwrap_err();
@@ -277,7 +296,7 @@ impl fmt::Display for TryCurrentError {
 
 impl std::error::Error for TryCurrentError {}
 
-/// A thread in a runtime; see [`Handle::enter`].
+/// Guard of [`Handle::enter`]: the thread is in the runtime until this is dropped.
 ///
 /// ```
 /// use selvedge::Handle;
@@ -290,18 +309,18 @@ impl std::error::Error for TryCurrentError {}
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// It is dropped by the thread that entered. A reference to it may go to other threads, where it
-/// has no effect: they don't enter the runtime by it.
+/// The thread that entered drops it. References to it may go to other threads, which do not enter
+/// the runtime by that.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
     _guard: scope::Guard,
     handle: PhantomData<&'a Handle>,
-    /// It is to be dropped by its thread.
+    /// Keeps it in its thread: not `Send`.
     stays: PhantomData<*mut ()>,
 }
 
-// SAFETY: a shared guard has no operation but `Debug`, which reads nothing of it. Its scope, which
-// is of the thread that entered, is touched by the drop alone, and a guard is not `Send`.
+// SAFETY: the only operation on a shared guard is `Debug`, which reads none of its fields. Only the
+// drop uses its scope, in the thread that entered, as a guard is not `Send`.
 unsafe impl Sync for EnterGuard<'_> {}
 
 impl fmt::Debug for EnterGuard<'_> {

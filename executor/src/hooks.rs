@@ -1,10 +1,10 @@
-//! What users want to hear of, and where their panics go.
+//! Hooks of a runtime's users, and where the panics of user code go.
 use std::{any::Any, fmt, panic::AssertUnwindSafe, sync::Arc};
 use task_header::Id;
 
-/// What happens after a task or a blocking closure has panicked.
+/// Policy for the panics of tasks and blocking closures.
 ///
-/// The panic goes to its handle in any case.
+/// In any case the panic also goes to the join handle.
 ///
 /// ```
 /// use selvedge::{Builder, UnhandledPanic};
@@ -18,11 +18,13 @@ use task_header::Id;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnhandledPanic {
-    /// Nothing more: the others go on.
+    /// Does nothing more. The other tasks go on.
     #[default]
     Ignore,
-    /// The runtime is shut down: the other tasks are cancelled, and each [`block_on`](crate::Handle::block_on) that waits
-    /// there panics, as does one that is to wait there later: on threads from outside, and in closures of `spawn_blocking`.
+    /// Shuts the runtime down.
+    ///
+    /// The other tasks are cancelled. Each [`block_on`](crate::Handle::block_on) that waits in the
+    /// runtime, now or later, panics: on threads from outside, and in closures of `spawn_blocking`.
     ///
     /// ```
     /// use selvedge::{Builder, UnhandledPanic};
@@ -31,7 +33,7 @@ pub enum UnhandledPanic {
     /// runtime.spawn_detached(async { panic!("oh no") });
     /// let waits = || runtime.block_on(std::future::pending::<()>());
     /// assert!(std::panic::catch_unwind(waits).is_err());
-    /// assert_eq!(runtime.block_on(async { 7 }), 7); // It is ready.
+    /// assert_eq!(runtime.block_on(async { 7 }), 7); // It never waits.
     /// # Ok::<(), std::io::Error>(())
     /// ```
     Shutdown,
@@ -41,7 +43,7 @@ type Hook = Option<Arc<dyn Fn() + Send + Sync>>;
 type TaskHook = Option<Arc<dyn Fn(Id) + Send + Sync>>;
 type PanicHook = Option<Arc<dyn Fn(&(dyn Any + Send)) + Send + Sync>>;
 
-/// A builder's hooks. A panic of one goes to the panic handler, and no further.
+/// Hooks that a builder has set. A panic of a hook goes to `on_panic`, and no further.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) on_start: Hook,
@@ -57,34 +59,36 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Whether polls are looked at.
+    /// Whether a hook observes polls.
     pub(crate) fn observe_polls(&self) -> bool {
         self.before_poll.is_some() || self.after_poll.is_some() || self.on_end.is_some()
     }
 
-    /// Whether spawns are looked at, or what they spawn is to be overheard.
+    /// Whether spawns take the slow path: a hook observes them, or tasks report their panics.
     pub(crate) fn observe_spawns(&self) -> bool {
         self.on_spawn.is_some() || self.observe_panics()
     }
 
-    /// Whether panics of tasks matter to anybody but their handles.
+    /// Whether tasks report their panics: to a hook, or for the policy.
     pub(crate) fn observe_panics(&self) -> bool {
         self.on_panic.is_some() || self.policy != UnhandledPanic::Ignore
     }
 
+    /// Calls a hook, if it is set.
     pub(crate) fn call(&self, hook: &Hook) {
         if let Some(hook) = hook {
             self.contain(|| hook());
         }
     }
 
+    /// Calls a hook for a task, if it is set.
     pub(crate) fn tell(&self, hook: &TaskHook, task: Id) {
         if let Some(hook) = hook {
             self.contain(|| hook(task));
         }
     }
 
-    /// Runs user code whose panic has no handle to go to.
+    /// Runs user code, and passes its panic to `on_panic`, as there is no join handle for it.
     pub(crate) fn contain(&self, f: impl FnOnce()) {
         if let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(f)) {
             self.panicked(&*payload);
@@ -92,7 +96,7 @@ impl Hooks {
         }
     }
 
-    /// Somebody's code has panicked.
+    /// Passes the payload of a panic of user code to `on_panic`.
     pub(crate) fn panicked(&self, payload: &(dyn Any + Send)) {
         if let Some(hook) = &self.on_panic
             && let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(|| hook(payload)))
@@ -102,7 +106,7 @@ impl Hooks {
     }
 }
 
-/// A payload's drop is user code, too.
+/// Drops a panic's payload. That is user code, too, so its own panic is caught and leaked.
 pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);

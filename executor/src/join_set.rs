@@ -1,4 +1,4 @@
-//! Many tasks that are waited for together, and how they get into the set.
+//! `JoinSet`: tasks that are awaited together, with methods that spawn them.
 use crate::{AbortHandle, Handle, JoinHandle, local};
 use std::{
     fmt,
@@ -8,9 +8,10 @@ use std::{
     panic::resume_unwind,
 };
 
-/// A set of tasks that are waited for together, in the order in which they get done.
+/// Set of tasks that are awaited together, in the order in which they end.
 ///
-/// It is a [`task_set::JoinSet`] which also spawns: what that can do it can do, too. Its drop aborts all that are in it.
+/// It spawns tasks, and has the methods of [`task_set::JoinSet`] as well. Its drop aborts all of
+/// its tasks.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -33,7 +34,7 @@ pub struct JoinSet<T> {
 }
 
 impl<T> JoinSet<T> {
-    /// An empty set.
+    /// Makes an empty set.
     pub fn new() -> Self {
         Self {
             set: task_set::JoinSet::new(),
@@ -46,7 +47,7 @@ impl<T> JoinSet<T> {
         abort
     }
 
-    /// Waits for all tasks, and gives what came of them, in the order in which they got done.
+    /// Waits for all tasks, and returns their outputs in the order in which the tasks ended.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -60,7 +61,7 @@ impl<T> JoinSet<T> {
     /// ```
     ///
     /// # Panics
-    /// With a task's own panic; and when one was cancelled. The others are aborted.
+    /// If a task panicked, with its payload, or was cancelled. The other tasks are aborted.
     pub async fn join_all(mut self) -> Vec<T> {
         let joined = take(&mut self.set).join_all().await;
         joined.unwrap_or_else(|error| match error.try_into_panic() {
@@ -71,11 +72,12 @@ impl<T> JoinSet<T> {
 }
 
 impl<T: Send + 'static> JoinSet<T> {
-    /// Spawns a task on the current runtime and adds it. Costs as [`spawn`](crate::spawn()) does and what
-    /// [`insert`](task_set::JoinSet::insert) does.
+    /// Spawns a task on the current runtime and adds it.
+    ///
+    /// Costs a [`spawn`](crate::spawn()) and an [`insert`](task_set::JoinSet::insert).
     ///
     /// # Panics
-    /// Outside a runtime.
+    /// If this thread is in no runtime.
     #[track_caller]
     pub fn spawn<F>(&mut self, future: F) -> AbortHandle
     where
@@ -84,7 +86,7 @@ impl<T: Send + 'static> JoinSet<T> {
         self.add(crate::spawn(future))
     }
 
-    /// Spawns a task on another runtime and adds it.
+    /// Spawns a task on the runtime of `handle` and adds it.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -101,7 +103,9 @@ impl<T: Send + 'static> JoinSet<T> {
         self.add(handle.spawn(future))
     }
 
-    /// Runs a closure on the current runtime's threads for blocking work and adds it. One that has begun can't be aborted.
+    /// Runs a closure on a blocking thread of the current runtime and adds it.
+    ///
+    /// A closure that has begun cannot be aborted.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -115,7 +119,7 @@ impl<T: Send + 'static> JoinSet<T> {
     /// ```
     ///
     /// # Panics
-    /// Outside a runtime.
+    /// If this thread is in no runtime.
     #[track_caller]
     pub fn spawn_blocking<F>(&mut self, f: F) -> AbortHandle
     where
@@ -124,7 +128,9 @@ impl<T: Send + 'static> JoinSet<T> {
         self.add(crate::spawn_blocking(f))
     }
 
-    /// As [`spawn_blocking`](Self::spawn_blocking), on another runtime.
+    /// Runs a closure on a blocking thread of the runtime of `handle` and adds it.
+    ///
+    /// As [`spawn_blocking`](Self::spawn_blocking) otherwise.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -156,7 +162,8 @@ impl<T: 'static> JoinSet<T> {
     /// ```
     ///
     /// # Panics
-    /// Outside of a [`LocalSet`](crate::LocalSet) and a [`LocalRuntime`](crate::LocalRuntime).
+    /// If this thread polls neither a [`LocalSet`](crate::LocalSet) nor a
+    /// [`LocalRuntime`](crate::LocalRuntime).
     #[track_caller]
     pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
     where
@@ -186,7 +193,9 @@ impl<T> Default for JoinSet<T> {
     }
 }
 
-/// Spawns what comes, on the current runtime. For handles of tasks that are there already: `task_set::JoinSet`, or `extend`.
+/// Spawns each future on the current runtime.
+///
+/// To collect the handles of tasks that are already spawned, use `task_set::JoinSet`, or `extend`.
 impl<T, F> FromIterator<F> for JoinSet<T>
 where
     F: Future<Output = T> + Send + 'static,

@@ -1,7 +1,8 @@
-//! Tasks that stay on their thread.
+//! Tasks that stay on their thread: `LocalSet` and `LocalRuntime`.
 //!
-//! A set is polled as one future, and yet each of its tasks, and the future that is waited for, has a budget of its own a poll: the current runtime's, or
-//! else the default. What is left of the budget around the set is not theirs.
+//! A set is polled as one future. Yet each poll of one of its tasks, and of the future that is
+//! awaited with them, has a budget of its own: the current runtime's, or the default. It takes
+//! nothing from the budget of the task that polls the set.
 use crate::{
     JoinHandle, Runtime,
     park::ThreadPark,
@@ -22,10 +23,12 @@ type Tasks = Rc<task_set::LocalSet>;
 
 /// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
 ///
-/// They run while the set is awaited, or another future is by [`run_until`](Self::run_until), in a runtime's `block_on`. Its drop cancels what is left.
+/// The tasks run in a runtime's `block_on`, while the set is awaited, or a future in
+/// [`run_until`](Self::run_until). The set's drop cancels the tasks that are left.
 ///
-/// The drops of futures, too, are in the set: they may call [`spawn_local`], and not
-/// [`block_in_place`](crate::block_in_place()). What they spawn in the set's own drop is cancelled.
+/// The futures are also dropped in the set: their drops may call [`spawn_local`], but not
+/// [`block_in_place`](crate::block_in_place()). A task that they spawn in the set's own drop is
+/// cancelled.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -49,7 +52,7 @@ pub struct LocalSet {
 }
 
 impl LocalSet {
-    /// An empty set.
+    /// Makes an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -63,18 +66,18 @@ impl LocalSet {
         spawn_in(&self.tasks, None, future, Location::caller())
     }
 
-    /// Runs the tasks until `future` is done, and gives what came of it.
+    /// Runs the tasks until `future` is ready, and returns its output.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let until = pin!(Some(self.tasks.run_until(Budgeted(future))));
         let mut until = DropsInSet(self, until);
         poll_fn(|cx| {
             let until = until.1.as_mut().as_pin_mut();
-            self.polling(|| until.expect("it is there until the drop").poll(cx))
+            self.polling(|| until.expect("only the drop takes the future").poll(cx))
         })
         .await
     }
 
-    /// Waits on this thread for a future, in a runtime, and runs the tasks meanwhile.
+    /// Blocks this thread on a future, in a runtime, and runs the tasks meanwhile.
     ///
     /// # Panics
     /// As [`Handle::block_on`](crate::Handle::block_on).
@@ -83,16 +86,17 @@ impl LocalSet {
         runtime.block_on(self.run_until(future))
     }
 
-    /// Tasks that are not done.
+    /// Returns the number of tasks that have not ended.
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Whether all tasks are done.
+    /// Returns whether all tasks have ended.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
+    /// Runs `f` in the scope of this set.
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::within(In::LocalSet(Rc::clone(&self.tasks)), f)
     }
@@ -108,14 +112,15 @@ impl Future for LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
-        // In its own poll, which has exited the process, the scope keeps the tasks for good.
+        // `process::exit` in a poll of this set may drop the set itself. The scope of that poll
+        // then keeps the tasks alive for good.
         if !scope::polls(&self.tasks) {
             self.polling(|| self.tasks.cancel_all());
         }
     }
 }
 
-/// A future whose drop is in the scope of a set, as its polls are.
+/// Future that is dropped in the scope of a set, as it is polled there.
 struct DropsInSet<'a, F>(&'a LocalSet, Pin<&'a mut Option<F>>);
 
 impl<F> Drop for DropsInSet<'_, F> {
@@ -124,14 +129,15 @@ impl<F> Drop for DropsInSet<'_, F> {
     }
 }
 
-/// A future with a budget of its own.
+/// Future whose polls each have a budget of their own.
 struct Budgeted<F>(F);
 
 impl<F: Future> Future for Budgeted<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: pinned with the whole: nothing else moves it, and the type has no `Drop` and no `Unpin` of its own.
+        // SAFETY: the field is pinned with the struct. Nothing moves it out, and the struct has no
+        // `Drop` and no `Unpin` implementation of its own.
         let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
         coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
     }
@@ -145,7 +151,7 @@ impl fmt::Debug for LocalSet {
     }
 }
 
-/// A runtime of one thread: the one that calls [`block_on`](Self::block_on). It starts no thread.
+/// Runtime of one thread, the caller of [`block_on`](Self::block_on). It starts no thread.
 ///
 /// ```
 /// let runtime = selvedge::LocalRuntime::new();
@@ -158,12 +164,12 @@ pub struct LocalRuntime {
 }
 
 impl LocalRuntime {
-    /// A runtime without tasks.
+    /// Makes a runtime without tasks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Spawns a task that runs in the next [`block_on`](Self::block_on), or in this one.
+    /// Spawns a task that runs in the current [`block_on`](Self::block_on), or else in the next.
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -172,7 +178,9 @@ impl LocalRuntime {
         self.set.spawn_local(future)
     }
 
-    /// Runs the tasks until `future` is done, and gives what came of it. What is left stays for the next time.
+    /// Runs the tasks until `future` is ready, and returns its output.
+    ///
+    /// Tasks that have not ended by then go on in the next `block_on`.
     ///
     /// # Panics
     /// As [`Handle::block_on`](crate::Handle::block_on).
@@ -195,7 +203,7 @@ impl LocalRuntime {
 /// ```
 ///
 /// # Panics
-/// Outside of a [`LocalSet`] and a [`LocalRuntime`].
+/// If this thread polls neither a [`LocalSet`] nor a [`LocalRuntime`].
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where

@@ -1,10 +1,10 @@
-//! What a runtime counts. A worker writes its own counters, with plain stores to lines of its own.
+//! Counters of a runtime. A worker writes only its own, with plain stores to its own cache lines.
 use crate::shared::Shared;
 use std::fmt;
 use sync_shim::atomic::Ordering::Relaxed;
 use thread_counts::{Counter, Times};
 
-/// How many polls took how long. See [`Builder::measure_polls`](crate::Builder::measure_polls).
+/// Histogram of the durations of polls. See [`Builder::measure_polls`](crate::Builder::measure_polls).
 pub use thread_counts::Histogram as PollTimes;
 
 macro_rules! counters {
@@ -24,7 +24,7 @@ macro_rules! counters {
             }
         }
 
-        /// What one worker has done so far.
+        /// Counters of one worker so far.
         ///
         /// ```
         /// let runtime = selvedge::Builder::new().workers(2).build()?;
@@ -43,10 +43,14 @@ macro_rules! counters {
             pub ring_depth: u64,
         }
 
-        /// What a runtime has done so far: sums over its workers, what others did, and each worker's own.
+        /// Counters of a runtime so far: sums over its workers and other threads, and each
+        /// worker's own.
         ///
-        /// Taking one costs the workers' polls nothing; it takes the lock of the threads that block, which [`block_in_place`](crate::block_in_place()) takes, and that
-        /// which a thread's first wake of a runtime takes. That of a running one may be a little uneven. Its `Display` is a line of words and numbers.
+        /// A snapshot costs the workers' polls nothing. It takes two locks: that of the blocking
+        /// threads, which [`block_in_place`](crate::block_in_place()) also takes, and one that a
+        /// thread takes when it first wakes a task of the runtime. While the runtime runs, the
+        /// counters may not quite agree with each other. `Display` writes one line of words and
+        /// numbers.
         ///
         /// ```
         /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -60,25 +64,25 @@ macro_rules! counters {
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Snapshot {
-            /// Workers, also those without a thread.
+            /// Workers, including those without a thread.
             pub workers: u64,
             $($(#[$doc])* pub $name: u64,)*
-            /// Tasks that were spawned and are not done.
+            /// Tasks that were spawned and have not ended.
             pub live: u64,
-            /// Wakes of tasks by threads that are no workers.
+            /// Wakes of tasks by threads that are not workers.
             pub remote_schedules: u64,
-            /// Tasks in the injector. Those that were pushed since a worker last looked may count as one.
+            /// Tasks in the injector. Those pushed since a worker last looked may count as one.
             pub injector_depth: u64,
-            /// Threads for closures that block: they run one, or wait for one.
+            /// Threads for blocking closures, whether they run one or wait for one.
             pub blocking_threads: u64,
-            /// Of these, those that wait.
+            /// Threads for blocking closures that wait for one.
             pub blocking_idle: u64,
-            /// Closures that wait for a thread.
+            /// Blocking closures that wait for a thread.
             pub blocking_queue: u64,
-            /// How long polls took, if the builder asked for it. A poll whose worker went to another
-            /// thread meanwhile is not among them.
+            /// Durations of polls, if [measured](crate::Builder::measure_polls). Without the polls
+            /// in which another thread took the worker over.
             pub poll_times: PollTimes,
-            /// Each worker's own.
+            /// Counters of each worker.
             pub per_worker: Vec<WorkerSnapshot>,
         }
 
@@ -124,11 +128,11 @@ macro_rules! counters {
 counters! {
     /// Tasks spawned.
     spawned,
-    /// Tasks that are done: completed, panicked, aborted or dropped.
+    /// Tasks that have ended: completed, panicked, aborted or dropped.
     ended,
     /// Polls of tasks. The run that ends an aborted task counts as one.
     polls,
-    /// Wakes of tasks by the worker. A task that is woken in its own poll does not count.
+    /// Wakes of tasks by the worker, except those of a task in its own poll.
     local_schedules,
     /// Tasks run from the LIFO slot.
     lifo_hits,
@@ -136,40 +140,42 @@ counters! {
     injected,
     /// Batches stolen.
     steals,
-    /// Tasks in those batches.
+    /// Tasks in the stolen batches.
     stolen,
-    /// Tasks taken from a LIFO slot whose worker's poll was long.
+    /// Tasks stolen from the LIFO slot of a worker whose poll was long.
     slots_stolen,
     /// Pushes that found the ring full.
     overflows,
     /// Searches through the other workers.
     searches,
-    /// Operations that were refused: the first in a poll for its exhausted budget, and for a look at what came from outside.
+    /// Operations that yielded: the first of a poll after its budget was exhausted, or because a
+    /// nudge asked the worker to look at the injector.
     forced_yields,
     /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
     slices_ended,
     /// Short waits before a sleep.
     lingers,
-    /// Of these, those that made the sleep needless.
+    /// Short waits before a sleep that found work, so that the worker did not sleep.
     lingers_that_found,
     /// Times that a worker went to sleep.
     parks,
     /// Sleeps that a notification ended.
     unparks,
-    /// Wake-ups for nothing: the parker returned by itself, or a notification's work was gone when the worker came.
+    /// Wake-ups for nothing: the parker returned by itself, or the work was gone by then.
     false_wakes,
-    /// Whether its thread could not be started: the runtime goes on without it.
+    /// 1 if the worker's thread could not be started. The runtime goes on without the worker.
     refused,
-    /// Nanoseconds awake, up to the last sleep or the end. Zero unless asked for. A driven worker is
-    /// awake from its first tick on; one that [`block_in_place`](crate::block_in_place()) offers to
-    /// other threads is not until a thread has taken it.
+    /// Nanoseconds awake, up to the last sleep or the end, if
+    /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first tick on. A
+    /// worker that [`block_in_place`](crate::block_in_place()) offers to other threads is not awake
+    /// until a thread takes it.
     busy_ns,
 }
 
 impl Snapshot {
-    /// What is no worker's own.
+    /// Adds the counters that belong to no worker.
     fn add_shared(&mut self, shared: &Shared) {
-        // Ordering: Relaxed, a snapshot.
+        // Ordering: Relaxed, as a snapshot is approximate.
         self.spawned += shared.spawned_outside.load(Relaxed);
         // Ordering: as above.
         self.ended += shared.ended_outside.load(Relaxed);

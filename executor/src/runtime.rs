@@ -1,4 +1,4 @@
-//! A runtime, its worker threads and their end; beside it what else tokio has in a module of this name.
+//! `Runtime`: worker threads and their shutdown. Re-exports the other names of tokio's `runtime`.
 //!
 //! ```
 //! use selvedge::runtime::{Builder, Handle, Runtime};
@@ -20,16 +20,30 @@ use std::{fmt, future::Future, io, time::Duration};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
-/// Worker threads that run tasks.
+/// Async runtime with worker threads that run tasks.
 ///
-/// Dropping it refuses further spawns, drops the future of every task that is left, on a worker or on the thread whose wake or spawn comes last,
-/// and waits for the threads, which first run all closures of [`spawn_blocking`](Self::spawn_blocking) that were spawned before.
-/// It does the same without waiting, as [`shutdown_background`](Self::shutdown_background), where waiting would hold up a
-/// future (dropped by a task of whatever runtime or local set, or inside `block_on`), in its own threads, and in a wake, which may drop a task that owns it. What blocks in a thread of another runtime does wait (a blocking closure, [`block_in_place`](crate::block_in_place()), a hook for
-/// threads that start or stop): two runtimes, each dropped in such a place of the other, wait for ever.
+/// # Drop
+/// Its drop shuts it down:
+/// 1. It refuses further spawns.
+/// 2. The future of each task that is left is dropped, on a worker, or on the thread whose wake or
+///    spawn comes last.
+/// 3. It waits for the threads. They first run all closures of
+///    [`spawn_blocking`](Self::spawn_blocking) that were spawned before.
 ///
-/// A child of `fork`, by a thread from outside, has a runtime without threads: what it spawns there never runs, and its drop does nothing. (If a thread of the runtime held a lock meanwhile,
-/// the child may wait for it for ever, as for any lock.)
+/// In these places the drop does not wait, as if by
+/// [`shutdown_background`](Self::shutdown_background):
+/// - where it would hold up a future: in a task of any runtime or local set, or inside `block_on`;
+/// - in the runtime's own threads;
+/// - in a wake, which may drop a task that owns the runtime.
+///
+/// It does wait where a thread of another runtime may block: in a blocking closure, in
+/// [`block_in_place`](crate::block_in_place()), and in a hook for threads that start or stop. Two
+/// runtimes that are each dropped in such a place of the other wait for ever.
+///
+/// # Fork
+/// After a `fork` by a thread from outside, the child has a runtime without threads. Tasks that it
+/// spawns there never run, and its drop does nothing. If a thread of the runtime held a lock at the
+/// `fork`, the child may wait for that lock for ever, as for any lock.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -46,15 +60,19 @@ use task_header::JoinHandle;
 /// ```
 pub struct Runtime {
     handle: Handle,
-    /// Whether its end was seen to.
+    /// Whether `end` was called.
     over: bool,
 }
 
 impl Runtime {
-    /// A runtime with as many workers as the machine has processors for this process. Their threads are started as they are needed, but for the first one.
+    /// Starts a runtime with a worker for each CPU that this process may use.
+    ///
+    /// The environment variable `SELVEDGE_WORKERS` overrides their number. The first worker's
+    /// thread starts at once, and the others when they are needed.
     ///
     /// # Errors
-    /// When that can't be started.
+    /// If the first thread cannot be started, or `SELVEDGE_WORKERS` is not a number from 1 to
+    /// 65,535.
     pub fn new() -> io::Result<Self> {
         Builder::new().build()
     }
@@ -66,7 +84,7 @@ impl Runtime {
         }
     }
 
-    /// A way in for other threads and other owners.
+    /// Returns a handle, which can be cloned for other threads and owners.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -81,8 +99,8 @@ impl Runtime {
 
     /// Spawns a task, which runs whether its handle is awaited or not.
     ///
-    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the handle
-    /// detaches the task. What it costs, [`Handle::spawn`] says.
+    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError). Dropping the
+    /// handle detaches the task. [`Handle::spawn`] says what a spawn costs.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -98,7 +116,7 @@ impl Runtime {
         self.handle.spawn(future)
     }
 
-    /// Spawns a task that nobody waits for.
+    /// Spawns a task without a join handle.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -115,11 +133,14 @@ impl Runtime {
         self.handle.spawn_detached(future);
     }
 
-    /// Runs `f` on a thread where it may block. Threads are started as needed, up to the builder's
-    /// cap, beyond which closures wait for one; idle ones end after a while. A closure that is spawned before
-    /// the runtime's end runs, also if it has to wait for a thread until after that. Once the runtime has ended, or if
-    /// no thread at all can be started, the handle says that it was cancelled. A closure that has begun can't be aborted.
-    /// What such a thread inherits [`Builder::prestart`](crate::Builder::prestart) says.
+    /// Runs `f` on a thread where it may block.
+    ///
+    /// The runtime starts threads as needed, up to the builder's cap. Above the cap closures wait
+    /// for a thread. Idle threads end after a while. A closure that was spawned before the
+    /// runtime's end runs, even if it waits for a thread until after the end. A closure is
+    /// cancelled if the runtime has ended, or if no thread at all can be started. A closure that
+    /// has begun cannot be aborted. [`Builder::prestart`](crate::Builder::prestart) says what such
+    /// a thread inherits.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -136,7 +157,7 @@ impl Runtime {
         self.handle.spawn_blocking(f)
     }
 
-    /// Waits on this thread for a future, which may spawn tasks on this runtime.
+    /// Blocks this thread on a future, which may spawn tasks on this runtime.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -145,24 +166,20 @@ impl Runtime {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
-    /// On any thread that may wait: one that is in a runtime by a guard of [`enter`](Self::enter) only, one that runs a closure of
-    /// [`spawn_blocking`](Self::spawn_blocking), of this runtime or another, and a task inside [`block_in_place`](crate::block_in_place()). The future is polled on
-    /// this thread, which sleeps while it waits. After the runtime's end that works as well, but what it spawns is cancelled.
-    ///
-    /// A future that is ready at its first poll costs no allocation and no read-modify-write. Another one
-    /// costs an allocation, for the parker, which its waker keeps.
+    /// [`Handle::block_on`] says where it may be called, and what it costs.
     ///
     /// # Panics
-    /// When the future panics; and where to wait would hold up others, of whatever runtime: in a task, in a hook for tasks or for parking, inside another `block_on`,
-    /// while a local set is polled.
-    ///
-    /// Also when the future waits, and the runtime is or was shut down by a panic: see [`UnhandledPanic::Shutdown`].
+    /// - If the future panics.
+    /// - Where it would hold up others, of any runtime: in a task, in a hook for tasks or for
+    ///   parking, inside another `block_on`, or while a local set is polled.
+    /// - If the future waits, and a panic shuts the runtime down or has done so: see
+    ///   [`UnhandledPanic::Shutdown`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)
     }
 
-    /// Makes this thread one that is in the runtime, for [`spawn`](crate::spawn()) and the like, until the guard is dropped.
+    /// Makes this the thread's current runtime until the guard is dropped. See [`Handle::enter`].
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -175,7 +192,7 @@ impl Runtime {
         self.handle.enter()
     }
 
-    /// What the runtime has done so far.
+    /// Returns the runtime's counters so far.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -187,8 +204,11 @@ impl Runtime {
         self.handle.metrics()
     }
 
-    /// As a drop, but waits no longer than `limit`, and then for the destructors of the threads' own thread-locals, if all threads have ended their work by then: which it says. Those that have not
-    /// go on until they have, and keep what they need.
+    /// Shuts the runtime down as its drop does, and waits no longer than `limit` for the threads.
+    ///
+    /// It returns whether all threads have ended their work by then. If so, it also waits for the
+    /// destructors of their thread-locals, without a limit. Otherwise the remaining threads go on
+    /// until they are done, and keep the memory that they need.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -202,7 +222,9 @@ impl Runtime {
         self.end(Some(limit))
     }
 
-    /// As a drop, but waits for nothing. Closures that were spawned before run all the same, unless the process ends first.
+    /// Shuts the runtime down as its drop does, and does not wait.
+    ///
+    /// Closures that were spawned before still run, unless the process ends first.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -218,13 +240,14 @@ impl Runtime {
         self.over = true;
         let shared = self.handle.shared();
         if shared.process != std::process::id() {
-            return false; // A fork's copy: its threads, and whoever held a lock, are the parent's.
+            // The copy of a `fork`: the threads, which may have held locks, are the parent's.
+            return false;
         }
         shared.close();
-        // Each thread has what it needs to end alone.
+        // Without a wait each thread still ends by itself.
         let waits = scope::may_wait_for_end_of(shared);
         let limit = if waits { limit } else { Some(Duration::ZERO) };
-        // Without a limit the joins are the wait.
+        // Without a limit the joins below are the wait.
         let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {
             shared.blocking.join();

@@ -1,28 +1,37 @@
-//! What a thread is in the middle of; and so, which runtime it is in, and whether it may wait.
+//! The scopes of a thread: which runtime it is in, and whether it may block.
 //!
-//! A thread's scopes are a list, the innermost first.
+//! A *scope* is an operation of this crate that a thread has begun and not finished. The scopes of
+//! a thread are a linked list, the innermost first.
 //!
-//! | scope | names its runtime | a wait |
-//! |---|---|---|
-//! | [`Worker`](In::Worker): it is a worker, to the end of the poll whose core went to another | yes | would hold up tasks |
-//! | [`BlockOn`](In::BlockOn) | yes | would hold up the future |
-//! | [`LocalSet`](In::LocalSet): the set is polled | no | would hold up the set |
-//! | [`Closure`](In::Closure) of `spawn_blocking` | yes | is what it is for |
-//! | [`BlockInPlace`](In::BlockInPlace): a closure of `block_in_place` | no | is what it is for |
-//! | [`Guard`](In::Guard) | yes | is not its concern |
-//! | [`Ending`](In::Ending): a thread without a core drops the futures of queued tasks | no | is not its concern |
+//! | scope | the thread | names its runtime | if the thread blocks here |
+//! |---|---|---|---|
+//! | [`Worker`](In::Worker) | is a worker, up to the end of the poll in which it may lose its core | yes | it holds up tasks |
+//! | [`BlockOn`](In::BlockOn) | is in `block_on` | yes | it holds up the future |
+//! | [`LocalSet`](In::LocalSet) | polls the set | no | it holds up the set |
+//! | [`Closure`](In::Closure) | runs a closure of `spawn_blocking` | yes | that is allowed |
+//! | [`BlockInPlace`](In::BlockInPlace) | runs a closure of `block_in_place` | no | that is allowed |
+//! | [`Guard`](In::Guard) | holds an `EnterGuard` | yes | the next outer scope decides |
+//! | [`Ending`](In::Ending) | has no core, and drops the futures of queued tasks | no | the next outer scope decides |
 //!
 //! 1. The current runtime is that of the innermost scope that names one.
-//! 2. A future may be waited for (`block_on`) unless the innermost scope that is concerned says what that would hold up.
-//! 3. A runtime's end may be waited for where a future may, but not by who is waited for in turn: a thread of its own, from its start to the last of its
-//!    thread-locals' destructors, and a thread with a scope of it, however far out, guards apart. Nor by a thread in
-//!    a wake from outside, which may drop tasks: the drop of a driven worker waits for that wake.
-//! 4. A scope that runs a closure lies in the frame of who runs it. A guard may be moved, dropped in any order, or leaked: its scope lies in a box, and is taken
-//!    out of the list wherever it is there; a leaked one stays, with its box.
-//! 5. The list is its thread's. No thread-local here has a destructor: all this goes on in those of others.
-//! 6. `process::exit` may run the thread's thread-local destructors while the frames of scopes lie on the stack, for good.
-//!    So a scope keeps what the caller may have put into a thread-local: its runtime or local set. A driven
-//!    [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, which the scope names.
+//! 2. A thread may block on a future unless its innermost scope that decides says what it would
+//!    hold up. A thread without such a scope may block.
+//! 3. A thread may wait for a runtime's end where it may block on a future, except where the end
+//!    may wait for the thread in turn:
+//!    1. in a thread of that runtime, from its start until the last destructor of its
+//!       thread-locals has run;
+//!    2. in any scope of that runtime, however far out, other than a guard;
+//!    3. in a wake from outside. The wake may drop tasks, and the drop of a driven worker waits for
+//!       that wake.
+//! 4. A scope that runs a closure is stored in the stack frame that runs it. A guard may be moved,
+//!    leaked, or dropped in any order. So its scope is stored in a box, and leaves the list from
+//!    wherever it is there. A leaked guard's scope stays in the list, and its box is never freed.
+//! 5. Only its own thread uses the list. The thread-locals here have no destructor, as destructors
+//!    of other thread-locals may use this module.
+//! 6. `process::exit` may run the destructors of thread-locals while scopes are still in stack
+//!    frames, which then stay for good. The caller may have put its runtime or local set into a
+//!    thread-local, so the scope keeps these alive. A driven [`Worker`](crate::Worker) that is
+//!    dropped in its own poll leaks its core, which the scope points to.
 use crate::{Handle, context, hooks::Hooks, shared::Shared};
 use coop_budget::Budget;
 use std::{
@@ -35,11 +44,11 @@ use worker_idle::announce;
 
 sync_shim::thread_local! {
     static INNERMOST: Cell<*const Scope<'static>> = const { Cell::new(ptr::null()) };
-    /// The hooks of the runtime that this thread was started by. Compared only.
-    static HOME: Cell<*const Hooks> = const { Cell::new(ptr::null()) };
+    /// The hooks of the runtime that started this thread. Only compared.
+    static OWN_HOOKS: Cell<*const Hooks> = const { Cell::new(ptr::null()) };
 }
 
-/// What a scope is.
+/// Kind of a scope, with its runtime or set.
 pub(crate) enum In<'a> {
     Worker(&'a Arc<Shared>),
     BlockOn(Arc<Shared>),
@@ -50,7 +59,7 @@ pub(crate) enum In<'a> {
     Ending(&'a Shared),
 }
 
-/// What a wait would hold up.
+/// What a thread holds up if it blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HoldsUp {
     Nothing,
@@ -93,23 +102,26 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The list's name for it.
+    /// Address by which the list links it.
     fn link(&self) -> *const Scope<'static> {
         ptr::from_ref(self).cast()
     }
 
+    /// Puts it at the front of this thread's list.
+    ///
     /// # Safety
-    /// It is in no list, and stays where it is until it is [left](Self::leave), by this thread.
+    /// It is in no list. Until this thread [leaves](Self::leave) it, it is not moved or freed.
     unsafe fn enter(&self) {
         INNERMOST.with(|innermost| self.outer.set(innermost.replace(self.link())));
     }
 
-    /// Takes it out of the list, wherever it is there.
+    /// Takes it out of the list, from any position.
     fn leave(&self) {
         INNERMOST.with(|innermost| {
             let mut at = innermost;
             while at.get() != self.link() {
-                // SAFETY: it was entered, so it comes in the list, all of which is good (`enter`).
+                // SAFETY: it was entered, so it is further down the list, and all scopes of the
+                // list are valid (`enter`).
                 at = &unsafe { &*at.get() }.outer;
             }
             at.set(self.outer.get());
@@ -126,13 +138,13 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
         }
     }
     let scope = Scope::new(is);
-    // SAFETY: it stays in this frame until it is left, below.
+    // SAFETY: it stays in this frame until `_leave` takes it out of the list.
     unsafe { scope.enter() };
     let _leave = Leave(&scope);
     f()
 }
 
-/// The scope of a guard.
+/// Scope of an `EnterGuard`, in a box.
 pub(crate) struct Guard(NonNull<Scope<'static>>);
 
 impl Guard {
@@ -140,14 +152,15 @@ impl Guard {
         let guard = Self(NonNull::from(Box::leak(Box::new(Scope::new(In::Guard(
             handle,
         ))))));
-        // SAFETY: it is in a box until the drop leaves it, in this thread: a `Guard` is not `Send`.
+        // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
+        // thread, as a `Guard` is not `Send`.
         unsafe { guard.scope().enter() };
-        context::look_for_guards();
+        context::update_special_spawns();
         guard
     }
 
     fn scope(&self) -> &Scope<'static> {
-        // SAFETY: the box is freed by the drop alone.
+        // SAFETY: only the drop frees the box.
         unsafe { self.0.as_ref() }
     }
 }
@@ -155,41 +168,43 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.scope().leave();
-        context::look_for_guards();
-        // SAFETY: made from a box, and in no list by now. The last handle may free the runtime.
+        context::update_special_spawns();
+        // SAFETY: it was made from a box, and is in no list by now. (This may drop the last handle,
+        // which frees the runtime.)
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-/// What `look` says of the innermost scope of which it says something. It calls no code of users.
+/// Result of `look` for the innermost scope where it returns one. `look` calls no user code.
 fn innermost<R>(mut look: impl FnMut(&In<'_>) -> Option<R>) -> Option<R> {
     let mut at = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
     loop {
-        // SAFETY: null, or in the list, and so good (`Scope::enter`); nothing leaves it meanwhile.
+        // SAFETY: null, or a scope of the list, which is valid (`Scope::enter`): no scope leaves
+        // the list meanwhile.
         let scope = unsafe { at.as_ref() }?;
-        if let Some(said) = look(&scope.is) {
-            return Some(said);
+        if let Some(result) = look(&scope.is) {
+            return Some(result);
         }
         at = scope.outer.get();
     }
 }
 
-/// The runtime that this thread is in (rule 1).
+/// Runtime that this thread is in (rule 1).
 pub(crate) fn current() -> Option<Handle> {
     innermost(|is| is.runtime().cloned()).map(Handle::new)
 }
 
-/// The budget of a poll in it.
+/// Budget of a poll in the current runtime, or the default.
 pub(crate) fn budget() -> Budget {
     innermost(|is| Some(is.runtime()?.settings.budget)).unwrap_or_default()
 }
 
-/// Whether a guard names the current runtime.
+/// Whether the current runtime is a guard's.
 pub(crate) fn is_guarded() -> bool {
     innermost(|is| Some((is.runtime()?, matches!(is, In::Guard(_))).1)) == Some(true)
 }
 
-/// The local set that this thread polls.
+/// Innermost local set that this thread polls.
 pub(crate) fn local_set() -> Option<Rc<task_set::LocalSet>> {
     innermost(|is| match is {
         In::LocalSet(set) => Some(Rc::clone(set)),
@@ -197,7 +212,7 @@ pub(crate) fn local_set() -> Option<Rc<task_set::LocalSet>> {
     })
 }
 
-/// Whether this thread is in a poll of this set.
+/// Whether this thread polls this set, in any scope.
 pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
     let polled = |is: &In<'_>| match is {
         In::LocalSet(other) => Rc::ptr_eq(other, set).then_some(()),
@@ -206,7 +221,7 @@ pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
     innermost(polled).is_some()
 }
 
-/// Whether this thread is a worker by this very field of a core, in whatever scope.
+/// Whether a worker's scope of this thread, at any depth, refers to this very field of a core.
 pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     let by = |is: &In<'_>| match is {
         In::Worker(other) => ptr::eq(*other, shared).then_some(()),
@@ -215,7 +230,7 @@ pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     innermost(by).is_some()
 }
 
-/// Whether this thread is in the middle of dropping the futures of this runtime's queued tasks.
+/// Whether this thread is dropping the futures of this runtime's queued tasks.
 pub(crate) fn is_ending(shared: &Shared) -> bool {
     let ending = |is: &In<'_>| match is {
         In::Ending(other) => ptr::eq(*other, shared).then_some(()),
@@ -224,13 +239,15 @@ pub(crate) fn is_ending(shared: &Shared) -> bool {
     innermost(ending).is_some()
 }
 
-/// What a wait would hold up (rule 2).
+/// What this thread holds up if it blocks (rule 2).
 pub(crate) fn holds_up() -> HoldsUp {
     innermost(|is| is.holds_up()).unwrap_or(HoldsUp::Nothing)
 }
 
+/// Checks that this thread may block on a future.
+///
 /// # Panics
-/// Where a future may not be waited for (rule 2).
+/// If it may not (rule 2).
 #[track_caller]
 pub(crate) fn assert_may_block_on() {
     match holds_up() {
@@ -250,14 +267,14 @@ pub(crate) fn assert_may_block_on() {
     }
 }
 
-/// Makes this thread one of a runtime's own, until it is gone.
-pub(crate) fn belong_to(hooks: &Arc<Hooks>) {
-    HOME.with(|home| home.set(Arc::as_ptr(hooks)));
+/// Marks this thread as one of a runtime's own, until it has ended.
+pub(crate) fn mark_own_thread(hooks: &Arc<Hooks>) {
+    OWN_HOOKS.with(|own| own.set(Arc::as_ptr(hooks)));
 }
 
 /// Whether this thread may wait for the runtime's end (rule 3).
 pub(crate) fn may_wait_for_end_of(shared: &Arc<Shared>) -> bool {
-    let at_home = HOME.try_with(Cell::get).ok() == Some(Arc::as_ptr(&shared.hooks));
+    let is_own_thread = OWN_HOOKS.try_with(Cell::get).ok() == Some(Arc::as_ptr(&shared.hooks));
     let works_for = |is: &In<'_>| match is {
         In::Guard(_) => None,
         _ => is
@@ -266,7 +283,7 @@ pub(crate) fn may_wait_for_end_of(shared: &Arc<Shared>) -> bool {
             .map(|_| ()),
     };
     holds_up() == HoldsUp::Nothing
-        && !at_home
+        && !is_own_thread
         && innermost(works_for).is_none()
         && !announce::is_announcing()
 }

@@ -1,4 +1,4 @@
-//! All that concerns tasks, under the names that tokio has for it.
+//! Tasks, under the names of tokio's module `task`.
 //!
 //! ```
 //! use selvedge::task::{self, JoinError, JoinHandle};
@@ -25,9 +25,9 @@ pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 use crate::{Handle, local};
 use std::{borrow::Cow, future::Future, panic::Location};
 
-/// Spawns tasks that know their name, and where they were spawned: 40 bytes more of a task.
+/// Spawns tasks with a name and the place where they were spawned, for 40 bytes more per task.
 ///
-/// Their handles tell it, and with the feature `tracing` so do their spans.
+/// A task's handles return both. With the feature `tracing` its span has them as well.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -43,12 +43,12 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Of tasks whose name is empty.
+    /// Makes a builder whose tasks have an empty name.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The name.
+    /// Sets the name of the tasks.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = name.into();
         self
@@ -57,7 +57,7 @@ impl Builder {
     /// Spawns a task on the current runtime, as [`spawn`].
     ///
     /// # Panics
-    /// Outside a runtime.
+    /// If this thread is in no runtime.
     #[track_caller]
     pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -66,7 +66,7 @@ impl Builder {
         self.spawn_on(future, &Handle::current())
     }
 
-    /// Spawns a task on another runtime.
+    /// Spawns a task on the runtime of `handle`.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -91,7 +91,7 @@ impl Builder {
     /// ```
     ///
     /// # Panics
-    /// Outside of a [`LocalSet`] and a [`LocalRuntime`](crate::LocalRuntime).
+    /// If this thread polls neither a [`LocalSet`] nor a [`LocalRuntime`](crate::LocalRuntime).
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -105,7 +105,7 @@ impl Builder {
         )
     }
 
-    /// Runs a closure on the current runtime's threads for blocking work, as [`spawn_blocking`].
+    /// Runs a closure on a blocking thread of the current runtime, as [`spawn_blocking`].
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -116,7 +116,7 @@ impl Builder {
     /// ```
     ///
     /// # Panics
-    /// Outside a runtime.
+    /// If this thread is in no runtime.
     #[track_caller]
     pub fn spawn_blocking<F, R>(self, f: F) -> JoinHandle<R>
     where

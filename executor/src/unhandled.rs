@@ -1,11 +1,20 @@
-//! Panics that somebody wants to hear of. Only in runtimes with such a builder do tasks and closures know theirs.
+//! Panics that tasks and closures report to their runtime, and the shutdown that these may cause.
 //!
-//! A panic that shuts its runtime down ends each `block_on` there that waits. One lock guards whether
-//! there was such a panic, and the wakers of those that wait:
+//! Tasks and closures report panics only if the builder has a panic hook or a policy other than
+//! `Ignore`. Otherwise they do not refer to their runtime.
 //!
-//! 1. A `block_on` enters its waker at its first `Pending`, unless it finds the panic: then it panics.
-//! 2. The panic is noted, the runtime closed, and then all those are woken. Each looks before it
-//!    polls its future again. So none sleeps on, and none sees what the shutdown has done to tasks.
+//! With [`UnhandledPanic::Shutdown`] a panic ends each `block_on` that waits in the runtime. One
+//! lock guards whether there was such a panic, and the wakers of the waiting `block_on`s:
+//!
+//! 1. At its first `Pending` a `block_on` adds its waker. If there was a panic already, it panics
+//!    instead.
+//! 2. A panic is recorded, which takes all wakers. Then the runtime is closed. Then the wakers are
+//!    woken.
+//! 3. A `block_on` that has waited checks for a panic before it polls its future again.
+//! 4. So no `block_on` sleeps on: by the lock, its waker was added before the panic, which takes and
+//!    wakes it, or it finds the panic.
+//! 5. And the future of a waiting `block_on` does not see the tasks that the shutdown cancels: they
+//!    are cancelled after the panic was recorded, so the next check finds it.
 use crate::{Handle, UnhandledPanic, scope, shared::Shared};
 use blocking_threads::OnPanic;
 use std::{
@@ -18,11 +27,13 @@ use std::{
 };
 use sync_shim::sync::{Arc, Mutex};
 
-/// What a task or a closure holds, where its panics are heard of: its runtime. Also when that has ended, as an output may be dropped later.
+/// Runtime to which a task or a closure reports its panics.
+///
+/// It holds the runtime's memory beyond the runtime's end, as an output may be dropped later.
 pub(crate) struct Overheard(Handle);
 
 impl Overheard {
-    /// If this runtime's builder has somebody who wants to hear.
+    /// Returns it if panics are reported in this runtime.
     pub(crate) fn by(handle: &Handle) -> Option<Self> {
         let observed = handle.shared().hooks.observe_panics();
         observed.then(|| Self(handle.clone()))
@@ -30,102 +41,110 @@ impl Overheard {
 }
 
 impl OnPanic for Overheard {
-    /// Somebody's code has panicked, in a runtime's task or closure or where its handle is dropped: that may be another runtime's thread, or nobody's.
+    /// Reports a panic of user code: of a task, of a closure, or of an output's drop.
+    ///
+    /// A handle with the output may be dropped anywhere, so this thread may be in another runtime,
+    /// or in none.
     fn panicked(&self, payload: &(dyn Any + Send)) {
         let Self(handle) = self;
         let shared = handle.shared();
-        let at_home = scope::current().is_some_and(|here| Arc::ptr_eq(here.shared(), shared));
-        let entered = (!at_home).then(|| handle.enter());
+        let is_current = scope::current().is_some_and(|here| Arc::ptr_eq(here.shared(), shared));
+        let entered = (!is_current).then(|| handle.enter());
         shared.hooks.panicked(payload);
         drop(entered);
         if shared.hooks.policy == UnhandledPanic::Shutdown {
-            let waiting = shared.unhandled.note();
+            let waiting = shared.unhandled.record();
             shared.close();
             waiting.into_values().for_each(Waker::wake);
         }
     }
 }
 
-/// Whether a panic has shut the runtime down, and who is to be woken by one.
+/// Whether a panic has shut the runtime down, and the wakers that such a panic wakes.
 pub(crate) struct Unhandled(Mutex<State>);
 
 struct State {
-    happened: bool,
+    /// Whether there was a panic.
+    panicked: bool,
+    /// Wakers of the `block_on`s that wait, by their keys.
     waiting: BTreeMap<u64, Waker>,
-    /// Of all that have waited so far.
-    number: u64,
+    next_key: u64,
 }
 
 impl Unhandled {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(State {
-            happened: false,
+            panicked: false,
             waiting: BTreeMap::new(),
-            number: 0,
+            next_key: 0,
         }))
     }
 
-    /// Notes a panic, and gives those that wait.
-    fn note(&self) -> BTreeMap<u64, Waker> {
+    /// Records a panic, and returns the wakers.
+    fn record(&self) -> BTreeMap<u64, Waker> {
         let mut state = self.0.lock();
-        state.happened = true;
+        state.panicked = true;
         take(&mut state.waiting)
     }
 
-    /// Enters a waker, unless a panic was noted.
-    fn enter(&self, waker: &Waker) -> Option<u64> {
+    /// Adds a waker and returns its key, unless a panic was recorded.
+    fn add(&self, waker: &Waker) -> Option<u64> {
         let mut state = self.0.lock();
-        if state.happened {
+        if state.panicked {
             return None;
         }
-        let number = state.number;
-        state.number += 1;
-        state.waiting.insert(number, waker.clone());
-        Some(number)
+        let key = state.next_key;
+        state.next_key += 1;
+        state.waiting.insert(key, waker.clone());
+        Some(key)
     }
 }
 
-/// A `block_on` that waits.
-struct Waits<'a> {
-    at: &'a Unhandled,
-    number: u64,
+/// A `block_on` that has waited: its waker is removed when this is dropped.
+struct Waiting<'a> {
+    unhandled: &'a Unhandled,
+    key: u64,
 }
 
-impl Waits<'_> {
-    fn is_over(&self) -> bool {
-        self.at.0.lock().happened
+impl Waiting<'_> {
+    fn has_panicked(&self) -> bool {
+        self.unhandled.0.lock().panicked
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.at.0.lock().waiting.remove(&self.number);
+        self.unhandled.0.lock().waiting.remove(&self.key);
     }
 }
 
-/// `future`, of a `block_on`: once it has waited, or is to wait, it panics if the runtime was shut down by a panic. Without that policy a wait costs a look at it.
+/// Wraps the future of a `block_on`: it panics if it has to wait and a panic shut the runtime down.
+///
+/// Without that policy a wait costs one look at the policy.
 pub(crate) fn or_panic<'a, F: Future>(
     shared: &'a Shared,
     mut future: Pin<&'a mut F>,
 ) -> impl Future<Output = F::Output> {
-    let mut waits = None::<Waits<'_>>;
+    let shuts_down = shared.hooks.policy == UnhandledPanic::Shutdown;
+    let mut waiting = None::<Waiting<'_>>;
     poll_fn(move |cx| {
-        if waits.as_ref().is_some_and(Waits::is_over) {
-            shut_down();
+        if waiting.as_ref().is_some_and(Waiting::has_panicked) {
+            panic_in_block_on();
         }
         let polled = future.as_mut().poll(cx);
-        if polled.is_pending() && waits.is_none() && shared.hooks.policy == UnhandledPanic::Shutdown
-        {
-            let at = &shared.unhandled;
-            let number = at.enter(cx.waker()).unwrap_or_else(|| shut_down());
-            waits = Some(Waits { at, number });
+        if polled.is_pending() && waiting.is_none() && shuts_down {
+            let unhandled = &shared.unhandled;
+            let key = unhandled
+                .add(cx.waker())
+                .unwrap_or_else(|| panic_in_block_on());
+            waiting = Some(Waiting { unhandled, key });
         }
         polled
     })
 }
 
 #[cold]
-fn shut_down() -> ! {
+fn panic_in_block_on() -> ! {
     panic!(
         "block_on waits in a runtime that was shut down by an unhandled panic of a task or closure"
     );

@@ -1,4 +1,4 @@
-//! A task's own way to the back of the queue.
+//! `yield_now`: requeues the current task behind the others.
 use crate::context;
 use std::{
     future::Future,
@@ -8,8 +8,11 @@ use std::{
 
 /// Lets the other tasks of this worker run before the current one goes on.
 ///
-/// The task itself is requeued when its poll ends: it is not woken, nor is a waker cloned. Until it runs again that costs no read-modify-write if there is nobody to
-/// give way to, else one, the pop's; and a `SeqCst` fence if what it spawned or woke last is still in the LIFO slot.
+/// The worker requeues the task itself when its poll ends: it wakes no waker, and clones none. Until
+/// the task runs again, this costs:
+/// - no read-modify-write if the worker has no other task;
+/// - one if it has: that of the pop;
+/// - also a `SeqCst` fence if the task that it spawned or woke last is still in the LIFO slot.
 ///
 /// ```
 /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -26,7 +29,7 @@ pub fn yield_now() -> YieldNow {
     YieldNow { yielded: false }
 }
 
-/// The future of [`yield_now`].
+/// Future of [`yield_now`].
 ///
 /// ```
 /// use std::{future::Future, pin::Pin, task::{Context, Waker}};
