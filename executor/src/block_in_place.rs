@@ -1,38 +1,61 @@
-//! A task that blocks where it is, while another thread goes on as its worker.
+//! `block_in_place`: a task blocks its thread while another thread runs its worker's other tasks.
 //!
-//! 1. The core is offered to whoever takes it, and a thread of the pool is asked to, unless one is on its way already: beyond the pool's cap.
-//! 2. When the closure is done, the thread takes the core back if it is still on offer, and goes on as before.
-//! 3. Else it ends the poll without a core: wakes and spawns go to the injector, and so does the task if it is to run again. One that
-//!    waits and is in no list yet is queued once more, so that a worker lists it; one that is done and is in a list goes over that list's release stack.
-//!    The budget is the thread's, and so stays with the poll, as does what nudges the worker that it was: one operation may be refused for that, and the nudge is lost. The closure has none: what it waits for on this thread would be refused for ever once that is used up.
-//! 4. After that the thread is one of the pool's.
-//! 5. A core on offer runs nothing. Which task is in its poll, and whether that gives way, is kept by the thread that blocks: the core that it takes back may have been another's meanwhile, whose task blocks, too.
+//! | a worker's core is | it belongs to |
+//! |---|---|
+//! | *running* | the one thread that runs the worker |
+//! | *on offer* | no thread: the thread that offered it may take it back, or another may accept it |
+//!
+//! 1. Before the closure the thread offers its core, and requests a thread of the pool to accept
+//!    it, unless such a request is on its way already. The pool's cap does not bound these threads.
+//! 2. After the closure the thread takes the core back if it is still on offer, and goes on as
+//!    before.
+//! 3. Otherwise the thread ends the poll without a core:
+//!    1. Tasks that it wakes or spawns go to the injector. So does the polled task if it is to run
+//!       again.
+//!    2. A task that waits and is in no worker's list yet is queued once more, so that a worker
+//!       lists it. A task that has ended and is in a list goes to the release stack of that list.
+//!    3. The thread keeps the budget for the rest of the poll, and the time slice of the worker
+//!       that it was. So a nudge of that worker may make one operation here yield, and is lost.
+//! 4. After the poll the thread is a thread of the pool.
+//! 5. A core on offer runs nothing. The blocking thread keeps the id of the polled task, and
+//!    whether that task yields after this poll. For the core that it takes back may have had
+//!    another thread meanwhile, whose task blocks, too.
+//! 6. The closure has an unlimited budget. Under a limited one, a future that it waits for on this
+//!    thread would never proceed once the budget is exhausted.
 use crate::{
     blocking,
-    context::{self, Off},
+    context::{self, TakenCore},
     scope::{self, HoldsUp, In},
     shared::Shared,
 };
 use sync_shim::sync::Arc;
 use task_header::Id;
 
-/// Runs a closure that blocks, in the middle of a task, and lets another thread be the worker meanwhile.
+/// Runs a blocking closure inside a task, while another thread runs the worker's other tasks.
 ///
-/// The task itself waits: what runs beside it in the same task (by `join!`, say) is held up. Prefer
-/// [`spawn_blocking`](crate::spawn_blocking) where the closure can be `'static`. To give the worker away and take it back costs two read-modify-writes
-/// beside those of a reference, and a lock and the wake of a thread if none is on its way already; a closure that is done before that thread is up to it keeps the worker. The threads that take workers over
-/// are beyond [`blocking_threads`](crate::Builder::blocking_threads): one for each task that blocks in place, and one that is on its way for each worker.
+/// The task itself waits, and with it futures that run beside the closure in the same task (by
+/// `join!`, say). Prefer [`spawn_blocking`](crate::spawn_blocking) if the closure can be `'static`.
 ///
-/// Where nothing is to be given away it just runs the closure: outside of a runtime, in `block_on`, in a closure that may block anyway. In a hook, in a
-/// future that is dropped because its runtime ends, and in a worker that is driven by hand, only the LIFO slot is opened for the others.
-/// A panic of the closure is the task's.
+/// To give the worker away and take it back costs two read-modify-writes, beside those of a
+/// reference count. It also costs a lock and the wake of a thread, unless a thread is on its way
+/// already. If the closure ends before that thread takes the worker over, the task keeps it. The
+/// threads that take workers over do not count for
+/// [`blocking_threads`](crate::Builder::blocking_threads). There is one for each task that blocks
+/// in place, and at most one on its way for each worker.
+///
+/// Without a worker to give away this only runs the closure: outside of a runtime, in `block_on`,
+/// and in a closure that may block anyway. The worker is not given away in a hook, in a future that
+/// is dropped because its runtime ends, and if the worker is driven. Then other workers may only
+/// steal the task in its LIFO slot.
+///
+/// A panic of the closure is a panic of the task.
 ///
 /// ```
 /// let runtime = selvedge::Builder::new().workers(1).build()?;
 /// let read = runtime.spawn(async {
 ///     let (sender, receiver) = std::sync::mpsc::channel();
 ///     selvedge::spawn_detached(async move { sender.send(7).unwrap() });
-///     // With one worker, the other task runs only because that is given away.
+///     // With one worker, the other task runs only because the worker is given away.
 ///     selvedge::block_in_place(|| receiver.recv().unwrap())
 /// });
 /// assert_eq!(runtime.block_on(read).unwrap(), 7);
@@ -40,7 +63,8 @@ use task_header::Id;
 /// ```
 ///
 /// # Panics
-/// In a [`LocalSet`](crate::LocalSet) or [`LocalRuntime`](crate::LocalRuntime), whose tasks no other thread can run.
+/// In a [`LocalSet`](crate::LocalSet) or [`LocalRuntime`](crate::LocalRuntime): no other thread can
+/// run their tasks.
 #[track_caller]
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     assert!(
@@ -49,15 +73,15 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
          run: use spawn_blocking instead, by the `Handle` of a runtime"
     );
     let f = || scope::within(In::BlockInPlace, || coop_budget::Scope::unlimited().run(f));
-    let off = context::take_off();
-    let Some(Off::Whole(core)) = off else {
-        return f(); // After which a core that is held is this thread's again.
+    let taken = context::take_core();
+    let Some(TakenCore::Lendable(core)) = taken else {
+        return f(); // The drop of `taken` then puts a pinned core back.
     };
     let (shared, index) = (core.shared.clone(), core.index);
     let running = core.running.take();
     core.clock_out();
     blocking::offer(&shared, core);
-    let _given = Given {
+    let _return = TakeBack {
         shared,
         index,
         running,
@@ -65,23 +89,23 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// While a closure runs whose thread has given its core away.
-struct Given {
+/// Takes an offered core back when it is dropped, or ends the poll without one.
+struct TakeBack {
     shared: Arc<Shared>,
     index: usize,
-    /// The task that blocks, unless it had asked to go behind the others. The core that comes back may be one that another task has offered since.
+    /// The task that blocks, unless it has called `yield_now` in this poll (rule 5).
     running: Option<Id>,
 }
 
-impl Drop for Given {
+impl Drop for TakeBack {
     fn drop(&mut self) {
-        // Else rule 3.
         if let Some(core) = self.shared.remotes[self.index].lent.take() {
             core.running.set(self.running);
             core.clock_in();
-            context::give_back(core);
+            context::put_core(core);
         } else {
-            context::lose(self.running.is_none());
+            // Rule 3.
+            context::set_core_lost(self.running.is_none());
         }
     }
 }

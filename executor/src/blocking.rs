@@ -1,7 +1,9 @@
-//! What the threads of a runtime do: its workers, and closures that block.
+//! The threads of a runtime, which run its workers and its blocking closures.
 //!
-//! A thread of the [pool](blocking_threads::Pool) runs what is queued: closures, and the cores of workers, which keep it until the runtime ends or a task gives the
-//! core away. Cores are beyond the cap, which is one of closures. What is queued when the runtime ends is run: closures were spawned in time, and the tasks of cores are to be dropped.
+//! A thread of the [pool](blocking_threads::Pool) runs queued jobs: closures and workers' cores. A
+//! core keeps its thread until the runtime ends or a task gives the core away. The pool's cap
+//! bounds closures, not cores. The jobs that are queued when the runtime ends are run: the closures
+//! were spawned in time, and the tasks of a core must be dropped.
 use crate::{
     Handle,
     core::Core,
@@ -16,20 +18,22 @@ use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 use worker_idle::Backoff;
 
-/// The pool of one runtime.
+/// Pool of one runtime.
 pub(crate) type Pool = blocking_threads::Pool<Job>;
 
-/// What a thread does.
+/// Job of a thread.
 pub(crate) enum Job {
     Closure(Closure<Option<Overheard>>),
-    /// A worker, which has had no thread so far.
+    /// Run a worker that was unstarted.
     Worker(Box<Core>),
-    /// The core of a worker, if it is still on offer.
+    /// Accept the core of the worker with this index, if it is still on offer, and run it.
     Core(Arc<Shared>, usize),
 }
 
-/// Queues a closure. Refused (closed, or not a single thread to be had) it is dropped here,
-/// which its handle sees as cancelled.
+/// Queues a closure.
+///
+/// The pool refuses it if it is closed, or if it can start no thread at all. Then the closure is
+/// dropped here, and its handle says that it was cancelled.
 pub(crate) fn spawn<F, R>(
     handle: &Handle,
     name: Option<Cow<'static, str>>,
@@ -41,17 +45,19 @@ where
     R: Send + 'static,
 {
     let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
-    let heard = Overheard::by(handle);
+    let on_panic = Overheard::by(handle);
     let (task, join) = match name {
-        None => Closure::with_hook(heard, future),
-        Some(name) => Closure::named(name, at, heard, future),
+        None => Closure::with_hook(on_panic, future),
+        Some(name) => Closure::named(name, at, on_panic, future),
     };
     span.record_id(&join.id());
     drop(handle.shared().blocking.submit(Job::Closure(task)));
     join
 }
 
-/// Starts the thread of a worker that has none yet. If that can't be, or the runtime has ended, the core is gone.
+/// Starts the thread of an unstarted worker.
+///
+/// If the thread cannot be started, or the runtime has ended, the core is dropped.
 pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
     let (shared, index) = (core.shared.clone(), core.index);
     let started = shared
@@ -60,7 +66,9 @@ pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
     started.map_err(|refused| refused.why.unwrap_or(io::ErrorKind::Other.into()))
 }
 
-/// Offers a core to the threads of the pool. If none can be started it stays on offer, and goes back to who offered it.
+/// Offers a core to the threads of the pool.
+///
+/// If no thread can be started the core stays on offer, until this thread takes it back.
 pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
     let index = core.index;
     let lent = &shared.remotes[index].lent;
@@ -82,7 +90,7 @@ fn name(shared: &Shared, index: usize) -> String {
     format!("{}-{index}", shared.settings.thread_name)
 }
 
-/// How a thread waits a moment for the next closure, if that pays.
+/// Hook with which a thread waits a moment for the next closure, if such waits have paid.
 pub(crate) fn linger(mut linger: Backoff) -> Box<blocking_threads::BeforePark> {
     Box::new(move |look| {
         if linger.is_due() {

@@ -1,4 +1,4 @@
-//! How a runtime is put together.
+//! `Builder`: the settings of a runtime, and how its parts are put together.
 mod names;
 
 use crate::{
@@ -22,7 +22,7 @@ use task_header::Id;
 use worker_idle::Backoff;
 use worker_queue::WorkerQueue;
 
-/// Settings of a [`Runtime`].
+/// Settings of a [`Runtime`], which [`build`](Self::build) starts.
 ///
 /// ```
 /// let runtime = selvedge::Builder::new().workers(2).thread_name("crunch").build()?;
@@ -63,7 +63,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The defaults.
+    /// Makes a builder with the default settings.
     pub fn new() -> Self {
         Self {
             workers: None,
@@ -89,31 +89,37 @@ impl Builder {
         }
     }
 
-    /// Worker threads; by default what the environment's `SELVEDGE_WORKERS` says, or else as many
-    /// as the machine has processors for this process.
+    /// Sets the number of workers.
+    ///
+    /// The default is the environment variable `SELVEDGE_WORKERS`, or if that is not set, the
+    /// number of CPUs that this process may use.
     ///
     /// # Panics
-    /// When `workers` is 0, or above 65,535.
+    /// If `workers` is 0, or above 65,535.
     #[track_caller]
     pub fn workers(mut self, workers: usize) -> Self {
         assert!(
-            (1..=MOST_WORKERS).contains(&workers),
-            "a runtime has from 1 to {MOST_WORKERS} workers, not {workers}"
+            (1..=MAX_WORKERS).contains(&workers),
+            "a runtime has from 1 to {MAX_WORKERS} workers, not {workers}"
         );
         self.workers = Some(workers);
         self
     }
 
-    /// The build starts the threads of all workers, as it does with a [hook for starts](Self::on_thread_start). By default it starts one, and each of the others is started by the first push that finds nobody
-    /// else to wake: a runtime for a few tasks is cheaper so. Where such a thread can't be started the worker is given up
-    /// ([`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)), and all that have no thread by then are tried.
+    /// Starts the threads of all workers in `build`.
     ///
-    /// The thread that pushes, which may be any, starts it. On Linux each thread of the runtime
-    /// first takes the signal mask, the processors, the scheduling policy and the niceness of the
-    /// thread that called `build`, as far as the system lets it: it may take a privilege to raise a
-    /// priority again. What else a thread inherits it has from the thread that pushes: seccomp
-    /// filters, namespaces, credentials of a single thread. If any of your threads is confined by
-    /// such means and wakes tasks, have all workers start at once.
+    /// So does a [hook for thread starts](Self::on_thread_start). By default `build` starts one
+    /// thread. Each of the others is started by the first push that finds no other worker to wake,
+    /// so that a runtime for a few tasks is cheap. If such a thread cannot be started, the runtime
+    /// gives that worker up ([`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)), and wakes
+    /// or starts another.
+    ///
+    /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
+    /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
+    /// thread that called `build`, as far as the system permits: to raise a priority again may need
+    /// a privilege. Anything else a thread inherits from the thread that pushes: seccomp filters,
+    /// namespaces, credentials of a single thread. If one of your threads is confined by such means
+    /// and wakes tasks, use `prestart`.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
@@ -127,10 +133,10 @@ impl Builder {
         self
     }
 
-    /// What the threads' names begin with.
+    /// Sets the prefix of the threads' names. "selvedge" by default.
     ///
     /// # Panics
-    /// When `name` holds a NUL, which no thread's name can.
+    /// If `name` contains a NUL character, which a thread's name cannot.
     #[track_caller]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -142,7 +148,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of each thread's stack. By default what [`std::thread`] gives.
+    /// Sets the stack size of each thread, in bytes. By default that of [`std::thread`].
     ///
     /// ```
     /// fn deep(left: u32) -> u32 {
@@ -150,7 +156,7 @@ impl Builder {
     ///     if left == 0 { 0 } else { deep(left - 1) + u32::from(page[0]) }
     /// }
     ///
-    /// // Four megabytes: too many for a thread of std's default.
+    /// // Four megabytes: too much for the default stack of std's threads.
     /// let runtime = selvedge::Builder::new().workers(1).stack_size(64 << 20).build()?;
     /// assert_eq!(runtime.block_on(runtime.spawn(async { deep(1_000) })).unwrap(), 1_000);
     /// # Ok::<(), std::io::Error>(())
@@ -160,7 +166,8 @@ impl Builder {
         self
     }
 
-    /// Tasks that a worker's ring holds before half of them move to the injector. 256 by default.
+    /// Sets the number of tasks in a worker's ring, above which half of them move to the injector.
+    /// 256 by default.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).ring_capacity(4).build()?;
@@ -171,7 +178,7 @@ impl Builder {
     /// ```
     ///
     /// # Panics
-    /// When `capacity` is no power of two, below 2, or above 2³¹.
+    /// If `capacity` is not a power of two from 2 to 2³¹.
     #[track_caller]
     pub fn ring_capacity(mut self, capacity: usize) -> Self {
         assert!(
@@ -182,7 +189,8 @@ impl Builder {
         self
     }
 
-    /// A worker looks at the injector at every so many ticks, even if it has tasks of its own. 61 by default.
+    /// Sets after how many ticks a worker with tasks of its own looks at the injector. 61 by
+    /// default.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
@@ -203,7 +211,7 @@ impl Builder {
     /// ```
     ///
     /// # Panics
-    /// When `ticks` is 0.
+    /// If `ticks` is 0.
     #[track_caller]
     pub fn global_interval(mut self, ticks: u32) -> Self {
         assert!(ticks > 0, "the global interval is at least 1 tick, not 0");
@@ -211,7 +219,10 @@ impl Builder {
         self
     }
 
-    /// Whether the task that was woken or spawned last runs next, ahead of its worker's others, at most three times in a row. It does by default.
+    /// Sets whether workers have a LIFO slot. They have one by default.
+    ///
+    /// With it the task that a worker woke or spawned last runs next, ahead of the worker's others,
+    /// at most three times in a row.
     ///
     /// ```
     /// let order = |lifo| {
@@ -234,11 +245,11 @@ impl Builder {
         self
     }
 
-    /// The most blocking closures at a time, each in a thread. 512 by default.
+    /// Sets the maximum number of threads for blocking closures. 512 by default.
     ///
-    /// Up to four threads are started at once for closures that find no idle one. The others are
-    /// started once closures have waited for a millisecond, so that a burst of short ones starts
-    /// few.
+    /// A closure that finds no idle thread starts one at once, for the first four threads. More
+    /// threads start once closures have waited for a millisecond, so a burst of short closures
+    /// starts few.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).blocking_threads(1).build()?;
@@ -249,18 +260,18 @@ impl Builder {
     /// ```
     ///
     /// # Panics
-    /// When `threads` is 0.
+    /// If `threads` is 0.
     #[track_caller]
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         assert!(
             threads > 0,
-            "the threads for closures that block are at least 1, not 0"
+            "a runtime has at least 1 thread for blocking closures, not 0"
         );
         self.threads.cap = threads;
         self
     }
 
-    /// How long a thread for blocking closures waits for the next before it ends. 10 s by default.
+    /// Sets how long an idle thread for blocking closures waits before it ends. 10 s by default.
     ///
     /// ```
     /// let short = std::time::Duration::from_millis(1);
@@ -276,8 +287,11 @@ impl Builder {
         self
     }
 
-    /// Operations that a task's resources grant between two yields. 128 by default; with 0 each operation yields first and never proceeds, and
-    /// [`Budget::UNLIMITED`] sets no limit. Where something comes from outside while all workers are busy, one operation may yield earlier.
+    /// Sets the budget: the operations that a task may make between two yields. 128 by default.
+    ///
+    /// With a budget of 0 every operation yields and none ever proceeds. [`Budget::UNLIMITED`] sets
+    /// no limit. If a push comes from outside while all workers are busy, one operation may yield
+    /// earlier.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task::consume_budget};
@@ -297,7 +311,7 @@ impl Builder {
         self
     }
 
-    /// Seed of the order in which workers look at each other.
+    /// Sets the seed of the random order in which workers steal from each other.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().seed(7).build()?;
@@ -309,7 +323,10 @@ impl Builder {
         self
     }
 
-    /// Whether each poll is timed, for [`Snapshot::poll_times`](crate::Snapshot::poll_times): two looks at the clock a poll. It isn't by default.
+    /// Sets whether workers measure each poll, for
+    /// [`Snapshot::poll_times`](crate::Snapshot::poll_times). Off by default.
+    ///
+    /// Costs two clock readings per poll.
     ///
     /// ```
     /// use std::time::Duration;
@@ -326,8 +343,11 @@ impl Builder {
         self
     }
 
-    /// Whether workers measure how long they are awake, for [`Snapshot::busy_ns`](crate::Snapshot::busy_ns): a look at the clock a sleep, and one
-    /// every so many ticks. They don't by default.
+    /// Sets whether workers measure how long they are awake, for
+    /// [`Snapshot::busy_ns`](crate::Snapshot::busy_ns). Off by default.
+    ///
+    /// Costs two clock readings per sleep, and two every [`global_interval`](Self::global_interval)
+    /// ticks.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).measure_busy(true).build()?;
@@ -343,23 +363,25 @@ impl Builder {
         self
     }
 
-    /// Workers wait in a driver of your own: a [`Park`] with timers, or a poller of sockets. `make` is
-    /// called by `build` for each worker, from 0 on. Without this a worker's thread just sleeps.
+    /// Sets a driver of your own in which workers wait, such as timers or a poller of sockets.
     ///
-    /// A worker parks in its driver when it has nothing to run, and polls it every so many ticks
-    /// ([`global_interval`](Self::global_interval)) while it is busy. It then
-    /// [delivers](Park::deliver) what was collected: the tasks that this wakes go to the worker's own
-    /// queue, behind the tasks there. A task that [blocks in place](crate::block_in_place()) gives the
-    /// driver away with the worker. A panic of a driver goes to [`on_panic`](Self::on_panic), and the
-    /// worker goes on.
+    /// A driver is a [`Park`]. `build` calls `make` for each worker, counted from 0. Without a
+    /// driver a worker's thread just sleeps.
     ///
-    /// [`build_driven`](Self::build_driven), which is given its parkers, ignores this.
+    /// A worker parks in its driver when it has nothing to run. While it is busy it polls the
+    /// driver every [`global_interval`](Self::global_interval) ticks. It then
+    /// [delivers](Park::deliver) the collected events: the tasks that this wakes go to the worker's
+    /// own queue, behind the tasks there. A task that [blocks in place](crate::block_in_place())
+    /// gives the driver away with the worker. A panic of a driver goes to
+    /// [`on_panic`](Self::on_panic), and the worker goes on.
+    ///
+    /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, ThreadUnpark};
     /// use std::{sync::{Arc, Mutex}, task::{Poll, Waker}, time::{Duration, Instant}};
     ///
-    /// /// Timers of all workers, which whoever parks looks at.
+    /// /// Timers of all workers. Each worker that parks checks them.
     /// type Timers = Arc<Mutex<Vec<(Instant, Waker)>>>;
     ///
     /// struct TimerPark(ThreadPark, Timers, Vec<Waker>);
@@ -412,10 +434,13 @@ impl Builder {
         self
     }
 
-    /// Puts a value into the runtime, which [`Handle::extension`](crate::Handle::extension) finds by
-    /// its type: a driver's handle, say, for sockets to find. It replaces an earlier value of the
-    /// same type, and is dropped with the runtime's memory, by the last thread or handle that has it.
-    /// A value that holds a [`Handle`](crate::Handle) keeps that memory for ever.
+    /// Puts a value into the runtime, for [`Handle::extension`](crate::Handle::extension) to find
+    /// by its type.
+    ///
+    /// It may be a driver's handle that sockets look for, for example. It replaces an earlier value
+    /// of the same type. It is dropped with the runtime's memory, by the last thread or handle that
+    /// refers to the runtime. A value that contains a [`Handle`](crate::Handle) keeps that memory
+    /// for ever.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().extend(7_u32).build()?;
@@ -427,8 +452,11 @@ impl Builder {
         self
     }
 
-    /// Called by each thread of the runtime when it starts, before it is in the runtime: [`Handle::current`](crate::Handle::current) and [`spawn`](crate::spawn())
-    /// panic there. With it the build starts the threads of all workers.
+    /// Sets a hook that each thread of the runtime calls when it starts.
+    ///
+    /// The thread is not in the runtime yet: [`Handle::current`](crate::Handle::current) and
+    /// [`spawn`](crate::spawn()) panic in the hook. With this hook `build` starts the threads of
+    /// all workers.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
@@ -445,7 +473,8 @@ impl Builder {
         self
     }
 
-    /// Called by each thread of the runtime before it ends, when it is no longer in the runtime.
+    /// Sets a hook that each thread of the runtime calls before it ends, when it has left the
+    /// runtime.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
@@ -462,7 +491,8 @@ impl Builder {
         self
     }
 
-    /// Called by a worker that has run out of tasks, before it sleeps. What it spawns is run.
+    /// Sets a hook that a worker without tasks calls before it sleeps. The worker runs the tasks
+    /// that the hook spawns.
     ///
     /// ```
     /// let (sender, parked) = std::sync::mpsc::channel();
@@ -478,14 +508,15 @@ impl Builder {
         self
     }
 
-    /// Called by a worker that has slept: once it has found a task, or before it sleeps again.
+    /// Sets a hook that a worker calls after a sleep: once it has found a task, or before it sleeps
+    /// again.
     ///
     /// ```
     /// let (sender, woken) = std::sync::mpsc::channel();
     /// let hook = move || drop(sender.send(std::thread::current().id()));
     /// let runtime = selvedge::Builder::new().workers(1).on_thread_unpark(hook).build()?;
     /// let task = runtime.spawn(async { std::thread::current().id() });
-    /// let worker = runtime.block_on(task).unwrap(); // It may have found that one before it slept.
+    /// let worker = runtime.block_on(task).unwrap(); // It may have run this before its first sleep.
     /// let slept = loop {
     ///     runtime.spawn_detached(async {});
     ///     if let Ok(thread) = woken.recv_timeout(std::time::Duration::from_millis(10)) {
@@ -500,7 +531,7 @@ impl Builder {
         self
     }
 
-    /// Called by whoever spawns a task, before it is queued.
+    /// Sets a hook that the spawning thread calls for each task, before the task is queued.
     ///
     /// ```
     /// let (sender, spawned) = std::sync::mpsc::channel();
@@ -515,7 +546,7 @@ impl Builder {
         self
     }
 
-    /// Called by the worker before each poll of a task.
+    /// Sets a hook that the worker calls before each poll of a task.
     ///
     /// ```
     /// let (sender, polled) = std::sync::mpsc::channel();
@@ -532,7 +563,7 @@ impl Builder {
         self
     }
 
-    /// Called by the worker after each poll of a task.
+    /// Sets a hook that the worker calls after each poll of a task.
     ///
     /// ```
     /// let (sender, polled) = std::sync::mpsc::channel();
@@ -548,8 +579,11 @@ impl Builder {
         self
     }
 
-    /// Called by the worker when a task is done: complete, panicked, aborted, or dropped by the runtime's end. By then another task may have its id.
-    /// A task that is dropped by anybody else, as a refused one, is not heard of.
+    /// Sets a hook that the worker calls when a task has ended: completed, panicked, aborted, or
+    /// dropped by the runtime's end.
+    ///
+    /// By then another task may have the same id. The hook is not called for tasks that are dropped
+    /// elsewhere, such as those that the runtime refuses.
     ///
     /// ```
     /// let (sender, ended) = std::sync::mpsc::channel();
@@ -565,11 +599,17 @@ impl Builder {
         self
     }
 
-    /// Called with the payload of every panic of a task, a blocking closure or a hook, by the thread that it comes up in: of a run, of the drop of what the task holds or has given,
-    /// and of the waker that waits for it. It is called in this runtime, whichever that thread is in. A panic of a run goes to the handle as well. Tasks of a
-    /// [`LocalSet`](crate::LocalSet) are of no runtime, and tell their handles alone.
+    /// Sets a hook for the payload of every panic of a task, a blocking closure or a hook.
     ///
-    /// With it, or with a policy for panics, each task counts on the runtime's memory: two read-modify-writes more on a line that all share, and a waker that outlives the runtime keeps that.
+    /// The panic may be of a poll or a closure, of the drop of a future or an output, or of a waker
+    /// that waits for the task. The thread where the panic surfaced calls the hook, in this runtime
+    /// even if the thread is in another. A panic of a poll or a closure also goes to the join
+    /// handle. Tasks of a [`LocalSet`](crate::LocalSet) belong to no runtime: their panics go only
+    /// to their handles.
+    ///
+    /// With this hook, or with a policy for panics, each task counts as a reference to the
+    /// runtime's memory. This costs two more read-modify-writes of a cache line that all tasks
+    /// share, and a waker that outlives the runtime keeps its memory.
     ///
     /// ```
     /// let (sender, said) = std::sync::mpsc::channel();
@@ -586,7 +626,8 @@ impl Builder {
         self
     }
 
-    /// What else is to happen after a task or a blocking closure has panicked. [`UnhandledPanic::Ignore`] by default.
+    /// Sets the policy for panics of tasks and blocking closures. [`UnhandledPanic::Ignore`] by
+    /// default.
     ///
     /// ```
     /// use selvedge::{Builder, UnhandledPanic};
@@ -604,19 +645,19 @@ impl Builder {
         self
     }
 
-    /// Threads linger before their sleeps from the first one on.
+    /// Lets threads wait a moment before each sleep, from the first one on.
     #[cfg(test)]
     pub(crate) fn eager(mut self) -> Self {
         self.settings.linger = Backoff::eager();
         self
     }
 
-    /// This thread of the runtime, from 0 on, is one that the system refuses.
+    /// Lets the start of this thread of the runtime fail, counted from 0.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_thread(&mut self, thread: usize) {
         let started = sync_shim::atomic::AtomicUsize::new(0);
         self.threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
-            // Ordering: Relaxed, a count.
+            // Ordering: Relaxed, as it is only a count.
             if started.fetch_add(1, sync_shim::atomic::Ordering::Relaxed) == thread {
                 return Err(io::Error::other("no thread, as the test asked"));
             }
@@ -627,8 +668,11 @@ impl Builder {
     /// Starts the runtime.
     ///
     /// # Errors
-    /// When `SELVEDGE_WORKERS` is no number from 1 to 65,535, or the first worker's thread can't be started, or, where all are started at once ([`prestart`](Self::prestart)), any; none is left
-    /// behind then. (In a task, where waiting would hold up others, those that had started are still about to end.)
+    /// - If the number of workers comes from `SELVEDGE_WORKERS`, and that is not a number from 1 to
+    ///   65,535.
+    /// - If the thread of the first worker cannot be started, or any thread where all are started
+    ///   at once ([`prestart`](Self::prestart)). No thread is left then. (In a task, where a wait
+    ///   would hold up others, the threads that had started may still be about to end.)
     pub fn build(mut self) -> io::Result<Runtime> {
         let workers = self.workers.map_or_else(default_workers, Ok)?;
         let at_once = self.prestart || self.hooks.on_start.is_some();
@@ -637,11 +681,14 @@ impl Builder {
         let parkers = (0..workers).map(parker).collect();
         let (shared, cores) = self.assemble(parkers, Parker::unparker);
         let runtime = Runtime::new_of(shared.clone());
-        // The first worker is the last: whoever notifies another finds its core.
+        // The first worker starts last, so that it finds the cores of the others when it notifies
+        // them.
         for (core, park) in cores.into_iter().rev() {
             let index = core.index;
             core.park.set(Some(park));
-            // One that was notified, or is the first, searches before its thread is there: pushes rely on it, so no hook comes between.
+            // The first worker, and one that is started by a notification, counts as searching
+            // before its thread runs. Pushes rely on that, so no hook may run in between: where all
+            // threads start at once, as they do with a hook, no worker counts as searching here.
             core.searching
                 .set(!at_once && (index > 0 || shared.idle.try_search()));
             if at_once || index == 0 {
@@ -654,11 +701,13 @@ impl Builder {
         Ok(runtime)
     }
 
-    /// Makes a runtime without worker threads, and a [`Worker`] for each of `parks`, to be driven by the caller's own loops. How many
-    /// were asked for is ignored. Threads for blocking closures are started as needed.
+    /// Makes a runtime without worker threads, and a [`Worker`] for each of `parks`.
+    ///
+    /// The caller's own loops drive the workers. The setting [`workers`](Self::workers) is ignored.
+    /// Threads for blocking closures are started as needed.
     ///
     /// # Panics
-    /// When `parks` is empty.
+    /// If `parks` is empty.
     ///
     /// ```
     /// let (runtime, workers) = selvedge::Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
@@ -684,7 +733,7 @@ impl Builder {
         (Runtime::new_of(shared), workers.collect())
     }
 
-    /// A worker that is driven, and searches, beside one that has no thread.
+    /// Makes a driven worker that searches, beside an unstarted one.
     #[cfg(test)]
     pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<park::ThreadPark>) {
         use park::ThreadPark;
@@ -748,8 +797,8 @@ impl Builder {
     }
 }
 
-/// More than any machine has processors.
-const MOST_WORKERS: usize = u16::MAX as usize;
+/// Limit of the number of workers, above that of any machine's CPUs.
+const MAX_WORKERS: usize = u16::MAX as usize;
 
 fn default_workers() -> io::Result<usize> {
     let Some(said) = std::env::var_os("SELVEDGE_WORKERS") else {
@@ -757,9 +806,9 @@ fn default_workers() -> io::Result<usize> {
     };
     let number = said.to_str().and_then(|said| said.trim().parse().ok());
     number
-        .filter(|n| (1..=MOST_WORKERS).contains(n))
+        .filter(|n| (1..=MAX_WORKERS).contains(n))
         .ok_or_else(|| {
-            let must = format!("must be a whole number from 1 to {MOST_WORKERS}, not {said:?}");
+            let must = format!("must be a whole number from 1 to {MAX_WORKERS}, not {said:?}");
             io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("SELVEDGE_WORKERS {must}"),

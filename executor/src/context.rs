@@ -1,7 +1,9 @@
-//! A thread's core, if it is a worker: what it is to a runtime beside that is told in [`scope`](crate::scope).
+//! The core of the current thread, if the thread is a worker.
 //!
-//! The core is here while tasks of its worker are polled, and what these do finds it here; not while a closure of `block_in_place` runs, and not in the rest of a
-//! poll if the core was taken over meanwhile.
+//! A thread-local points to the core while the worker's tasks are polled, so that their spawns and
+//! wakes find its queues. It is null while a closure of `block_in_place` runs, and in the rest of a
+//! poll if another thread has accepted the core meanwhile. [`scope`](crate::scope) has what else a
+//! thread is to a runtime.
 use crate::{
     core::Core,
     scope::{self, In},
@@ -15,14 +17,15 @@ use task_header::{After, WakeKind};
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
-    /// Whether a task had asked to go behind the others before its poll lost the core, which knew. Set by each loss.
-    static GAVE_WAY: Cell<bool> = const { Cell::new(false) };
+    /// Whether the polled task had yielded before its poll lost the core, which kept this until
+    /// then. Set each time that a poll loses its core.
+    static YIELDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes this thread a worker while `f` runs, or until a task gives the core away.
+/// Runs `f` as a worker: the core is this thread's until `f` returns, or a task gives it away.
 ///
 /// # Safety
-/// The core is good until `f` is done, or until it was given away.
+/// The core is valid until `f` returns or a task gives the core away.
 pub(crate) unsafe fn seated<R>(
     shared: &Arc<Shared>,
     core: *const Core,
@@ -35,7 +38,7 @@ pub(crate) unsafe fn seated<R>(
     })
 }
 
-/// Brings a core back when it is dropped.
+/// Sets the thread's core back to this one when it is dropped.
 pub(crate) struct Outer(*const Core);
 
 impl Drop for Outer {
@@ -49,7 +52,8 @@ fn set(core: *const Core) {
     update_special_spawns();
 }
 
-/// After a change of scopes, or of the core: the fast way to spawn is for those that no guard leads elsewhere.
+/// Decides whether the core's spawns take the slow path: a hook is set, or a guard redirects them.
+/// Called after each change of the scopes or of the core.
 pub(crate) fn update_special_spawns() {
     with_core(|core| {
         let special = core.shared.settings.special_spawns || scope::is_guarded();
@@ -57,45 +61,51 @@ pub(crate) fn update_special_spawns() {
     });
 }
 
-/// This thread's core if it is a worker.
+/// Returns this thread's core, if it is a worker.
 ///
 /// # Safety
-/// What this gives is not used after a call of user code in which a task may give the core away.
+/// The caller does not use the reference after a call of user code in which a task may give the
+/// core away.
 #[inline]
 pub(crate) unsafe fn core<'a>() -> Option<&'a Core> {
     let core = CORE.try_with(Cell::get).ok()?;
-    // SAFETY: null, or good by the contract of `seated` for as long as it is there; only `take_off` takes it away.
+    // SAFETY: null, or valid by the contract of `seated`. Only `take_core` ends that, and by the
+    // caller's contract the reference is not used after it.
     unsafe { core.as_ref() }
 }
 
-/// Runs `f` on this thread's core if it is a worker.
+/// Runs `f` on this thread's core, if it is a worker.
 ///
-/// `f` runs no code of users, while a task may give the core away.
+/// `f` calls no user code in which a task may give the core away.
 #[inline]
 pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
-    // SAFETY: `f` calls no such code.
+    // SAFETY: `f` calls no such code, as above.
     unsafe { core() }.map(f)
 }
 
-/// What becomes of a task after its poll: the list that it is kept in, if this thread is a worker still, and whether it gives way.
+/// Returns how a task goes on after its poll: the list that keeps it, if this thread is still a
+/// worker, and whether the task yielded.
 #[inline]
 pub(crate) fn after_poll<'a>() -> After<'a, Scheduler> {
-    // SAFETY: the poll is over, and the list is not used after what user code its end calls.
+    // SAFETY: the poll is over, and the list is not used after user code that the task's end calls.
     let Some(core) = (unsafe { core() }) else {
         return After {
             owned: None,
-            again: GAVE_WAY.with(Cell::get),
+            again: YIELDED.with(Cell::get),
         };
     };
     After {
-        // SAFETY: the poll is over, and what ends a run doesn't use the list across user code.
+        // SAFETY: the poll is over, and the end of a run does not use the list across user code.
         owned: Some(unsafe { core.owned() }),
         again: core.end_poll(),
     }
 }
 
-/// Has a task go behind the others when its poll is over. The waker's poll is the one that calls this; a task of this worker's needs no wake for that, while
-/// anything else with a waker does: a part of a task, a future in `block_on`, another runtime's.
+/// Yields for the poll that this waker belongs to, and that calls this.
+///
+/// A task of this worker is requeued behind the others after its poll, without a wake. All others
+/// are woken: a part of a task with a waker of its own, a future in `block_on`, a task of another
+/// runtime.
 #[inline]
 pub(crate) fn give_way(waker: &Waker) {
     if with_core(|core| core.give_way(waker)) != Some(true) {
@@ -103,44 +113,47 @@ pub(crate) fn give_way(waker: &Waker) {
     }
 }
 
-/// A core that was taken off its thread.
-pub(crate) enum Off {
-    /// All of it: the task may give it away.
-    Whole(Box<Core>),
-    /// It stays this thread's, which has it again when this is dropped.
-    Held(#[expect(dead_code, reason = "its drop")] Outer),
+/// Core that was taken out of the thread-local, for `block_in_place`.
+pub(crate) enum TakenCore {
+    /// The task may give it away.
+    Lendable(Box<Core>),
+    /// It stays with this thread, and is put back when this is dropped.
+    Pinned(#[expect(dead_code, reason = "its drop")] Outer),
 }
 
-/// Takes the core off this thread. What is in the slot of one that stays is left to others.
-pub(crate) fn take_off() -> Option<Off> {
-    let whole = with_core(|core| {
-        // Also where the runtime ends: what the closure waits for may be a task in this ring, which the next thread drops.
-        let whole = core.lendable.get();
-        if !whole {
+/// Takes the core out of the thread-local. If it is pinned, opens its LIFO slot to thieves.
+pub(crate) fn take_core() -> Option<TakenCore> {
+    let lendable = with_core(|core| {
+        // The core is lent even while the runtime ends: the closure may wait for a task in this
+        // ring, which the next thread drops.
+        let lendable = core.lendable.get();
+        if !lendable {
             core.queue.open_slot(core);
         }
-        whole
+        lendable
     })?;
     let core = CORE.with(|at| at.replace(ptr::null()));
-    if !whole {
-        return Some(Off::Held(Outer(core)));
+    if !lendable {
+        return Some(TakenCore::Pinned(Outer(core)));
     }
-    // SAFETY: a core that may be given away was made from a box by its thread's loop, which looks here
+    // SAFETY: the loop of this thread made a lendable core from a box. It looks here for the core
     // before it uses it again.
-    Some(Off::Whole(unsafe { Box::from_raw(core.cast_mut()) }))
+    Some(TakenCore::Lendable(unsafe {
+        Box::from_raw(core.cast_mut())
+    }))
 }
 
-/// The core is gone, of which a task in its poll had asked, or not, to go behind the others.
-pub(crate) fn lose(gave_way: bool) {
-    GAVE_WAY.with(|at| at.set(gave_way));
+/// Records, after this thread has lost its core, whether the polled task had yielded.
+pub(crate) fn set_core_lost(yielded: bool) {
+    YIELDED.with(|at| at.set(yielded));
 }
 
-/// Makes this thread the worker again that it was.
-pub(crate) fn give_back(core: Box<Core>) {
+/// Puts a core that was taken back into the thread-local.
+pub(crate) fn put_core(core: Box<Core>) {
     set(Box::into_raw(core));
 }
 
-/// What an exhausted budget does: there is one of it for all threads.
+/// Actions of an exhausted budget on a worker. All threads share this one value.
 pub(crate) struct OnWorker;
 
 impl OnExhausted for OnWorker {
@@ -153,7 +166,8 @@ impl OnExhausted for OnWorker {
     }
 }
 
-/// Queues a task with this thread's worker, or gives it back if it has none of that runtime.
+/// Queues a task on this thread's worker. Returns the task if this thread is no worker of its
+/// runtime.
 #[inline]
 pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
     let mut task = Some(task);

@@ -4,7 +4,8 @@ use std::fmt;
 use sync_shim::atomic::Ordering::Relaxed;
 use thread_counts::{Counter, Times};
 
-/// Histogram of the durations of polls. See [`Builder::measure_polls`](crate::Builder::measure_polls).
+/// Histogram of the durations of polls. See
+/// [`Builder::measure_polls`](crate::Builder::measure_polls).
 pub use thread_counts::Histogram as PollTimes;
 
 macro_rules! counters {

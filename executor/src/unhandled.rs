@@ -11,8 +11,8 @@
 //! 2. A panic is recorded, which takes all wakers. Then the runtime is closed. Then the wakers are
 //!    woken.
 //! 3. A `block_on` that has waited checks for a panic before it polls its future again.
-//! 4. So no `block_on` sleeps on: by the lock, its waker was added before the panic, which takes and
-//!    wakes it, or it finds the panic.
+//! 4. So no `block_on` sleeps on: by the lock, its waker was added before the panic, which takes
+//!    and wakes it, or it finds the panic.
 //! 5. And the future of a waiting `block_on` does not see the tasks that the shutdown cancels: they
 //!    are cancelled after the panic was recorded, so the next check finds it.
 use crate::{Handle, UnhandledPanic, scope, shared::Shared};
@@ -125,14 +125,16 @@ pub(crate) fn or_panic<'a, F: Future>(
     shared: &'a Shared,
     mut future: Pin<&'a mut F>,
 ) -> impl Future<Output = F::Output> {
-    let shuts_down = shared.hooks.policy == UnhandledPanic::Shutdown;
     let mut waiting = None::<Waiting<'_>>;
     poll_fn(move |cx| {
         if waiting.as_ref().is_some_and(Waiting::has_panicked) {
             panic_in_block_on();
         }
         let polled = future.as_mut().poll(cx);
-        if polled.is_pending() && waiting.is_none() && shuts_down {
+        if polled.is_pending()
+            && waiting.is_none()
+            && shared.hooks.policy == UnhandledPanic::Shutdown
+        {
             let unhandled = &shared.unhandled;
             let key = unhandled
                 .add(cx.waker())

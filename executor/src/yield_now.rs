@@ -8,8 +8,8 @@ use std::{
 
 /// Lets the other tasks of this worker run before the current one goes on.
 ///
-/// The worker requeues the task itself when its poll ends: it wakes no waker, and clones none. Until
-/// the task runs again, this costs:
+/// The worker requeues the task itself when its poll ends: it wakes no waker, and clones none.
+/// Until the task runs again, this costs:
 /// - no read-modify-write if the worker has no other task;
 /// - one if it has: that of the pop;
 /// - also a `SeqCst` fence if the task that it spawned or woke last is still in the LIFO slot.

@@ -1,8 +1,10 @@
-//! The names that tokio has for the settings, so that a program of its ports by renaming the crate.
+//! tokio's names of the settings, so that a program ports by renaming the crate.
 use super::Builder;
 use std::time::Duration;
 
-/// The names that tokio has. Each takes the builder and gives it back: who keeps one in a variable assigns what it gives.
+/// Settings under tokio's names.
+///
+/// Each takes the builder and returns it. If you keep the builder in a variable, assign the result.
 ///
 /// ```
 /// use std::time::Duration;
@@ -14,49 +16,51 @@ use std::time::Duration;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl Builder {
-    /// [`new`](Self::new).
+    /// As [`new`](Self::new).
     pub fn new_multi_thread() -> Self {
         Self::new()
     }
 
-    /// [`workers`](Self::workers).
+    /// As [`workers`](Self::workers).
     ///
     /// # Panics
-    /// When it is 0.
+    /// If `workers` is 0, or above 65,535.
     #[track_caller]
     pub fn worker_threads(self, workers: usize) -> Self {
         self.workers(workers)
     }
 
-    /// [`blocking_threads`](Self::blocking_threads).
+    /// As [`blocking_threads`](Self::blocking_threads).
     ///
     /// # Panics
-    /// When it is 0.
+    /// If `threads` is 0.
     #[track_caller]
     pub fn max_blocking_threads(self, threads: usize) -> Self {
         self.blocking_threads(threads)
     }
 
-    /// [`blocking_keep_alive`](Self::blocking_keep_alive).
+    /// As [`blocking_keep_alive`](Self::blocking_keep_alive).
     pub fn thread_keep_alive(self, limit: Duration) -> Self {
         self.blocking_keep_alive(limit)
     }
 
-    /// [`stack_size`](Self::stack_size).
+    /// As [`stack_size`](Self::stack_size).
     pub fn thread_stack_size(self, bytes: usize) -> Self {
         self.stack_size(bytes)
     }
 
-    /// [`global_interval`](Self::global_interval).
+    /// As [`global_interval`](Self::global_interval).
     ///
     /// # Panics
-    /// When it is 0.
+    /// If `ticks` is 0.
     #[track_caller]
     pub fn global_queue_interval(self, ticks: u32) -> Self {
         self.global_interval(ticks)
     }
 
-    /// Nothing: there is no I/O driver and no timer to enable. What a program does with tokio's still has to find another way.
+    /// Does nothing: there is no I/O driver and no timer to enable.
+    ///
+    /// A program that uses tokio's needs a replacement for them.
     pub fn enable_all(self) -> Self {
         self
     }
