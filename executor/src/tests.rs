@@ -214,7 +214,7 @@ fn blocking_closures_run_beside_tasks_and_are_waited_for() {
 }
 
 #[test]
-fn everything_spawned_runs_once_however_it_is_spawned() {
+fn each_task_runs_once_however_it_is_spawned() {
     const TASKS: usize = 20_000;
     let runtime = Builder::new().workers(2).ring_capacity(16).build().unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -276,7 +276,7 @@ fn messages_cross_between_workers_and_outside() {
 }
 
 #[test]
-fn wakes_from_outside_against_drops_of_the_runtime() {
+fn wakes_from_outside_racing_the_drop_of_the_runtime_end() {
     for round in 0..200 {
         let runtime = workers(2);
         let (sender, receiver) = oneshot::channel::<()>();
@@ -297,7 +297,7 @@ fn wakes_from_outside_against_drops_of_the_runtime() {
 }
 
 #[test]
-fn nesting_is_refused_with_words() {
+fn block_on_in_a_task_panics_with_a_reason() {
     let runtime = workers(1);
     let handle = runtime.handle().clone();
     let error = runtime
@@ -324,7 +324,7 @@ fn a_blocking_closure_is_in_its_runtime_and_may_block_on() {
 }
 
 #[test]
-fn a_yielding_task_takes_turns() {
+fn yield_now_in_block_on_completes() {
     fn assert_future<F: Future>(_: &F) {}
     let yielding = yield_now();
     assert_future(&yielding);
@@ -351,7 +351,7 @@ fn a_budget_ends_polls_and_is_counted() {
 
 /// One worker computes for as long as the other doesn't find the task that yielded.
 #[test]
-fn a_task_that_yields_while_its_child_is_next_is_found_by_an_idle_worker() {
+fn task_that_yields_to_its_child_is_stolen_by_an_idle_worker() {
     let runtime = Builder::new().workers(2).build().unwrap();
     let (yielded, waited) = (Arc::new(AtomicBool::new(false)), std::time::Instant::now());
     let parent = runtime.spawn({
@@ -377,13 +377,13 @@ fn a_task_that_yields_while_its_child_is_next_is_found_by_an_idle_worker() {
 
 #[test]
 #[should_panic(expected = "NUL")]
-fn a_thread_name_with_a_nul_panics_where_it_is_given() {
+fn thread_name_with_a_nul_panics() {
     let _ = Builder::new().thread_name("a\0b");
 }
 
 /// The second spawn displaces the first from the slot; only the other worker can run it while the parent computes.
 #[test]
-fn a_child_that_is_displaced_from_the_slot_is_run_by_an_idle_worker() {
+fn child_displaced_from_the_slot_is_run_by_an_idle_worker() {
     let runtime = workers(2);
     let parent = runtime.spawn(async {
         let ran = Arc::new(AtomicBool::new(false));

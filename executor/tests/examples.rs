@@ -20,26 +20,26 @@ fn run(example: &str) {
 }
 
 #[test]
-fn an_executor_of_parts_runs() {
+fn executor_of_parts_runs() {
     run("assemble");
 }
 
 #[test]
-fn an_executor_of_parts_that_steals_runs() {
+fn executor_of_parts_that_steals_runs() {
     run("assemble_stealing");
 }
 
 #[test]
-fn an_executor_of_two_classes_runs() {
+fn executor_of_two_classes_runs() {
     run("assemble_priority");
 }
 
 #[test]
-fn a_worker_with_a_timer_heap_runs() {
+fn worker_with_a_timer_heap_runs() {
     run("assemble_park");
 }
 
 #[test]
-fn the_tour_of_the_scheduler_shows_what_it_says() {
+fn tour_of_the_scheduler_runs() {
     run("scheduler_tour");
 }

@@ -92,7 +92,7 @@ fn odd_names_are_written_as_sha256sum_writes_them() {
 }
 
 #[test]
-fn what_can_not_be_hashed_is_named_and_the_rest_goes_on() {
+fn unreadable_entry_is_named_and_the_rest_goes_on() {
     let (_held, root) = tree();
     fs::write(root.join("good"), b"good").unwrap();
     symlink("nowhere", root.join("broken")).unwrap();
@@ -146,7 +146,7 @@ fn an_unreadable_file_is_named() {
 }
 
 #[test]
-fn a_directory_that_is_none_is_one_line_and_status_2() {
+fn missing_directory_is_one_line_and_status_2() {
     let (_held, root) = tree();
     let file = root.join("file");
     fs::write(&file, b"").unwrap();
@@ -160,7 +160,7 @@ fn a_directory_that_is_none_is_one_line_and_status_2() {
 }
 
 #[test]
-fn arguments_that_are_wrong_are_named() {
+fn wrong_arguments_are_named() {
     let cases: [(&[&str], &str); 5] = [
         (&["--bogus"], "no option --bogus"),
         (&["a", "--bogus"], "no option --bogus"),
@@ -180,7 +180,7 @@ fn arguments_that_are_wrong_are_named() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn help_to_a_full_disk_fails_with_words() {
+fn help_to_a_full_disk_fails_with_a_message() {
     let full = fs::File::create("/dev/full").unwrap();
     let output = manifest().arg("--help").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -189,7 +189,7 @@ fn help_to_a_full_disk_fails_with_words() {
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn closed_pipe_ends_manifest_quietly() {
     let (_held, root) = tree();
     for i in 0..2_000 {
         fs::write(

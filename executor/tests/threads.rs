@@ -371,7 +371,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn of_a_mixed_load_every_future_is_dropped_once_and_run_unless_it_was_ended() {
+fn mixed_load_drops_each_future_once_and_runs_it() {
     let items = number("SELVEDGE_ITEMS", 300_000);
     let mut dice = Dice(number("SELVEDGE_SEED", 1));
     static KEPT: OnceLock<(Books, AtomicBool)> = OnceLock::new();

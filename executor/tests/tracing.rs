@@ -161,7 +161,7 @@ fn named(name: &'static str) -> task::Builder {
 }
 
 #[test]
-fn a_task_is_a_span_with_its_name_and_place_and_kind_entered_for_each_poll() {
+fn task_span_has_name_place_and_kind_and_one_entry_a_poll() {
     let runtime = runtime();
     let mut polls = 0;
     let line = line!() + 1;
@@ -197,7 +197,7 @@ fn a_task_is_a_span_with_its_name_and_place_and_kind_entered_for_each_poll() {
 }
 
 #[test]
-fn what_is_done_with_a_waker_is_told_of_its_task() {
+fn waker_operations_are_events_of_the_tasks_span() {
     let runtime = runtime();
     let slot: Arc<Mutex<Option<Waker>>> = Arc::default();
     let ours = slot.clone();
@@ -231,7 +231,7 @@ fn what_is_done_with_a_waker_is_told_of_its_task() {
 }
 
 #[test]
-fn a_plain_spawn_is_told_with_the_place_of_its_caller() {
+fn plain_spawn_has_a_span_with_the_callers_place() {
     let runtime = runtime();
     let line = line!();
     let task = async { selvedge::spawn(async { selvedge::yield_now().await }).await };

@@ -59,7 +59,7 @@ const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 const LEAKS: [&str; 6] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
-    "a_panic_shuts_down_the_runtime_that_asked_for_it_and_no_other",
+    "panic_shuts_down_only_the_runtime_with_that_policy",
     "panic_of_job_or_hook_keeps_the_thread",
     "each_fault_is_found_and_named",
     "panic_in_a_payloads_drop_is_reported",

@@ -47,7 +47,7 @@ impl<F: FnMut()> Drop for Calls<F> {
 
 /// The wake cancels the task, as a worker is gone, and so drops the worker that the task owns.
 #[test]
-fn worker_dropped_in_a_wake_waits_not_for_that_wake() {
+fn worker_dropped_in_a_wake_does_not_wait_for_that_wake() {
     let (runtime, [one, two, mut three], memory) = driven();
     let waker = waits(runtime.handle(), &mut three, two);
     drop(one);
@@ -59,7 +59,7 @@ fn worker_dropped_in_a_wake_waits_not_for_that_wake() {
 
 /// Each of two threads drops a worker in its wake, while the other is in its own.
 #[test]
-fn workers_dropped_in_two_wakes_wait_not_for_each_other() {
+fn workers_dropped_in_two_wakes_do_not_wait_for_each_other() {
     let (runtime, [one, two, three, mut four], memory) = driven();
     let met = Arc::new(Barrier::new(2));
     let wakers = [two, three].map(|worker| {
@@ -119,7 +119,7 @@ fn workers_dropped_in_wakes_of_two_runtimes_both_end() {
 
 /// The wake ends the runtime, all but its memory, in the drop of a task that is queued before the one that is woken.
 #[test]
-fn runtime_whose_last_worker_goes_in_a_wake_is_there_for_it() {
+fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     let (runtime, [one, mut two], memory) = driven();
     let waker = waits(runtime.handle(), &mut two, ());
     let handle = runtime.handle().clone();

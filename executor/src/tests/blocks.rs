@@ -2,7 +2,7 @@
 use super::*;
 
 #[test]
-fn the_others_of_a_worker_go_on_while_a_task_blocks() {
+fn other_tasks_of_a_worker_run_while_one_blocks() {
     let runtime = workers(1);
     let task = runtime.spawn(async {
         let (sender, receiver) = mpsc::channel();
@@ -23,7 +23,7 @@ fn the_others_of_a_worker_go_on_while_a_task_blocks() {
 }
 
 #[test]
-fn a_task_that_lost_its_worker_waits_and_is_woken_like_any_other() {
+fn task_that_lost_its_worker_is_woken_like_any_other() {
     let runtime = workers(1);
     for round in 0..200 {
         let (wake, woken) = oneshot::channel();
@@ -41,7 +41,7 @@ fn a_task_that_lost_its_worker_waits_and_is_woken_like_any_other() {
 }
 
 #[test]
-fn a_closure_that_is_done_at_once_keeps_or_loses_the_worker_and_nothing_else() {
+fn closure_in_place_that_returns_at_once_loses_no_task() {
     let runtime = workers(2);
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -104,7 +104,7 @@ fn after_blocking_in_place_a_task_may_not_block_on() {
 }
 
 #[test]
-fn a_panic_in_place_is_the_tasks() {
+fn panic_in_place_goes_to_the_task() {
     let runtime = workers(1);
     let error =
         block_on(runtime.spawn(async { block_in_place(|| panic!("on purpose")) })).unwrap_err();
@@ -113,7 +113,7 @@ fn a_panic_in_place_is_the_tasks() {
 }
 
 #[test]
-fn a_runtime_that_ends_while_a_task_blocks_waits_for_it_and_drops_the_rest() {
+fn runtime_end_waits_for_a_blocking_task_and_drops_others() {
     for _ in 0..50 {
         let runtime = workers(2);
         let (begun, wait) = (mpsc::channel(), mpsc::channel::<()>());
@@ -157,7 +157,7 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
 
 /// Bites: a core that is kept while the runtime closes.
 #[test]
-fn a_task_that_blocks_in_an_ended_runtime_for_one_behind_it_ends() {
+fn task_that_blocks_at_the_end_for_a_queued_task_ends() {
     for workers_of in [1, 2] {
         let runtime = workers(workers_of);
         let handle = runtime.handle().clone();
@@ -177,7 +177,7 @@ fn a_task_that_blocks_in_an_ended_runtime_for_one_behind_it_ends() {
 }
 
 #[test]
-fn a_task_that_yields_in_the_poll_in_which_it_loses_its_worker_goes_on() {
+fn task_that_yields_and_loses_its_worker_in_one_poll_goes_on() {
     let runtime = workers(1);
     let task = runtime.spawn(async {
         // In a list already.
@@ -208,7 +208,7 @@ fn a_task_that_yields_in_the_poll_in_which_it_loses_its_worker_goes_on() {
 }
 
 #[test]
-fn a_task_that_gave_way_and_takes_back_a_core_that_another_has_offered_is_polled_again() {
+fn yielded_task_that_takes_back_a_reoffered_core_is_polled() {
     // The third thread, which would take the second task's core, is late.
     let (started, over) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let late = over.clone();
@@ -318,7 +318,7 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
 }
 
 #[test]
-fn the_budget_stays_with_the_poll() {
+fn budget_stays_with_a_poll_that_loses_its_worker() {
     let runtime = Builder::new()
         .workers(1)
         .budget(crate::Budget::new(10))
@@ -338,7 +338,7 @@ fn the_budget_stays_with_the_poll() {
 
 /// Bites: a closure with the budget of the poll in which it is called.
 #[test]
-fn a_closure_in_place_may_wait_for_what_a_spent_budget_refuses() {
+fn closure_in_place_ignores_an_exhausted_budget() {
     let runtime = Builder::new()
         .workers(1)
         .budget(crate::Budget::new(3))
@@ -384,7 +384,7 @@ fn closures_beyond_the_cap_wait_and_idle_threads_end() {
 }
 
 #[test]
-fn a_closure_has_its_thread_while_a_task_blocks_for_it() {
+fn closure_gets_a_thread_while_a_task_blocks_for_it() {
     let (sent, done) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = Builder::new()
@@ -401,7 +401,7 @@ fn a_closure_has_its_thread_while_a_task_blocks_for_it() {
 }
 
 #[test]
-fn a_thread_that_is_on_its_way_to_a_worker_is_not_called_twice() {
+fn offered_worker_requests_no_second_thread() {
     let (started, is_held) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(true)));
     let held = is_held.clone();
     let runtime = Builder::new()

@@ -63,7 +63,7 @@ fn a_worker_gets_its_thread_when_those_before_it_are_busy() {
 }
 
 #[test]
-fn a_runtime_goes_on_without_the_workers_whose_threads_cannot_be_started() {
+fn runtime_goes_on_without_workers_whose_thread_is_refused() {
     for fails in 1..4 {
         let mut builder = Builder::new().workers(4);
         builder.fail_at_thread(fails);
@@ -133,7 +133,7 @@ fn a_runtime_may_end_while_it_is_built() {
 }
 
 #[test]
-fn a_stack_that_cannot_be_had_is_an_error() {
+fn stack_size_that_the_system_refuses_is_an_error() {
     let builder = Builder::new()
         .workers(1)
         .stack_size(isize::MAX as usize / 2);
@@ -168,7 +168,7 @@ fn a_shutdown_with_a_limit_says_whether_all_ended() {
 }
 
 #[test]
-fn a_shutdown_in_the_background_ends_everything_by_and_by() {
+fn shutdown_in_the_background_ends_all_tasks_later() {
     let drops = Arc::new(Mutex::new(Vec::new()));
     let runtime = workers(2);
     let tasks: Vec<_> = (0..10)
@@ -208,7 +208,7 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
 }
 
 #[test]
-fn a_runtime_dropped_in_block_on_of_another_does_not_wait_for_its_closures() {
+fn runtime_dropped_in_anothers_block_on_waits_for_no_closure() {
     let outer = workers(1);
     let (sender, receiver) = mpsc::channel();
     outer.block_on(async {
@@ -268,7 +268,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn panics_in_drops_hooks_and_closures_reach_the_handler_and_the_workers_go_on() {
+fn panics_in_drops_hooks_and_closures_reach_the_handler() {
     let heard = Arc::new(AtomicUsize::new(0));
     let count = heard.clone();
     let runtime = Builder::new()
@@ -305,7 +305,7 @@ fn panics_in_drops_hooks_and_closures_reach_the_handler_and_the_workers_go_on() 
 }
 
 #[test]
-fn a_panic_that_has_no_handle_to_go_to_reaches_the_handler() {
+fn panic_without_a_join_handle_reaches_the_handler() {
     struct Loud;
     impl std::task::Wake for Loud {
         fn wake(self: Arc<Self>) {
@@ -353,7 +353,7 @@ fn a_panic_that_has_no_handle_to_go_to_reaches_the_handler() {
 }
 
 #[test]
-fn a_panic_that_has_no_handle_to_go_to_shuts_down_its_own_runtime_alone() {
+fn panic_without_a_join_handle_shuts_down_only_its_runtime() {
     let strict = Builder::new()
         .workers(1)
         .unhandled_panic(UnhandledPanic::Shutdown);
@@ -439,7 +439,7 @@ fn hooks_are_called_in_pairs() {
 }
 
 #[test]
-fn what_a_park_hook_spawns_is_run() {
+fn task_spawned_in_a_park_hook_runs() {
     let (sender, receiver) = mpsc::channel();
     let once = AtomicBool::new(false);
     let runtime = Builder::new()
@@ -530,7 +530,7 @@ fn counts_ends() -> (Runtime, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_task_that_outstays_its_worker_is_counted_and_heard_of() {
+fn task_that_outlives_its_worker_is_counted_and_reported() {
     let (runtime, ends) = counts_ends();
     let handle = runtime.handle().clone();
     let (begun, begins) = mpsc::channel();
@@ -554,7 +554,7 @@ fn a_task_that_outstays_its_worker_is_counted_and_heard_of() {
 
 #[test]
 #[should_panic(expected = "from 1 to 65535 workers")]
-fn more_workers_than_any_machine_has_processors_panic_where_they_are_asked_for() {
+fn more_workers_than_the_limit_panic_at_the_caller() {
     let _ = Builder::new().workers(65_536);
 }
 
@@ -581,7 +581,7 @@ fn a_dropped_runtime_has_dropped_its_threads_locals() {
 }
 
 #[test]
-fn a_task_that_yields_all_along_ends_with_its_runtime_and_is_told_of() {
+fn yielding_task_ends_with_its_runtime_and_is_reported() {
     let (runtime, ends) = counts_ends();
     let (sender, begun) = mpsc::channel();
     runtime.spawn_detached(async move {

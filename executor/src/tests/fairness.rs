@@ -13,7 +13,7 @@ fn settle(worker: &mut Worker<ThreadPark>) {
 }
 
 #[test]
-fn a_task_in_the_injector_runs_within_61_ticks_of_a_saturated_worker() {
+fn task_in_the_injector_of_a_busy_worker_runs_within_61_ticks() {
     for warm_up in 0..130 {
         let (runtime, mut worker) = driven();
         for _ in 0..3 {
@@ -38,7 +38,7 @@ fn a_task_in_the_injector_runs_within_61_ticks_of_a_saturated_worker() {
 }
 
 #[test]
-fn the_interval_is_the_builders() {
+fn injector_interval_is_the_builders() {
     let (runtime, mut workers) = Builder::new()
         .global_interval(7)
         .build_driven([ThreadPark::new()]);
@@ -57,7 +57,7 @@ fn the_interval_is_the_builders() {
 }
 
 #[test]
-fn two_tasks_that_wake_each_other_let_a_third_run_after_four_polls() {
+fn two_tasks_that_wake_each_other_yield_after_four_polls() {
     let (runtime, mut worker) = driven();
     let polls = Arc::new(AtomicUsize::new(0));
     let slots: [Arc<Mutex<Option<std::task::Waker>>>; 2] = Default::default();
@@ -101,7 +101,7 @@ fn two_tasks_that_wake_each_other_let_a_third_run_after_four_polls() {
 }
 
 #[test]
-fn neither_a_self_waking_task_nor_a_yielding_one_starves_a_ready_one() {
+fn self_waking_and_yielding_tasks_starve_no_ready_task() {
     let (runtime, mut worker) = driven();
     runtime.spawn_detached(poll_fn(|cx| {
         cx.waker().wake_by_ref();
@@ -129,7 +129,7 @@ fn neither_a_self_waking_task_nor_a_yielding_one_starves_a_ready_one() {
 }
 
 #[test]
-fn remote_spawns_and_a_task_that_is_always_ready_on_each_worker_let_each_other_run() {
+fn remote_spawns_and_tasks_that_are_always_ready_both_run() {
     in_time(|| {
         let runtime = workers(2);
         let stop = Arc::new(AtomicBool::new(false));
@@ -200,7 +200,7 @@ async fn child_runs_meanwhile() -> bool {
 }
 
 #[test]
-fn a_task_in_the_slot_of_a_worker_whose_poll_is_long_is_stolen_at_last() {
+fn task_in_the_slot_during_a_long_poll_is_stolen() {
     let runtime = workers(2);
     let parent = runtime.spawn(child_runs_meanwhile());
     assert!(block_on(parent).unwrap(), "it waited for its parent's poll");
@@ -208,7 +208,7 @@ fn a_task_in_the_slot_of_a_worker_whose_poll_is_long_is_stolen_at_last() {
 }
 
 #[test]
-fn a_task_in_the_slot_of_a_driven_worker_is_stolen_at_last_by_another() {
+fn task_in_the_slot_of_a_driven_worker_is_stolen() {
     let (runtime, workers) = Builder::new().build_driven([ThreadPark::new(), ThreadPark::new()]);
     let workers: Vec<_> = workers
         .into_iter()
@@ -283,7 +283,7 @@ fn driven_workers_of_one_thread_end_one_by_one() {
 }
 
 #[test]
-fn handles_that_are_done_are_awaited_within_the_budget() {
+fn join_handles_that_are_ready_charge_the_budget() {
     let runtime = Builder::new()
         .workers(1)
         .budget(crate::Budget::new(10))
@@ -316,7 +316,7 @@ fn handles_that_are_done_are_awaited_within_the_budget() {
 }
 
 #[test]
-fn a_spent_budget_lets_what_came_from_outside_run_next() {
+fn exhausted_budget_lets_a_task_from_outside_run_next() {
     let (runtime, mut workers) = Builder::new()
         .budget(crate::Budget::new(1))
         .build_driven([ThreadPark::new()]);
@@ -336,7 +336,7 @@ fn a_spent_budget_lets_what_came_from_outside_run_next() {
 
 /// Bites: a push from outside that nudges nobody, and a worker that polls without its slice.
 #[test]
-fn what_comes_from_outside_ends_a_poll_at_its_next_operation() {
+fn push_from_outside_ends_a_poll_at_its_next_operation() {
     let (runtime, mut workers) = Builder::new()
         .budget(crate::Budget::new(1_000))
         .build_driven([ThreadPark::new()]);
@@ -373,7 +373,7 @@ fn what_comes_from_outside_ends_a_poll_at_its_next_operation() {
 ///
 /// Bites: a slice that is never deaf, and a worker that is not told of what was refused in a scope within.
 #[test]
-fn a_task_gets_on_beside_one_who_asks_all_the_time() {
+fn task_under_constant_nudges_makes_progress() {
     for (interval, scoped) in [
         (61, false),
         (1, false),
@@ -427,7 +427,7 @@ fn hears(runtime: &Runtime) -> &coop_budget::Preempt {
 
 /// Bites: a nudge that is heard between the polls of a chain.
 #[test]
-fn what_comes_from_outside_cuts_no_chain_of_tasks_without_operations() {
+fn push_from_outside_cuts_no_chain_without_operations() {
     let (runtime, mut worker) = driven();
     fn link() {
         spawn_detached(async { link() });
@@ -452,7 +452,7 @@ fn what_comes_from_outside_cuts_no_chain_of_tasks_without_operations() {
 
 /// Bites: a nudge that refuses more than one operation.
 #[test]
-fn who_waits_on_the_workers_thread_beside_one_who_asks_goes_on() {
+fn nested_block_on_after_a_nudge_yields_once() {
     let (runtime, mut worker) = driven();
     let handle = runtime.handle().clone();
     let task = runtime.spawn(async move {
@@ -498,7 +498,7 @@ impl std::task::Wake for Counts {
 }
 
 #[test]
-fn a_yield_with_another_waker_than_the_tasks_wakes_that_one() {
+fn yield_with_a_foreign_waker_wakes_that_waker() {
     let runtime = workers(1);
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = polls.clone();

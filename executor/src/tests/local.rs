@@ -38,7 +38,7 @@ fn local_tasks_and_others_wake_each_other() {
 }
 
 #[test]
-fn what_a_local_runtime_has_left_goes_on_the_next_time() {
+fn local_tasks_left_by_a_block_on_go_on_in_the_next() {
     let runtime = LocalRuntime::new();
     let turns = Rc::new(Cell::new(0));
     let count = turns.clone();
@@ -182,7 +182,7 @@ fn a_destructor_in_a_sets_drop_is_in_the_set() {
 }
 
 #[test]
-fn a_destructor_in_a_sets_drop_may_spawn_what_spawns() {
+fn destructor_in_a_sets_drop_may_spawn_spawning_tasks() {
     struct Spawns(Rc<Cell<usize>>);
     impl Drop for Spawns {
         fn drop(&mut self) {
@@ -208,7 +208,7 @@ fn a_destructor_in_a_sets_drop_may_spawn_what_spawns() {
 }
 
 #[test]
-fn a_destructor_of_what_run_until_ran_is_in_the_set() {
+fn destructor_of_a_run_until_future_is_in_the_set() {
     let count = Rc::new(Cell::new(0));
     let local = LocalRuntime::new();
     let set = LocalSet::new();

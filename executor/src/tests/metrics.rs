@@ -76,7 +76,7 @@ fn each_task_of_a_stolen_batch_is_counted() {
 }
 
 #[test]
-fn polls_are_spawns_and_wakes_and_yields() {
+fn polls_equal_spawns_plus_wakes_plus_yields() {
     let (runtime, mut workers) = driven::<1>(Builder::new());
     let (sender, wakers) = mpsc::channel();
     let next = || wakers.recv().unwrap();
@@ -106,7 +106,7 @@ fn polls_are_spawns_and_wakes_and_yields() {
 }
 
 #[test]
-fn what_overflows_is_injected_again() {
+fn tasks_that_overflow_count_as_injected() {
     let builder = Builder::new().ring_capacity(4).lifo_slot(false);
     let (runtime, mut workers) = driven::<1>(builder);
     runtime.spawn_detached(async { (0..10).for_each(|_| spawn_detached(async {})) });

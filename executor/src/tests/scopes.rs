@@ -25,7 +25,7 @@ impl Drop for Dropping {
 }
 
 #[test]
-fn a_runtime_that_a_detached_closure_of_its_own_gives_back_ends() {
+fn runtime_dropped_after_its_own_detached_closure_ends() {
     let runtime = workers(1);
     let handle = runtime.handle().clone();
     let (sent, ended) = mpsc::channel();
@@ -40,7 +40,7 @@ fn a_runtime_that_a_detached_closure_of_its_own_gives_back_ends() {
 }
 
 #[test]
-fn a_runtime_dropped_under_a_guard_of_another_where_it_blocks_ends() {
+fn runtime_dropped_under_another_runtimes_guard_ends() {
     for in_place in [false, true] {
         let (one, other) = (workers(1), workers(1));
         let handle = one.handle().clone();
@@ -118,7 +118,7 @@ fn a_runtime_in_a_thread_local_of_its_own_thread_ends_with_that() {
 }
 
 #[test]
-fn a_runtime_dropped_in_a_local_runtime_does_not_wait_for_its_closures() {
+fn runtime_dropped_in_a_local_runtime_waits_for_no_closure() {
     in_time(|| {
         let (sender, receiver) = mpsc::channel::<()>();
         LocalRuntime::new().block_on(async {
@@ -136,7 +136,7 @@ fn a_runtime_dropped_in_a_local_runtime_does_not_wait_for_its_closures() {
 }
 
 #[test]
-fn a_driven_worker_whose_task_drops_the_runtime_in_place_waits_for_no_closure_of_it() {
+fn driven_worker_that_drops_its_runtime_waits_for_no_closure() {
     in_time(|| {
         let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
         let handle = runtime.handle().clone();
@@ -155,7 +155,7 @@ fn a_driven_worker_whose_task_drops_the_runtime_in_place_waits_for_no_closure_of
 }
 
 #[test]
-fn a_shutdown_under_a_guard_waits_all_the_same() {
+fn shutdown_under_a_guard_of_the_runtime_waits() {
     let runtime = workers(1);
     let handle = runtime.handle().clone();
     let (begun, begins) = mpsc::channel();
@@ -170,7 +170,7 @@ fn a_shutdown_under_a_guard_waits_all_the_same() {
 }
 
 #[test]
-fn a_closure_in_place_may_block_on_while_its_runtime_ends_and_in_a_driven_worker() {
+fn closure_in_place_may_block_on_at_the_end_and_when_driven() {
     fn blocks() -> (usize, bool) {
         let blocked = block_in_place(|| {
             Handle::current()
@@ -205,7 +205,7 @@ fn a_closure_in_place_may_block_on_while_its_runtime_ends_and_in_a_driven_worker
 }
 
 #[test]
-fn a_guard_leads_spawns_to_its_runtime_wherever_it_is_taken() {
+fn guard_redirects_spawns_to_its_runtime_from_anywhere() {
     let (one, other) = (named("one"), named("other"));
     let handle = other.handle().clone();
     let scenes = move || {
@@ -235,7 +235,7 @@ fn a_guard_leads_spawns_to_its_runtime_wherever_it_is_taken() {
 }
 
 #[test]
-fn a_guard_over_a_block_in_place_leaves_the_rest_of_the_poll_in_its_runtime() {
+fn poll_after_a_guard_across_block_in_place_is_in_its_runtime() {
     let (one, other) = (named("one"), named("other"));
     let handle = other.handle().clone();
     let task = one.spawn(async move {
@@ -314,7 +314,7 @@ fn a_thread_locals_destructor_may_enter_and_block_on() {
 }
 
 #[test]
-fn a_panic_shuts_down_the_runtime_that_asked_for_it_and_no_other() {
+fn panic_shuts_down_only_the_runtime_with_that_policy() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {

@@ -54,7 +54,7 @@ fn runs_meanwhile(runtime: &crate::Runtime, trap: &Trap) {
 }
 
 #[test]
-fn a_worker_in_its_park_hook_keeps_nobody_from_being_woken() {
+fn worker_in_its_park_hook_blocks_no_wake_ups() {
     for lifo in [true, false] {
         let trap = Trap::default();
         let hook = trap.clone();
@@ -73,7 +73,7 @@ fn a_worker_in_its_park_hook_keeps_nobody_from_being_woken() {
 }
 
 #[test]
-fn a_worker_in_its_unpark_hook_keeps_nobody_from_being_woken() {
+fn worker_in_its_unpark_hook_blocks_no_wake_ups() {
     let trap = Trap::default();
     let hook = trap.clone();
     let runtime = Builder::new()
@@ -113,7 +113,7 @@ fn each_park_hook_has_its_unpark_hook() {
 }
 
 #[test]
-fn what_a_park_hook_spawns_is_run_by_a_driven_worker_too() {
+fn task_spawned_in_a_driven_workers_park_hook_runs() {
     let ran = Arc::new(AtomicUsize::new(0));
     let count = ran.clone();
     let (_runtime, mut workers) = Builder::new()
@@ -131,7 +131,7 @@ fn what_a_park_hook_spawns_is_run_by_a_driven_worker_too() {
 }
 
 #[test]
-fn a_driven_worker_that_is_idle_and_busy_elsewhere_keeps_nobody_from_being_woken() {
+fn driven_worker_busy_elsewhere_blocks_no_wake_ups() {
     let (runtime, mut workers) = Builder::new()
         .lifo_slot(false)
         .build_driven([ThreadPark::new(), ThreadPark::new()]);
@@ -154,7 +154,7 @@ fn a_driven_worker_that_is_idle_and_busy_elsewhere_keeps_nobody_from_being_woken
 }
 
 #[test]
-fn idle_workers_that_are_driven_are_not_woken_either() {
+fn idle_driven_workers_have_no_wake_ups() {
     let (runtime, workers) = Builder::new().build_driven([ThreadPark::new(), ThreadPark::new()]);
     let threads: Vec<_> = workers
         .into_iter()
@@ -270,7 +270,7 @@ impl Park for Bomb {
 }
 
 #[test]
-fn a_panic_of_an_unparker_goes_to_the_handler_and_not_to_who_spawns() {
+fn panic_of_an_unparker_goes_to_the_handler() {
     let armed = Arc::new(AtomicBool::new(false));
     let heard = Arc::new(AtomicUsize::new(0));
     let count = heard.clone();
@@ -320,7 +320,7 @@ impl Park for Meanwhile {
 }
 
 #[test]
-fn a_worker_that_was_woken_for_what_another_has_run_has_woken_falsely() {
+fn wake_up_for_a_task_run_by_another_counts_as_false() {
     for stolen in [true, false] {
         let other = Arc::new(std::sync::Mutex::new(None));
         let handle = Arc::new(std::sync::Mutex::new(None::<crate::Handle>));

@@ -117,8 +117,8 @@ fn a_panic_handler_that_panics_stops_nothing() {
 }
 
 #[test]
-fn tasks_that_panic_in_a_poll_or_a_drop_in_any_state_stop_nothing() {
-    if !is_child("panics::tasks_that_panic_in_a_poll_or_a_drop_in_any_state_stop_nothing") {
+fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
+    if !is_child("panics::tasks_that_panic_in_a_poll_or_a_drop_stop_no_others") {
         return;
     }
     let (builder, heard) = heard();

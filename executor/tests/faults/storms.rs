@@ -38,8 +38,8 @@ async fn storm(wakers: Wakers, counted: Counted) {
 }
 
 #[test]
-fn a_runtime_ends_in_the_middle_of_wakes_and_drops_each_future_once() {
-    if !is_child("storms::a_runtime_ends_in_the_middle_of_wakes_and_drops_each_future_once") {
+fn runtime_end_amid_wakes_drops_each_future_once() {
+    if !is_child("storms::runtime_end_amid_wakes_drops_each_future_once") {
         return;
     }
     const TASKS: usize = 50;

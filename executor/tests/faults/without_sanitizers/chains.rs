@@ -63,9 +63,9 @@ fn dropped<T: Send + Sync + 'static>(
 }
 
 #[test]
-fn a_runtime_that_ends_with_tasks_that_hold_each_others_handles_drops_them_all() {
+fn runtime_end_drops_tasks_that_hold_each_others_handles() {
     if !is_child(
-        "without_sanitizers::chains::a_runtime_that_ends_with_tasks_that_hold_each_others_handles_drops_them_all",
+        "without_sanitizers::chains::runtime_end_drops_tasks_that_hold_each_others_handles",
     ) {
         return;
     }
@@ -77,9 +77,9 @@ fn a_runtime_that_ends_with_tasks_that_hold_each_others_handles_drops_them_all()
 }
 
 #[test]
-fn tasks_that_abort_the_next_when_they_are_dropped_all_end() {
+fn chain_of_aborts_in_drops_ends() {
     if !is_child(
-        "without_sanitizers::chains::tasks_that_abort_the_next_when_they_are_dropped_all_end",
+        "without_sanitizers::chains::chain_of_aborts_in_drops_ends",
     ) {
         return;
     }
@@ -94,9 +94,9 @@ fn tasks_that_abort_the_next_when_they_are_dropped_all_end() {
 }
 
 #[test]
-fn tasks_that_abort_the_next_when_they_are_dropped_all_end_with_their_runtime() {
+fn chain_of_aborts_in_drops_ends_with_its_runtime() {
     if !is_child(
-        "without_sanitizers::chains::tasks_that_abort_the_next_when_they_are_dropped_all_end_with_their_runtime",
+        "without_sanitizers::chains::chain_of_aborts_in_drops_ends_with_its_runtime",
     ) {
         return;
     }

@@ -32,9 +32,9 @@ fn fork(f: impl FnOnce()) -> i32 {
 const EXITED_WITH_7: i32 = 7 << 8;
 
 #[test]
-fn a_forks_child_ends_without_the_threads_and_its_parent_goes_on() {
+fn forked_child_ends_without_threads_and_its_parent_goes_on() {
     if !is_child(
-        "without_sanitizers::fork::a_forks_child_ends_without_the_threads_and_its_parent_goes_on",
+        "without_sanitizers::fork::forked_child_ends_without_threads_and_its_parent_goes_on",
     ) {
         return;
     }

@@ -50,9 +50,9 @@ fn builder(workers: usize) -> Builder {
 }
 
 #[test]
-fn a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none() {
+fn build_whose_threads_do_not_start_fails_and_leaves_none() {
     if !is_child(
-        "without_sanitizers::threads::a_runtime_whose_threads_do_not_start_is_an_error_and_leaves_none",
+        "without_sanitizers::threads::build_whose_threads_do_not_start_fails_and_leaves_none",
     ) {
         return;
     }
@@ -136,9 +136,9 @@ fn a_slot_that_is_filled_starts_a_second_thread_and_no_third() {
 }
 
 #[test]
-fn without_a_thread_for_it_a_closure_is_cancelled_and_a_task_that_blocks_keeps_its_worker() {
+fn refused_thread_cancels_a_closure_or_keeps_the_worker() {
     if !is_child(
-        "without_sanitizers::threads::without_a_thread_for_it_a_closure_is_cancelled_and_a_task_that_blocks_keeps_its_worker",
+        "without_sanitizers::threads::refused_thread_cancels_a_closure_or_keeps_the_worker",
     ) {
         return;
     }
