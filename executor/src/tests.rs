@@ -1,4 +1,4 @@
-//! The executor end to end, on real threads.
+//! Tests of the executor end to end, on real threads.
 use crate::{
     Builder, Handle, Runtime, UnhandledPanic, block_in_place, spawn, spawn_blocking,
     spawn_detached, yield_now,
@@ -24,14 +24,14 @@ mod metrics;
 mod scopes;
 mod sleeps;
 
-/// What takes longer hangs, on the busiest machine too.
+/// Limit of a wait: an operation that takes longer hangs, even on the busiest machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Waits until it holds.
+/// Waits until `holds` returns true.
 fn until(mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < LONG, "in vain");
+        assert!(begun.elapsed() < LONG, "it never held");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -40,7 +40,9 @@ fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()
 }
 
-/// As a task of a task whose worker hears nothing any more of who has spawned that: no operation is refused for it.
+/// Spawns a task whose operations do not yield because of the nudge that its own spawn causes.
+///
+/// An outer task takes that nudge, and then spawns this one on its worker.
 fn spawn_unnudged<T: Send + 'static>(
     runtime: &Runtime,
     future: impl Future<Output = T> + Send + 'static,
@@ -50,7 +52,7 @@ fn spawn_unnudged<T: Send + 'static>(
         wait.recv().unwrap();
         coop_budget::consume().await;
         spawn(async {
-            // With a budget of its own.
+            // It starts over with a budget of its own.
             yield_now().await;
             future.await
         })
@@ -61,7 +63,7 @@ fn spawn_unnudged<T: Send + 'static>(
     task
 }
 
-/// Runs `f` in a thread, and fails if that takes for ever.
+/// Runs `f` in a thread, and fails if it hangs.
 fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -70,12 +72,12 @@ fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
         result
     });
     if receiver.recv_timeout(LONG) == Err(mpsc::RecvTimeoutError::Timeout) {
-        panic!("it waits for ever");
+        panic!("it hangs");
     }
     thread.join().unwrap()
 }
 
-/// Blocks in place until another task of the worker has run: by then its core is gone.
+/// Blocks in place until another task of the worker has run. By then the core has another thread.
 fn lose_the_core() {
     let (sender, receiver) = mpsc::channel();
     spawn_detached(async move { sender.send(()).unwrap() });
@@ -349,7 +351,7 @@ fn a_budget_ends_polls_and_is_counted() {
     assert_eq!(runtime.block_on(counted).unwrap(), 9);
 }
 
-/// One worker computes for as long as the other doesn't find the task that yielded.
+/// The child computes on one worker until the other worker has run the parent, which yielded.
 #[test]
 fn task_that_yields_to_its_child_is_stolen_by_an_idle_worker() {
     let runtime = Builder::new().workers(2).build().unwrap();
@@ -372,7 +374,7 @@ fn task_that_yields_to_its_child_is_stolen_by_an_idle_worker() {
         yielded.store(true, SeqCst);
         child.0.await
     });
-    assert!(child.unwrap(), "it waited for its child");
+    assert!(child.unwrap(), "the parent waited for its child");
 }
 
 #[test]
@@ -381,7 +383,8 @@ fn thread_name_with_a_nul_panics() {
     let _ = Builder::new().thread_name("a\0b");
 }
 
-/// The second spawn displaces the first from the slot; only the other worker can run it while the parent computes.
+/// The second spawn displaces the first from the slot. Only the other worker can run the first
+/// while the parent computes.
 #[test]
 fn child_displaced_from_the_slot_is_run_by_an_idle_worker() {
     let runtime = workers(2);
@@ -399,7 +402,7 @@ fn child_displaced_from_the_slot_is_run_by_an_idle_worker() {
         (ran.load(SeqCst), first, second)
     });
     let (ran, first, second) = runtime.block_on(parent).unwrap();
-    assert!(ran, "it waited for its parent");
+    assert!(ran, "the first child waited for its parent");
     runtime.block_on(async {
         first.await.unwrap();
         second.await.unwrap();

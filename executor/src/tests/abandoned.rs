@@ -1,4 +1,4 @@
-//! Driven workers that are dropped before their runtime's end, and what wakes come after that.
+//! Tests of driven workers that are dropped before their runtime's end, and of later wakes.
 use super::*;
 use crate::{Tick, Worker, park::ThreadPark};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     task::{Context, RawWaker, RawWakerVTable, Waker},
 };
 
-/// A runtime of driven workers, and what lives as long as its memory.
+/// Makes a runtime of driven workers, and a value that lives as long as its memory.
 fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N], Arc<()>) {
     let memory = Arc::new(());
     let held = memory.clone();
@@ -18,7 +18,7 @@ fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N], Arc<()>) {
     (runtime, workers.expect("as many as parks"), memory)
 }
 
-/// Has `worker` poll a task that waits, and gives its waker. Its future drops `held`.
+/// Lets `worker` poll a task that waits, and returns its waker. The task's future owns `held`.
 fn waits<T: Send + 'static>(runtime: &Handle, worker: &mut Worker<ThreadPark>, held: T) -> Waker {
     let (sender, waker) = mpsc::channel();
     runtime.spawn_detached(poll_fn(move |cx| {
@@ -45,7 +45,7 @@ impl<F: FnMut()> Drop for Calls<F> {
     }
 }
 
-/// The wake cancels the task, as a worker is gone, and so drops the worker that the task owns.
+/// The wake cancels the task, as a worker was dropped. So it drops the worker that the task owns.
 #[test]
 fn worker_dropped_in_a_wake_does_not_wait_for_that_wake() {
     let (runtime, [one, two, mut three], memory) = driven();
@@ -82,7 +82,7 @@ fn workers_dropped_in_two_wakes_do_not_wait_for_each_other() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// As above, of two runtimes: each wake drops a worker of the other's runtime.
+/// As above, with two runtimes: each wake drops a worker of the other runtime.
 #[test]
 fn workers_dropped_in_wakes_of_two_runtimes_both_end() {
     let (one, [one_first, one_owned, mut one_last], one_memory) = driven();
@@ -117,7 +117,8 @@ fn workers_dropped_in_wakes_of_two_runtimes_both_end() {
     );
 }
 
-/// The wake ends the runtime, all but its memory, in the drop of a task that is queued before the one that is woken.
+/// The wake ends the runtime in the drop of a task that is queued before the woken one. The memory
+/// must outlive the wake.
 #[test]
 fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     let (runtime, [one, mut two], memory) = driven();
@@ -132,7 +133,7 @@ fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     handle.spawn_detached(async move {
         let _ends = ends;
     });
-    // In another's hands while the first worker goes.
+    // Another thread holds it while the first worker is dropped.
     let queued = handle.shared().injector.pop().unwrap();
     drop(one);
     handle.shared().injector.requeue(queued);
@@ -142,7 +143,7 @@ fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// What is dropped at a wake waits for no thread that waits for that wake.
+/// A drop in a wake does not wait for threads, as these may wait for that wake.
 #[test]
 fn runtime_dropped_in_a_wake_does_not_wait_for_closures() {
     let (runtime, [one, two, mut three], memory) = driven();
@@ -170,13 +171,14 @@ fn runtime_dropped_in_a_wake_does_not_wait_for_closures() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// Wakes in a thread of its own, whose stack is of the usual size.
+/// Wakes in a thread of its own, with a stack of the default size.
 fn wake_on_a_plain_stack(waker: Option<Waker>) {
     let wakes = move || waker.into_iter().for_each(Waker::wake);
     std::thread::spawn(wakes).join().unwrap();
 }
 
-/// Each of 50,000 tasks wakes the next when its future is dropped, all by the thread whose wake came first.
+/// Each of 50,000 tasks wakes the next when its future is dropped. The thread of the first wake
+/// drops them all.
 #[test]
 fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
     const TASKS: usize = 50_000;
@@ -199,7 +201,7 @@ fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// As above, but the tasks of two runtimes by turns.
+/// As above, but each task wakes one of the other runtime.
 #[test]
 fn tasks_of_two_runtimes_that_wake_each_other_end_in_a_loop() {
     const TASKS: usize = 50_000;
@@ -226,7 +228,7 @@ fn tasks_of_two_runtimes_that_wake_each_other_end_in_a_loop() {
     ends(&mut two_last);
 }
 
-/// A drop that panics, between two that wake: the loop goes on.
+/// A drop panics between two drops that wake: the loop goes on.
 #[test]
 fn drop_that_panics_in_a_wake_leaves_no_task_behind() {
     let (runtime, [one, mut two], _) = driven();
@@ -247,11 +249,11 @@ fn drop_that_panics_in_a_wake_leaves_no_task_behind() {
     ends(&mut two);
 }
 
-/// A join handle's waker that cannot be cloned, so that the handle leaves the one before it in the task.
+/// Waker that cannot be cloned, so that a join handle leaves its previous waker in the task.
 fn unclonable() -> Waker {
     const VTABLE: RawWakerVTable =
         RawWakerVTable::new(|_| panic!("cannot be cloned"), |_| (), |_| (), |_| ());
-    // SAFETY: nothing is behind the pointer, and no function looks there.
+    // SAFETY: no function of the table uses the pointer.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) }
 }
 
@@ -267,7 +269,8 @@ impl Drop for WakesWhenDropped {
     }
 }
 
-/// The worker frees a task that has ended elsewhere, and with it a waker whose drop wakes another task: into this worker's queue, after all else is gone.
+/// The worker frees a task that ended elsewhere, and with it a waker whose drop wakes another task.
+/// That task goes into this worker's queue when all others have ended.
 #[test]
 fn worker_whose_last_drain_wakes_a_task_frees_the_runtime() {
     let (runtime, [mut one, mut two], memory) = driven();

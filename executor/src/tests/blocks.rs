@@ -1,4 +1,4 @@
-//! Tasks that block in place, and closures that block elsewhere.
+//! Tests of tasks that block in place, and of closures on blocking threads.
 use super::*;
 
 #[test]
@@ -15,7 +15,7 @@ fn other_tasks_of_a_worker_run_while_one_blocks() {
         }
         drop(sender);
         let sum = block_in_place(|| receiver.into_iter().sum::<i32>());
-        // The rest of the poll is in its runtime, if as no worker.
+        // The rest of the poll is in its runtime, though not as a worker.
         spawn(async move { sum }).await.unwrap()
     });
     assert_eq!(block_on(task).unwrap(), 4950);
@@ -125,7 +125,7 @@ fn runtime_end_waits_for_a_blocking_task_and_drops_others() {
                 wait.1.recv().unwrap();
             });
             set.store(true, SeqCst);
-            // First time that it waits: it is in no list yet.
+            // It waits for the first time, so it is in no list yet.
             pending::<()>().await;
         });
         begun.1.recv().unwrap();
@@ -155,7 +155,7 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
     ended.recv_timeout(LONG).unwrap();
 }
 
-/// Bites: a core that is kept while the runtime closes.
+/// Bites: keep the core while the runtime closes.
 #[test]
 fn task_that_blocks_at_the_end_for_a_queued_task_ends() {
     for workers_of in [1, 2] {
@@ -180,7 +180,7 @@ fn task_that_blocks_at_the_end_for_a_queued_task_ends() {
 fn task_that_yields_and_loses_its_worker_in_one_poll_goes_on() {
     let runtime = workers(1);
     let task = runtime.spawn(async {
-        // In a list already.
+        // It is in a list already.
         yield_now().await;
         let mut waited = false;
         poll_fn(|cx| {
@@ -209,7 +209,7 @@ fn task_that_yields_and_loses_its_worker_in_one_poll_goes_on() {
 
 #[test]
 fn yielded_task_that_takes_back_a_reoffered_core_is_polled() {
-    // The third thread, which would take the second task's core, is late.
+    // The third thread, which would accept the core that the second task offers, starts late.
     let (started, over) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let late = over.clone();
     let runtime = Builder::new()
@@ -253,13 +253,14 @@ fn yielded_task_that_takes_back_a_reoffered_core_is_polled() {
 
 #[test]
 fn a_task_that_blocked_and_kept_its_core_waits_for_its_wake() {
-    // One that loses it is polled once more, to be listed.
+    // A task that loses its core is polled once more, so that a worker lists it.
     let polls = std::iter::repeat_with(polls_of_one_that_blocks);
     let kept = polls.take(1_000).find(|&(_, kept)| kept);
     assert_eq!(kept, Some((2, true)));
 }
 
-/// The polls of a task that blocks in its first and is woken once, and whether it kept its core then.
+/// Returns the polls of a task that blocks in its first poll and is woken once, and whether it kept
+/// its core.
 fn polls_of_one_that_blocks() -> (usize, bool) {
     let runtime = workers(1);
     let (polls, kept) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
@@ -276,7 +277,7 @@ fn polls_of_one_that_blocks() -> (usize, bool) {
     while polls.load(SeqCst) == 0 {
         std::thread::yield_now();
     }
-    // Behind it, and behind whatever it would be requeued for.
+    // These run behind the task, and behind a wrong requeue of it.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
     }
@@ -294,7 +295,7 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     let task = runtime.spawn(poll_fn(move |cx| {
         let polled = std::pin::Pin::new(&mut woken).poll(cx);
         match counted.fetch_add(1, SeqCst) {
-            // Once it has waited it is in a list.
+            // After it has waited once it is in a list.
             0 => {
                 let waker = cx.waker().clone();
                 spawn_detached(async move { waker.wake() });
@@ -307,7 +308,8 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     while polls.load(SeqCst) < 2 {
         std::thread::yield_now();
     }
-    // Behind it, and behind whatever it would be requeued for; time for the end of a poll that lost its core.
+    // This runs behind the task, and behind a wrong requeue of it. The sleep lets a poll that lost
+    // its core end.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
         std::thread::sleep(Duration::from_millis(5));
@@ -336,7 +338,7 @@ fn budget_stays_with_a_poll_that_loses_its_worker() {
     assert_eq!(block_on(left).unwrap(), Some(6));
 }
 
-/// Bites: a closure with the budget of the poll in which it is called.
+/// Bites: run the closure with the budget of the poll that calls it.
 #[test]
 fn closure_in_place_ignores_an_exhausted_budget() {
     let runtime = Builder::new()
@@ -422,6 +424,6 @@ fn offered_worker_requests_no_second_thread() {
     });
     let called = block_on(task);
     is_held.store(false, SeqCst);
-    // The worker's own thread has a job, and doesn't count.
+    // The worker's own thread does not count, as it has a job.
     assert_eq!(called.unwrap(), 1);
 }

@@ -1,7 +1,7 @@
-//! How runtimes start and end.
+//! Tests of how runtimes start and end.
 use super::*;
 
-/// Counts its drops, by the thread's name.
+/// Records the names of the threads that drop it.
 struct Drops(Arc<Mutex<Vec<String>>>);
 
 impl Drop for Drops {
@@ -11,7 +11,8 @@ impl Drop for Drops {
     }
 }
 
-/// Threads of this process whose names begin so. (A name is cut at 15 bytes.)
+/// Counts the threads of this process whose names begin with `prefix`. (The system cuts names at 15
+/// bytes.)
 fn threads_named(prefix: &str) -> usize {
     let names = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -26,7 +27,7 @@ fn a_build_that_fails_at_a_thread_leaves_none_behind() {
         builder.fail_at_thread(fails);
         let error = builder.build().unwrap_err();
         assert!(error.to_string().contains("as the test asked"), "{error}");
-        // One that was waited for may be listed for a moment more.
+        // The system may list an ended thread for a moment more.
         until(|| threads_named("failing") == 0);
     }
 }
@@ -37,7 +38,7 @@ fn a_worker_gets_its_thread_when_those_before_it_are_busy() {
     let runtime = Builder::new().workers(3).thread_name("lazy").build();
     let runtime = runtime.unwrap();
     let has_threads = |threads| until(|| threads_named("lazy-") == threads);
-    // Each is by itself, and the last has been done for a while.
+    // Each task runs by itself, long after the previous one has ended.
     for parks in 1..4 {
         until(|| runtime.metrics().parks >= parks);
         has_threads(1);
@@ -91,7 +92,7 @@ fn a_runtime_whose_workers_never_began_is_freed() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// While it waits, tasks from outside run, too.
+/// Tasks from outside run while the hook waits, too.
 #[test]
 fn a_hook_for_a_start_may_wait_for_a_task() {
     for which in 0..3 {
@@ -109,14 +110,14 @@ fn a_hook_for_a_start_may_wait_for_a_task() {
         };
         let runtime = Builder::new().workers(3).on_thread_start(hook);
         let runtime = runtime.build().unwrap();
-        // The two others sleep.
+        // The two other workers sleep.
         until(|| runtime.metrics().parks >= 2);
         give.send(runtime.handle().clone()).unwrap();
         assert_eq!(ended.recv_timeout(LONG), Ok(7));
     }
 }
 
-/// The first park's hook spawns a task that shuts the runtime down, while the build goes on.
+/// The hook of the first park spawns a task that shuts the runtime down, while `build` goes on.
 #[test]
 fn a_runtime_may_end_while_it_is_built() {
     for _ in 0..20 {
@@ -194,7 +195,7 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
     let (sent, ended) = mpsc::channel::<()>();
     for (handle, runtime) in handles.into_iter().zip([two, one]) {
         let sent = sent.clone();
-        // It may be cancelled by the other before it runs: its runtime is dropped all the same.
+        // The other may cancel it before it runs. Its runtime is dropped all the same.
         handle.spawn_detached(async move {
             let _sent = sent;
             drop(runtime);
@@ -365,7 +366,7 @@ fn panic_without_a_join_handle_shuts_down_only_its_runtime() {
     let (one, two) = (one.build().unwrap(), two.build().unwrap());
     let waits = [&one, &two].map(|runtime| runtime.spawn(pending::<()>()));
     let handle = one.handle().clone();
-    // In a task of the other.
+    // It panics in a task of the other runtime.
     block_on(two.spawn(async move {
         let done = handle.spawn(async { Bomb });
         while !done.is_finished() {
@@ -408,7 +409,7 @@ fn hooks_are_called_in_pairs() {
         .unwrap();
     let tasks: Vec<_> = (0..50).map(|_| runtime.spawn(yield_now())).collect();
     tasks.into_iter().for_each(|task| block_on(task).unwrap());
-    // Both workers have a thread when two tasks have met.
+    // Once two tasks have met, both workers have a thread.
     let both = Arc::new(std::sync::Barrier::new(2));
     let tasks = [both.clone(), both].map(|both| {
         runtime.spawn(async move {
@@ -418,7 +419,7 @@ fn hooks_are_called_in_pairs() {
     for task in tasks {
         block_on(task).unwrap();
     }
-    // One that is idle when the runtime ends, and one that is queued or not polled yet.
+    // One task waits when the runtime ends, and one is queued or not polled yet.
     let (polled, heard) = std::sync::mpsc::channel();
     runtime.spawn_detached(async move {
         polled.send(()).unwrap();
@@ -475,7 +476,8 @@ fn a_snapshot_accounts_for_every_task() {
     assert_eq!(metrics.polls, polls);
 }
 
-/// How often the threads of that name gave up their processor of their own accord, and the time that they ran, in nanoseconds.
+/// Returns for each thread of that name how often it gave up its CPU by itself, and how long it
+/// ran, in nanoseconds.
 #[cfg(target_os = "linux")]
 fn waits_and_time(prefix: &str) -> Vec<(String, String)> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -505,7 +507,7 @@ fn an_idle_runtime_does_not_wake_up() {
         for task in tasks {
             block_on(task).unwrap();
         }
-        // A thread that is new has no name yet, and the watcher gives up after a while.
+        // A new thread has no name yet, and the watcher gives up after a while.
         until(|| {
             let before = waits_and_time(name);
             std::thread::sleep(Duration::from_secs(1));
@@ -515,7 +517,7 @@ fn an_idle_runtime_does_not_wake_up() {
     }
 }
 
-/// A runtime of one worker, and how many ends of tasks it has told of.
+/// Makes a runtime of one worker, and a counter of the calls of its hook for ended tasks.
 fn counts_ends() -> (Runtime, Arc<AtomicUsize>) {
     let ends = Arc::new(AtomicUsize::new(0));
     let count = ends.clone();
@@ -597,7 +599,7 @@ fn yielding_task_ends_with_its_runtime_and_is_reported() {
     assert_eq!(ends.load(SeqCst), 1);
 }
 
-/// What a thread's panic said, if it was a string.
+/// Returns the message of a thread's panic, if it was a string.
 fn said(payload: Box<dyn std::any::Any + Send>) -> String {
     let text = payload.downcast::<String>().map(|text| *text);
     text.or_else(|payload| payload.downcast::<&str>().map(|text| text.to_string()))
@@ -641,7 +643,7 @@ fn block_on_that_waits_panics_after_an_unhandled_panic() {
         }
     });
     assert_eq!(polls.try_iter().count(), 0, "polled after the shutdown");
-    // Another runtime's goes on.
+    // The `block_on` of another runtime goes on.
     gate.send(()).unwrap();
     waits_elsewhere.join().unwrap().unwrap();
 }
@@ -688,7 +690,7 @@ fn block_on_of_a_task_that_shuts_the_runtime_down_panics() {
     assert!(text.contains(UNHANDLED), "{text}");
 }
 
-/// Or the runtime's drop would wait for the closure, and that for ever.
+/// Otherwise the runtime's drop would wait for the closure, which would wait for ever.
 #[test]
 fn closure_in_block_on_ends_after_an_unhandled_panic() {
     let runtime = shuts_down();
@@ -726,7 +728,7 @@ fn block_on_of_a_local_set_panics_after_an_unhandled_panic() {
     assert!(text.contains(UNHANDLED), "{text}");
 }
 
-/// One thread, busy: the others wait for it, and one of them has been aborted.
+/// The only thread is busy, so the other closures wait for it. One of them was aborted.
 #[test]
 fn closures_spawned_before_the_end_run_and_are_waited_for() {
     for end in 0..3 {
@@ -790,7 +792,7 @@ fn closures_spawned_just_before_the_end_run() {
         for _ in 0..200 {
             let runtime = workers(1);
             if warm {
-                // Its thread waits for the next one.
+                // The thread now waits for the next closure.
                 block_on(runtime.spawn_blocking(|| ())).unwrap();
             }
             let ran = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! Who runs when, in counts. The worker is ticked by hand: what is pushed between two ticks is known.
+//! Tests of the order in which tasks run, in counts. The tests tick the worker themselves, so they
+//! know which tasks are pushed between two ticks.
 use super::*;
 use crate::{Tick, Worker, park::ThreadPark};
 
@@ -80,13 +81,13 @@ fn two_tasks_that_wake_each_other_yield_after_four_polls() {
             yield_now().await;
         }
     });
-    // The third gets out of the injector at the interval, if not before.
+    // The worker takes the third task out of the injector at the interval, if not before.
     for _ in 0..161 {
         assert_eq!(worker.tick(), Tick::Ran);
     }
     let turns = third.lock().unwrap();
     assert!(turns.len() > 40, "{turns:?}");
-    // One that came from the ring, and three from the slot.
+    // One task came from the ring, and three from the slot.
     assert!(
         turns.windows(2).all(|pair| pair[1] - pair[0] <= 4),
         "{turns:?}"
@@ -121,7 +122,7 @@ fn self_waking_and_yielding_tasks_starve_no_ready_task() {
         }
     });
     let mut ticks = |n| (0..n).for_each(|_| assert_eq!(worker.tick(), Tick::Ran));
-    // All are out of the injector after that.
+    // After that the injector is empty.
     ticks(122);
     let before = turns.load(SeqCst);
     ticks(300);
@@ -148,7 +149,7 @@ fn remote_spawns_and_tasks_that_are_always_ready_both_run() {
         });
         let [one, other] = hogs.each_ref().map(|(seen, _)| seen);
         let thread = |hog: &Mutex<Option<std::thread::ThreadId>>| *hog.lock().unwrap();
-        // Each on a worker of its own.
+        // Each runs on a worker of its own.
         while thread(&one.1).is_none() || thread(&one.1) == thread(&other.1) {
             std::thread::yield_now();
         }
@@ -185,7 +186,8 @@ fn without_the_slot_five_spawns_run_in_order() {
     assert_eq!(runtime.metrics().lifo_hits, 0);
 }
 
-/// Whether a child in the slot of its parent's worker runs while the parent waits for it without letting go.
+/// Returns whether a child in the slot of its parent's worker runs during the parent's poll, which
+/// spins until it does.
 async fn child_runs_meanwhile() -> bool {
     let ran = Arc::new(AtomicBool::new(false));
     let set = ran.clone();
@@ -334,7 +336,7 @@ fn exhausted_budget_lets_a_task_from_outside_run_next() {
     }
 }
 
-/// Bites: a push from outside that nudges nobody, and a worker that polls without its slice.
+/// Bites: push from outside without a nudge; poll without the worker's slice.
 #[test]
 fn push_from_outside_ends_a_poll_at_its_next_operation() {
     let (runtime, mut workers) = Builder::new()
@@ -348,7 +350,7 @@ fn push_from_outside_ends_a_poll_at_its_next_operation() {
         loop {
             coop_budget::consume().await;
             let now = operations.fetch_add(1, SeqCst);
-            // Long after the last, so that the worker hears again.
+            // This is long after the last push, so that the worker takes nudges again.
             if now % 3_000 == 2_500 {
                 let (handle, late, operations) =
                     (handle.clone(), lates.clone(), operations.clone());
@@ -369,9 +371,11 @@ fn push_from_outside_ends_a_poll_at_its_next_operation() {
     worker.run();
 }
 
-/// One who pushes before each operation of a task leaves it one in two polls at least, whatever the interval, and whatever scope it is in.
+/// A thread pushes before each operation of a task. The task still completes an operation in at
+/// least every second poll, with any interval and in any scope.
 ///
-/// Bites: a slice that is never deaf, and a worker that is not told of what was refused in a scope within.
+/// Bites: let a slice take every nudge; do not report to the worker an operation that yielded in an
+/// inner scope.
 #[test]
 fn task_under_constant_nudges_makes_progress() {
     for (interval, scoped) in [
@@ -409,7 +413,7 @@ fn task_under_constant_nudges_makes_progress() {
             let _ = worker.tick();
         }
         let (done, ran) = (done.load(SeqCst), ran.load(SeqCst));
-        // Where each look finds nothing the next push is heard: one operation for two polls.
+        // Each look finds nothing, so the next push nudges again: one operation for two polls.
         let least = if interval == 1 { 40 } else { 100 };
         assert!(
             done >= least && ran >= 40,
@@ -420,12 +424,12 @@ fn task_under_constant_nudges_makes_progress() {
     }
 }
 
-/// What the one worker is nudged by.
-fn hears(runtime: &Runtime) -> &coop_budget::Preempt {
+/// Returns the flag by which the only worker is nudged.
+fn nudge_flag(runtime: &Runtime) -> &coop_budget::Preempt {
     runtime.handle().shared().slices.of(0)
 }
 
-/// Bites: a nudge that is heard between the polls of a chain.
+/// Bites: take a nudge between the polls of a chain.
 #[test]
 fn push_from_outside_cuts_no_chain_without_operations() {
     let (runtime, mut worker) = driven();
@@ -442,15 +446,15 @@ fn push_from_outside_cuts_no_chain_without_operations() {
         runtime.metrics().lifo_hits - before
     };
     let alone = hits(&mut worker);
-    hears(&runtime).open_slice();
+    nudge_flag(&runtime).open_slice();
     runtime.spawn_detached(async {});
-    assert!(!hears(&runtime).nudge(), "it is nudged");
+    assert!(!nudge_flag(&runtime).nudge(), "it is nudged");
     assert!(hits(&mut worker) + 4 >= alone && alone > 40, "{alone}");
     runtime.shutdown_background();
     worker.run();
 }
 
-/// Bites: a nudge that refuses more than one operation.
+/// Bites: let one nudge make more than one operation yield.
 #[test]
 fn nested_block_on_after_a_nudge_yields_once() {
     let (runtime, mut worker) = driven();
@@ -488,7 +492,7 @@ fn a_task_at_hand_outlives_a_share_of_the_injector() {
     block_on(spends).unwrap();
 }
 
-/// Counts its wakes, and passes none on.
+/// Waker that counts its wakes, and passes none on.
 struct Counts(AtomicUsize);
 
 impl std::task::Wake for Counts {
@@ -511,7 +515,7 @@ fn yield_with_a_foreign_waker_wakes_that_waker() {
             }
             let mut part = std::task::Context::from_waker(&waker);
             assert!(std::pin::pin!(yield_now()).poll(&mut part).is_pending());
-            // Another task's waker: that one is polled again, and this one not before.
+            // This is another task's waker: that task is polled again, and this one not before.
             let (sender, receiver) = mpsc::channel::<std::task::Waker>();
             let waker = cx.waker().clone();
             spawn_detached(async move {
@@ -523,7 +527,7 @@ fn yield_with_a_foreign_waker_wakes_that_waker() {
                 yield_now().await;
                 waker.wake();
             });
-            // Into the slot, and so the first to run.
+            // It goes into the slot, and so runs first.
             let mut sender = Some(sender);
             spawn_detached(poll_fn(move |cx| match sender.take() {
                 Some(sender) => {

@@ -1,4 +1,4 @@
-//! Tasks of one thread.
+//! Tests of tasks that stay on one thread.
 use super::*;
 use crate::{JoinSet, LocalRuntime, LocalSet, block_in_place, spawn_local};
 use std::{
@@ -106,7 +106,7 @@ fn a_main_future_that_never_waits_leaves_a_local_task_its_turns() {
 
 #[test]
 fn local_tasks_that_never_wait_have_equal_turns() {
-    // As many as the set runs in a round: all of them in each.
+    // As many tasks as the set runs in a round, so each round runs all of them.
     let runtime = LocalRuntime::new();
     let turns = [0; 61].map(|_| Rc::new(Cell::new(0)));
     for count in turns.clone() {
@@ -148,7 +148,8 @@ fn a_poll_in_a_local_set_has_the_budget_of_its_runtime() {
     assert_eq!(left, (Some(7), Some(9)));
 }
 
-/// Calls `spawn_local` and `block_in_place` in its drop, and counts what went as in a poll.
+/// Calls `spawn_local` and `block_in_place` in its drop, and counts the calls that behave as in a
+/// poll.
 struct InDrop(Rc<Cell<usize>>);
 
 impl Drop for InDrop {
@@ -213,13 +214,13 @@ fn destructor_of_a_run_until_future_is_in_the_set() {
     let local = LocalRuntime::new();
     let set = LocalSet::new();
     local.block_on(async {
-        // Dropped while it waits.
+        // It is dropped while it waits.
         {
             let mut until = pin!(set.run_until(holds(InDrop(count.clone()))));
             poll_fn(|cx| Poll::Ready(until.as_mut().poll(cx).is_pending())).await;
         }
         assert_eq!((count.get(), set.len()), (2, 1));
-        // Done.
+        // It is dropped when it is ready.
         let in_drop = InDrop(count.clone());
         set.run_until(poll_fn(move |_| {
             let _held = &in_drop;

@@ -1,4 +1,4 @@
-//! What the counters say of workers that are ticked by hand, where each step is known.
+//! Tests of the counters. The tests tick the workers themselves, so they know each step.
 use super::*;
 use crate::{Snapshot, Tick, Worker, park::ThreadPark};
 use std::{task::Waker, time::Instant};
@@ -14,7 +14,7 @@ fn tick_until_idle<const N: usize>(workers: &mut [Worker<ThreadPark>; N]) {
     }
 }
 
-/// Ends the runtime, and compares what came to what went.
+/// Ends the runtime, and checks that as many tasks ended as were spawned.
 fn end<const N: usize>(runtime: Runtime, workers: [Worker<ThreadPark>; N]) -> Snapshot {
     let handle = runtime.handle().clone();
     drop(runtime);
@@ -25,7 +25,7 @@ fn end<const N: usize>(runtime: Runtime, workers: [Worker<ThreadPark>; N]) -> Sn
     metrics
 }
 
-/// A task that gives its waker away and waits for a wake.
+/// Task that sends its waker and waits for a wake.
 fn once_woken(wakers: mpsc::Sender<Waker>) -> impl Future<Output = ()> + Send {
     let mut polled = false;
     poll_fn(move |cx| {
@@ -48,12 +48,12 @@ fn busy(handle: &Handle) -> Duration {
     Duration::from_nanos(handle.metrics().busy_ns)
 }
 
-/// Bites: `stolen` without the first task of a batch.
+/// Bites: count `stolen` without the first task of a batch.
 #[test]
 fn each_task_of_a_stolen_batch_is_counted() {
     let (runtime, mut workers) = driven::<2>(Builder::new());
     runtime.spawn_detached(async { (0..8).for_each(|_| spawn_detached(async {})) });
-    // Its last child is run from the slot; seven are in the ring.
+    // The last child runs from the slot. Seven are in the ring.
     assert_eq!(workers[0].tick(), Tick::Ran);
     assert_eq!(workers[1].tick(), Tick::Ran);
     let metrics = runtime.metrics();
@@ -66,7 +66,7 @@ fn each_task_of_a_stolen_batch_is_counted() {
     assert_eq!(
         thief.stolen,
         7 - left,
-        "the one that it runs, and its ring's"
+        "the task that it runs, and those in its ring"
     );
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
@@ -98,7 +98,7 @@ fn polls_equal_spawns_plus_wakes_plus_yields() {
     assert_eq!((metrics.spawned, metrics.live), (4, 0));
     assert_eq!(metrics.remote_schedules, 1);
     assert_eq!(metrics.injected, 4 + 1);
-    // The second wake finds the task notified.
+    // The second wake finds the task already notified.
     assert_eq!(metrics.local_schedules, 2);
     assert_eq!(metrics.lifo_hits, 2);
     let yields = 2;
@@ -122,7 +122,7 @@ fn tasks_that_overflow_count_as_injected() {
     assert_eq!(metrics.lifo_hits, 0);
 }
 
-/// Whatever state a task is in when the runtime ends, it is counted once.
+/// Each task is counted once, in whatever state it is when the runtime ends.
 #[test]
 fn tasks_that_are_dropped_by_the_end_are_counted_once() {
     let (runtime, mut workers) = driven::<2>(Builder::new());
@@ -156,7 +156,7 @@ fn a_run_that_ends_an_aborted_task_counts_as_a_poll() {
     assert_eq!((metrics.polls, metrics.remote_schedules), (2, 1));
 }
 
-/// Bites: a driven worker that is awake only from its first sleep on.
+/// Bites: count a driven worker as awake only after its first sleep.
 #[test]
 fn busy_time_of_a_driven_worker_has_its_first_span() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
@@ -167,7 +167,7 @@ fn busy_time_of_a_driven_worker_has_its_first_span() {
     drop(end(runtime, [worker]));
 }
 
-/// Bites: no look at the clock in the end.
+/// Bites: do not read the clock at the end.
 #[test]
 fn busy_time_has_the_span_before_the_end() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
@@ -190,7 +190,7 @@ fn busy_time_has_the_span_before_the_end() {
     assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
 }
 
-/// Bites: a core that another thread takes over with the clock running.
+/// Bites: offer a core with its clock running.
 #[test]
 fn busy_time_has_the_span_before_a_core_is_given_away() {
     let builder = Builder::new().workers(1).measure_busy(true);

@@ -1,4 +1,4 @@
-//! Where a thread may wait, and which runtime it is in.
+//! Tests of where a thread may block, and of which runtime it is in.
 use super::*;
 use crate::{LocalRuntime, Tick, block_in_place, park::ThreadPark, spawn_local};
 use std::cell::RefCell;
@@ -8,13 +8,13 @@ fn named(name: &str) -> Runtime {
     builder.build().unwrap()
 }
 
-/// Spawns a task that gives the name of its thread.
+/// Spawns a task, and returns the name of the thread that runs it.
 async fn where_it_spawns() -> String {
     let name = || std::thread::current().name().unwrap().to_owned();
     spawn(async move { name() }).await.unwrap()
 }
 
-/// Says so when it has dropped a runtime.
+/// Drops a runtime, and then sends a message.
 struct Dropping(Option<Runtime>, mpsc::Sender<()>);
 
 impl Drop for Dropping {
@@ -243,7 +243,7 @@ fn poll_after_a_guard_across_block_in_place_is_in_its_runtime() {
         spawn_detached(async move { sender.send(()).unwrap() });
         let guarded = {
             let _entered = handle.enter();
-            // The other task has run: the core is with another thread.
+            // The other task has run, so another thread has the core.
             block_in_place(|| receiver.recv().unwrap());
             spawn(where_it_spawns())
         };
@@ -336,7 +336,7 @@ fn panic_shuts_down_only_the_runtime_with_that_policy() {
     block_on(refused).unwrap();
     assert_eq!(block_on(other.spawn(async { 1 })).unwrap(), 1);
 
-    // Nor is it spared by a guard of another that the task has left behind.
+    // A leaked guard of another runtime, in the task, does not prevent that.
     let strict = Builder::new()
         .workers(1)
         .unhandled_panic(UnhandledPanic::Shutdown);

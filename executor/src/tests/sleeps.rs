@@ -1,4 +1,4 @@
-//! What users do around a sleep: hooks, parkers of their own, workers that they drive.
+//! Tests of user code around a sleep: hooks, parkers, and loops that drive workers.
 use super::LONG;
 use crate::{
     Builder, Tick,
@@ -15,12 +15,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for all to fall asleep.
+/// Waits until all workers should sleep.
 fn rest() {
     thread::sleep(Duration::from_millis(150));
 }
 
-/// Holds up the first who comes after it was set, until it is released.
+/// Once set, holds up the first thread that passes, until it is released.
 #[derive(Clone, Default)]
 struct Trap {
     set: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ impl Trap {
     }
 }
 
-/// A task from outside, which must run while the trap holds somebody.
+/// Spawns a task from outside, which must run while the trap holds a thread.
 fn runs_meanwhile(runtime: &crate::Runtime, trap: &Trap) {
     let (done, ran) = mpsc::channel();
     runtime.spawn_detached(async move { done.send(()).unwrap() });
@@ -145,7 +145,7 @@ fn driven_worker_busy_elsewhere_blocks_no_wake_ups() {
         runtime.spawn_detached(async move { done.send(()).unwrap() });
         ran.recv_timeout(LONG).expect("the other runs it");
         rest();
-        // A park that ends by itself.
+        // This park ends by itself.
         busy_elsewhere.park_timeout(Duration::from_micros(1));
     }
     drop(runtime);
@@ -163,7 +163,7 @@ fn idle_driven_workers_have_no_wake_ups() {
     let begun = Instant::now();
     let parent = runtime.spawn(async { crate::spawn(async {}).await });
     runtime.block_on(parent).unwrap().unwrap();
-    // Until the watch over the slots, which that has called for, was given up.
+    // This waits until the watch over the slots, which the task caused, has ended.
     loop {
         let before = runtime.metrics();
         thread::sleep(Duration::from_millis(300));
@@ -179,7 +179,7 @@ fn idle_driven_workers_have_no_wake_ups() {
     }
 }
 
-/// Panics in the first wait.
+/// Parker that panics in its first wait.
 struct Frail(ThreadPark, bool);
 
 impl Frail {
@@ -238,7 +238,7 @@ fn a_worker_whose_parker_panicked_goes_on_or_ends() {
     }
 }
 
-/// Panics when told to.
+/// Unparker that panics when its flag is set.
 #[derive(Clone)]
 struct Explosive(ThreadUnpark, Arc<AtomicBool>);
 
@@ -297,7 +297,7 @@ fn panic_of_an_unparker_goes_to_the_handler() {
     assert_eq!(heard.load(SeqCst), 2);
 }
 
-/// A parker that has something happen while its worker sleeps, once.
+/// Parker that calls a closure once, while its worker sleeps.
 #[derive(Default)]
 struct Meanwhile(Option<Box<dyn FnOnce() + Send>>);
 
@@ -351,7 +351,7 @@ fn wake_up_for_a_task_run_by_another_counts_as_false() {
         woken.park();
         let ran = if stolen { Tick::Idle } else { Tick::Ran };
         assert_eq!(woken.tick(), ran);
-        woken.park(); // Its parker returns for nothing.
+        woken.park(); // Its parker returns without a notification.
         let counts = &runtime.metrics().per_worker[0];
         assert_eq!((counts.unparks, counts.parks), (1, 2));
         assert_eq!(counts.false_wakes, 1 + u64::from(stolen));
