@@ -1,4 +1,5 @@
-//! What a `block_on` allocates: counted by thread, as the runtime's own go on beside it.
+//! Tests of the allocations of a `block_on`. They are counted per thread, as the runtime's threads
+//! allocate, too.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -17,22 +18,22 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: the system's.
+// SAFETY: each method passes its call to `System`, which is an allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: passed on.
+        // SAFETY: the caller's premises are those of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: passed on.
+        // SAFETY: the caller's premises are those of `System`.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: passed on.
+        // SAFETY: the caller's premises are those of `System`.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -40,14 +41,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of this thread while `f` runs.
+/// Counts the allocations of this thread while `f` runs.
 fn allocations(f: impl FnOnce()) -> u32 {
     let before = ALLOCATIONS.get();
     f();
     ALLOCATIONS.get() - before
 }
 
-/// Pending once, and woken by reference.
+/// Future that is pending once, and wakes its waker by reference.
 fn pending_once() -> impl Future<Output = ()> {
     let mut polled = false;
     poll_fn(move |cx| {
@@ -59,7 +60,7 @@ fn pending_once() -> impl Future<Output = ()> {
     })
 }
 
-/// Bites: a parker, or a waker, that is made before the first poll.
+/// Bites: make the parker, or the waker, before the first poll.
 #[test]
 fn block_on_of_a_ready_future_allocates_nothing() {
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
@@ -83,7 +84,7 @@ fn block_on_of_a_pending_future_allocates_its_parker_once() {
 fn block_on_of_a_waiting_local_runtime_allocates_a_parker() {
     let runtime = selvedge::LocalRuntime::new();
     let ready_again = || allocations(|| runtime.block_on(ready(())));
-    ready_again(); // The set's own.
+    ready_again(); // These are allocations of the set.
     let least = ready_again();
     assert_eq!(allocations(|| runtime.block_on(pending_once())), least + 1);
 }

@@ -1,4 +1,5 @@
-//! A runtime whose workers wait in drivers of its user's: who wakes whom, and where it runs.
+//! Tests of a runtime whose workers wait in the user's drivers: which worker is woken, and which
+//! one runs the tasks.
 use selvedge::{
     Builder, Handle, Tick,
     park::{Park, ThreadPark, ThreadUnpark, Unpark as _},
@@ -17,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timers of all workers. Whoever parks or polls collects those that are due.
+/// Timers of all workers. A worker that parks or polls collects those that are due.
 #[derive(Clone, Default)]
 struct Timers(Arc<Mutex<Vec<(Instant, Waker)>>>);
 
@@ -57,7 +58,7 @@ impl Park for TimerPark {
     }
 
     fn park_timeout(&mut self, limit: Duration) {
-        // A timer that is set while this sleeps has no other way to be heard of.
+        // The limit is short, as a timer that is set during this sleep does not end it.
         self.thread
             .park_timeout(limit.min(Duration::from_micros(500)));
         self.poll(usize::MAX);
@@ -105,12 +106,12 @@ fn driver_wakes_go_to_the_delivering_workers_queue() {
     });
     let metrics = runtime.metrics();
     assert_eq!(metrics.remote_schedules, 0, "{metrics}");
-    // The first timer of all is due at once.
+    // The first of all timers is due at once.
     assert!(metrics.local_schedules >= 99 * 3, "{metrics}");
     assert_eq!(metrics.injected, 100, "the spawns alone: {metrics}");
 }
 
-/// Collects what is given to it by whoever has the other end.
+/// Driver that collects the wakers that its `Sender`s send.
 struct Inbox {
     thread: ThreadPark,
     arrived: Arc<Mutex<Vec<Waker>>>,
@@ -153,7 +154,7 @@ impl Sender {
         self.unpark.lock().unwrap().as_ref().unwrap().unpark();
     }
 
-    /// Waits for one pass through the inbox.
+    /// Sends its waker, and completes when the driver has delivered it.
     fn pass(&self) -> impl Future<Output = ()> + Send + use<> {
         let (sender, mut sent) = (self.clone(), false);
         poll_fn(move |cx| {
@@ -387,7 +388,7 @@ fn limit_of_run_for_leaves_the_rest_for_later() {
             yield_now().await;
         }
     });
-    // With no time at all it runs one tick.
+    // With a limit of zero it runs one tick.
     assert_eq!(worker.run_for(Duration::ZERO), Tick::Ran);
     drop(runtime);
     assert_eq!(worker.run_for(Duration::MAX), Tick::Ended);

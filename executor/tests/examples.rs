@@ -1,4 +1,4 @@
-//! The examples that judge themselves, run as tests.
+//! Runs the examples that check themselves.
 use std::process::Command;
 
 fn run(example: &str) {
@@ -11,7 +11,7 @@ fn run(example: &str) {
         "--example",
         example,
     ]);
-    // A sanitizer's, which are for these tests and not for what they build.
+    // The flags of a sanitizer are for these tests, and not for the examples that they build.
     cargo.env_remove("RUSTFLAGS");
     let output = cargo.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,9 +1,12 @@
-//! `process::exit` runs the thread-local destructors of its thread, and the frames of the poll that
-//! called it stay. What the caller keeps in a thread-local is then dropped in its own poll, and a
-//! later destructor may ask the thread which runtime it is in.
+//! Tests of `process::exit` in a poll.
 //!
-//! Each test runs itself once more, in a process that exits so. There nothing is freed, but filled
-//! with a pattern: a last destructor looks whether somebody has written to it since.
+//! It runs the destructors of its thread's thread-locals, while the stack frames of the poll stay.
+//! So a runtime in a thread-local is dropped in its own poll, and a later destructor may ask which
+//! runtime the thread is in.
+//!
+//! Each test runs itself again, in a process that exits in this way. That process does not free
+//! memory, but fills it with a pattern. A last destructor checks that nobody has written to it
+//! since.
 #![cfg(target_os = "linux")]
 #![cfg(not(any(selvedge_plain_alloc, selvedge_tsan, selvedge_loom, selvedge_shuttle)))]
 use selvedge::{
@@ -37,13 +40,13 @@ static FREED_BLOCKS: [(AtomicPtr<u8>, AtomicUsize); BLOCKS] =
     [const { (AtomicPtr::new(null_mut()), AtomicUsize::new(0)) }; BLOCKS];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Frees nothing once it is told so.
+/// Allocator that frees no memory once its flag is set.
 struct Keeper;
 
 #[global_allocator]
 static KEEPER: Keeper = Keeper;
 
-// SAFETY: the system's, whose blocks are freed or kept for good.
+// SAFETY: the blocks are those of `System`, and are freed there or kept for good.
 unsafe impl GlobalAlloc for Keeper {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.
@@ -55,7 +58,7 @@ unsafe impl GlobalAlloc for Keeper {
             // SAFETY: the caller's.
             return unsafe { System.dealloc(block, layout) };
         }
-        // SAFETY: the caller's block, which is used no more.
+        // SAFETY: it is the caller's block, which is no longer used.
         unsafe { ptr::write_bytes(block, FREED, layout.size()) };
         if let Some((at, len)) = FREED_BLOCKS.get(NEXT.fetch_add(1, SeqCst)) {
             len.store(layout.size(), SeqCst);
@@ -64,27 +67,27 @@ unsafe impl GlobalAlloc for Keeper {
     }
 }
 
-/// Exits with a status of its own if a freed block is no longer as it was when it was freed.
+/// Exits with a status of its own if a freed block has changed since.
 fn check_freed_blocks() {
     for (at, len) in &FREED_BLOCKS {
         let at = at.load(SeqCst);
         if at.is_null() {
             continue;
         }
-        // SAFETY: kept for good; what writes there is the fault that this looks for.
+        // SAFETY: the block is kept for good. A write to it is the fault that this looks for.
         let block = unsafe { slice::from_raw_parts(at, len.load(SeqCst)) };
         if block.iter().any(|byte| *byte != FREED) {
             eprintln!(
                 "a block of {} bytes was used after it was freed",
                 block.len()
             );
-            // SAFETY: it has no premises.
+            // SAFETY: it has no premise.
             unsafe { libc::_exit(9) };
         }
     }
 }
 
-/// Runs `case` in a process of its own, which is to end as it says, and not by a hang.
+/// Runs `case` in a process of its own, which must exit with `status`, and not hang.
 fn exits_with(test: &str, status: i32, case: impl FnOnce()) {
     if env::var_os(CHILD).is_some() {
         LAST.with(|_| ());
@@ -101,7 +104,7 @@ fn exits_with(test: &str, status: i32, case: impl FnOnce()) {
     assert!(said.contains("the last destructor"), "{said}");
 }
 
-/// Whether all threads but the harness's and the test's are to end.
+/// Whether all threads but those of the harness and the test end during the exit.
 static ENDS_THREADS: AtomicBool = AtomicBool::new(false);
 
 struct Last;
@@ -126,7 +129,7 @@ impl Drop for Last {
 }
 
 thread_local! {
-    // Used first, so that its destructor runs last.
+    // It is used first, so that its destructor runs last.
     static LAST: Last = const { Last };
     static RUNTIME: Runtime = Runtime::new().unwrap();
     static LOCAL: LocalRuntime = LocalRuntime::new();
@@ -189,7 +192,7 @@ fn worker_dropped_while_its_task_blocks_is_kept() {
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Its unparker exits the process, if told so.
+/// Parker whose unparker exits the process, if its flag is set.
 struct Exiting(ThreadPark);
 
 #[derive(Clone)]
@@ -236,7 +239,7 @@ fn worker_dropped_in_a_wake_waits_for_nobody() {
         thread::spawn(move || other.run());
         EXITING.with(|at| *at.borrow_mut() = Some(mine));
         let waker = slot.lock().unwrap().take().unwrap();
-        // A wake from outside unparks the other worker, once that has parked.
+        // A wake from outside unparks the other worker, once that worker has parked.
         loop {
             ARMED.store(true, SeqCst);
             waker.wake_by_ref();

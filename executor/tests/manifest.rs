@@ -1,4 +1,4 @@
-//! The `manifest` example as its users run it.
+//! Tests of the `manifest` example, run as its users run it.
 #![cfg(all(unix, not(any(selvedge_loom, selvedge_shuttle))))]
 use std::{
     ffi::OsStr,

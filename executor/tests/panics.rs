@@ -1,4 +1,5 @@
-//! Panics that are the caller's fault name the caller's line, and say what to do instead.
+//! Tests of panics that are the caller's fault: they name the caller's line, and say what to do
+//! instead.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use blocking_threads::Once;
 use coop_budget::{Slices, Ticker};
@@ -20,7 +21,7 @@ use std::{
 };
 use worker_queue::WorkerQueue;
 
-/// Where a panic was, and its message.
+/// Place of a panic, and its message.
 struct Said {
     file: String,
     line: u32,
@@ -32,7 +33,7 @@ thread_local! {
     static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
 }
 
-/// What a panic in `f`, on this thread, says; also one that does not get out of `f`.
+/// Returns the panic of `f` on this thread, even if `f` catches it.
 fn said(f: impl FnOnce()) -> Option<Said> {
     static HOOKED: Hooked = Hooked::new();
     HOOKED.call_once(|| {
@@ -58,7 +59,7 @@ fn said(f: impl FnOnce()) -> Option<Said> {
     SAID.take()
 }
 
-/// A call that panics, where it is written, and words of its message.
+/// Call that panics, the line where it is written, and words of its message.
 type Row<'a> = (&'static str, u32, &'static str, Box<dyn FnOnce() + 'a>);
 
 fn ignore<T>(_: T) {}
@@ -69,7 +70,7 @@ macro_rules! row {
     };
 }
 
-/// Each row's panic is on the row's line.
+/// Checks that each row's panic is on the row's line.
 fn check(rows: Vec<Row<'_>>) {
     let mut wrong = Vec::new();
     for (name, line, words, call) in rows {
@@ -226,9 +227,9 @@ fn panic_of_a_part_names_the_caller() {
 fn panic_for_a_node_that_is_in_a_list_names_the_caller() {
     let nodes = [1, 2, 3].map(|n| Boxed::into_ptr(Box::new(Boxed::new(n))));
     let linked = |n: usize| {
-        // SAFETY: it is this function's.
+        // SAFETY: this function owns it.
         unsafe { Boxed::set_next(nodes[n], Some(nodes[n])) };
-        // SAFETY: made by `into_ptr`, and its only handle so far.
+        // SAFETY: `into_ptr` made it, and this is its only handle so far.
         unsafe { Boxed::from_ptr(nodes[n]) }
     };
     let injector = &Injector::<Boxed<u8>>::new();
@@ -239,7 +240,7 @@ fn panic_for_a_node_that_is_in_a_list_names_the_caller() {
         row!("List::push_back", in_list => List::<Boxed<u8>>::new().push_back(linked(2))),
     ]);
     for node in nodes {
-        // SAFETY: refused, so its handle was taken apart and is gone.
+        // SAFETY: the list refused it, so its handle was taken apart and no longer exists.
         drop(unsafe { Boxed::from_ptr(node) });
     }
 }

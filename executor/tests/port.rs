@@ -1,4 +1,4 @@
-//! One program, for tokio and for this crate: they differ in the crate's name.
+//! Runs one program for tokio and for this crate. The two differ only in the crate's name.
 #[path = "port/program.rs"]
 mod program;
 

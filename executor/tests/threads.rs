@@ -1,7 +1,10 @@
-//! A runtime of two workers under everything at a time: tasks from outside and from tasks, wakes from both, aborts, panics, closures that block, and ends in the
-//! middle of it all. Every future that was made is dropped exactly once, and, unless something has ended it, run before.
+//! Stress test of a runtime of two workers, with all operations at a time.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the operations in another way.
+//! It spawns and wakes from outside and from tasks, aborts, panics, blocks, and ends the runtime in
+//! the middle. Every future is dropped exactly once, and runs before that, unless something has
+//! ended it.
+//!
+//! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the mix of operations.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use futures::task::AtomicWaker;
 use selvedge::{
@@ -25,17 +28,18 @@ use std::{
     time::Duration,
 };
 
-/// Futures to a runtime.
+/// Futures per runtime.
 const GENERATION: u64 = 200_000;
 
-/// Futures that are alive at a time, about.
+/// Approximate number of futures that are alive at a time.
 const ALIVE: u64 = 20_000;
 
 fn hash(item: u64) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(item)
 }
 
-/// What was dropped: how many, and the sums of the numbers and of their hashes, so that one number twice for another that is missing shows.
+/// Dropped futures: their count, and the sums of their numbers and of the hashes of these. The
+/// hashes show a future that was dropped twice in place of a missing one.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard {
@@ -47,9 +51,9 @@ struct Shard {
 #[derive(Default)]
 struct Books {
     dropped: [Shard; 16],
-    /// Dropped without a run, though nothing had ended them.
+    /// Futures that were dropped without a run, although nothing had ended them.
     lost: AtomicU64,
-    /// Whether the runtime may end anything at any time.
+    /// Whether the runtime may end futures at any time.
     ending: AtomicBool,
 }
 
@@ -64,11 +68,11 @@ impl Books {
     }
 }
 
-/// What a future has with it.
+/// Token that each future holds, and that records its drop.
 struct Item {
     number: u64,
     books: &'static Books,
-    /// Has run, or may be ended before.
+    /// Whether it has run, or may be ended before it runs.
     done: bool,
 }
 
@@ -97,7 +101,7 @@ impl Drop for Item {
     }
 }
 
-/// Numbers without a pattern: Steele, Lea and Flood's SplitMix64.
+/// Random numbers, by Steele, Lea and Flood's SplitMix64.
 struct Dice(u64);
 
 impl Dice {
@@ -110,7 +114,7 @@ impl Dice {
     }
 }
 
-/// What a task waits for.
+/// Gate for which a task waits.
 #[derive(Default)]
 struct Gate {
     open: AtomicBool,
@@ -136,7 +140,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate, also when it is dropped unused: so nobody waits for a task that was refused.
+/// Opens a gate when it is dropped, even unused, so that nobody waits for a task that was refused.
 struct Opens(Arc<Gate>);
 
 impl Drop for Opens {
@@ -152,9 +156,10 @@ async fn short(item: Item, yields: u64) -> u64 {
     item.run()
 }
 
-/// Asks to go behind the others, by a yield or with a spent budget, and blocks in place some times before that poll is over: its worker may be another's by then, or
-/// its own again after another task had it, and offered it as well.
-async fn gives_way_and_blocks(item: Item, times: u64, by_yield: bool) {
+/// Yields, by `yield_now` or by an exhausted budget, and blocks in place some times before that
+/// poll is over. By then another thread may have its worker, or it has its worker back after
+/// another task had it and offered it as well.
+async fn yields_and_blocks(item: Item, times: u64, by_yield: bool) {
     let mut gives_way = pin!(async {
         if by_yield {
             yield_now().await;
@@ -179,7 +184,7 @@ async fn gives_way_and_blocks(item: Item, times: u64, by_yield: bool) {
     item.run();
 }
 
-/// Hands some items to the runtime in one of many ways.
+/// Spawns some items in one of many ways.
 fn submit(handle: &Handle, dice: &mut Dice, items: Vec<Item>) {
     let yields = dice.roll(4).saturating_sub(1);
     match dice.roll(17) {
@@ -252,13 +257,13 @@ fn submit(handle: &Handle, dice: &mut Dice, items: Vec<Item>) {
         14 => {
             let (few, items) = split(items, 8);
             for item in few {
-                handle.spawn_detached(gives_way_and_blocks(item, 1 + yields, dice.roll(2) == 0));
+                handle.spawn_detached(yields_and_blocks(item, 1 + yields, dice.roll(2) == 0));
             }
             for item in items {
                 handle.spawn_detached(short(item, yields));
             }
         }
-        // Each waits for the one before, and the first for this thread.
+        // Each task waits for the previous one, and the first for this thread.
         15 => {
             let first = Arc::new(Gate::default());
             let mut before = first.clone();
@@ -293,7 +298,7 @@ fn split(mut items: Vec<Item>, at: usize) -> (Vec<Item>, Vec<Item>) {
     (items, rest)
 }
 
-/// One runtime, to which two threads hand `numbers`; it ends when all is done, or somewhere in between.
+/// Runs one runtime, on which two threads spawn `numbers`. It ends when all have run, or before.
 fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
     let begun = books.dropped();
     let (first, total) = (numbers.start, numbers.end - numbers.start);
@@ -342,7 +347,7 @@ fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
             drop(runtime);
         }
     });
-    // What ended in the background may take a little longer.
+    // The tasks of a shutdown in the background may end a little later.
     while books.dropped() - begun < total {
         thread::sleep(Duration::from_micros(100));
     }
@@ -350,7 +355,7 @@ fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
     assert_eq!(books.lost.load(SeqCst), 0, "a future was dropped, not run");
 }
 
-/// Ends the process when nothing was dropped for a minute: something is lost.
+/// Ends the process if no future was dropped for a minute: then one is lost.
 fn watch(books: &'static Books, over: &'static AtomicBool) {
     let (mut last, mut quiet) = (0, 0);
     while !over.load(SeqCst) {

@@ -1,4 +1,4 @@
-//! What a subscriber hears, in the names by which tokio's console knows tasks.
+//! Tests of the spans and events that a subscriber gets, under the names that tokio's console uses.
 use selvedge::{Builder, LocalRuntime, Runtime, task};
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// A span as it was told.
+/// Span as the subscriber has recorded it.
 #[derive(Clone, Default, Debug)]
 struct Told {
     name: &'static str,
@@ -26,7 +26,7 @@ struct Told {
     exited: u32,
     closed: bool,
     root: bool,
-    /// What was done with its wakers, in order.
+    /// Operations on its wakers, in order.
     wakers: Vec<String>,
 }
 
@@ -43,7 +43,8 @@ impl Visit for Fields {
     }
 }
 
-/// Keeps all that it is told. One for the process, since workers have threads of their own.
+/// Subscriber that keeps all spans. There is one for the process, as workers have their own
+/// threads.
 struct Recorder {
     next: AtomicU64,
     spans: Mutex<BTreeMap<u64, (Told, u32)>>,
@@ -140,7 +141,7 @@ fn recorder() -> &'static Recorder {
     })
 }
 
-/// The span of a task, by its name.
+/// Returns the span of the task with this name.
 fn told(name: &str) -> Told {
     let spans = recorder().spans();
     let mut named = spans
@@ -192,7 +193,7 @@ fn task_span_has_name_place_and_kind_and_one_entry_a_poll() {
     assert!(field("loc.col").parse::<u32>().is_ok());
     assert!(told.root && told.closed, "{told:?}");
     assert_eq!(told.entered, told.exited);
-    assert!(told.entered >= 4, "{told:?}"); // And once for the future's drop.
+    assert!(told.entered >= 4, "{told:?}"); // One entry is for the future's drop.
     assert_eq!(told.wakers, ["waker.wake_by_ref"; 4]);
 }
 

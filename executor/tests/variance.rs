@@ -1,4 +1,4 @@
-//! The covariant public types, and the auto traits of all generic ones.
+//! Checks which public types are covariant, and the auto traits of all generic ones.
 use selvedge::{
     EnterGuard, Handle, JoinSet, LocalRuntime, LocalSet, Runtime, Worker,
     park::{Park, ThreadPark, ThreadUnpark},
@@ -9,7 +9,7 @@ use std::{marker::PhantomData, time::Duration};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// Types that are only `Send`, and only `Sync`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
@@ -18,7 +18,7 @@ macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
 }
 
-/// A way to park with a parameter.
+/// Parker with a type parameter.
 struct Parks<T>(ThreadPark, PhantomData<T>);
 
 impl<T> Park for Parks<T> {

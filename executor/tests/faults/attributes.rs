@@ -1,8 +1,9 @@
-//! What threads that are started late have from the thread whose push or closure calls for them.
+//! Tests of the attributes of threads that start late, by a push or a blocking closure of another
+//! thread.
 use selvedge::Builder;
 use std::{fs, mem, sync::mpsc, thread};
 
-/// This thread's blocked signals, processors, and niceness, real-time priority and policy.
+/// Returns this thread's blocked signals, CPU affinity, niceness, real-time priority and policy.
 fn attributes() -> Vec<String> {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let lines = status.lines().filter(|line| {
@@ -10,7 +11,7 @@ fn attributes() -> Vec<String> {
         name == Some("SigBlk") || name == Some("Cpus_allowed")
     });
     let mut attributes: Vec<_> = lines.map(str::to_owned).collect();
-    // After the name in parentheses, whatever that holds, comes the third field.
+    // The third field follows the name, which is in parentheses and may contain any character.
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
     let fields: Vec<_> = stat
         .rsplit(')')
@@ -25,52 +26,52 @@ fn attributes() -> Vec<String> {
 }
 
 fn block(signals: &libc::sigset_t) {
-    // SAFETY: of this thread, from a set that is there.
+    // SAFETY: `signals` is valid to read, and null says not to write the old mask.
     let set = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signals, std::ptr::null_mut()) };
     assert_eq!(set, 0);
 }
 
 fn no_signals() -> libc::sigset_t {
-    // SAFETY: a set of signals is an array of integers.
+    // SAFETY: a `sigset_t` is an array of integers, for which zeros are valid.
     unsafe { mem::zeroed() }
 }
 
 fn block_one() {
     let mut one = no_signals();
-    // SAFETY: a set that is there.
+    // SAFETY: it is a reference to a set.
     unsafe { libc::sigaddset(&raw mut one, libc::SIGUSR1) };
     block(&one);
 }
 
 fn block_all() {
     let mut all = no_signals();
-    // SAFETY: a set that is there.
+    // SAFETY: it is a reference to a set.
     unsafe { libc::sigfillset(&raw mut all) };
     block(&all);
 }
 
-/// Has this thread run where it is now, and nowhere else.
+/// Pins this thread to the CPU on which it runs.
 fn pin() {
-    // SAFETY: it has no premises.
+    // SAFETY: it has no premise.
     let here = usize::try_from(unsafe { libc::sched_getcpu() }).unwrap();
-    // SAFETY: a set of processors is an array of integers.
+    // SAFETY: a `cpu_set_t` is an array of integers, for which zeros are valid.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the system has named the processor, and the set has room for it.
+    // SAFETY: the system has returned this CPU, and the set has room for it.
     unsafe { libc::CPU_SET(here, &mut set) };
-    // SAFETY: of this thread, and the set is as large as said.
+    // SAFETY: 0 is this thread, and the size is that of the set.
     let pinned = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     assert_eq!(pinned, 0);
 }
 
-/// Another policy, and, where it can be undone, less of the processor.
-fn give_way() {
+/// Changes this thread's policy and, where that can be undone, raises its niceness.
+fn lower_priority() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: of this thread, read from a place that is there.
+    // SAFETY: 0 is this thread, and the parameters are valid to read.
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
     assert_eq!(set, 0);
-    // SAFETY: it has no premises.
+    // SAFETY: it has no premise.
     if unsafe { libc::geteuid() } == 0 {
-        // SAFETY: as above; of this thread.
+        // SAFETY: 0 is this thread. There is no other premise.
         assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 7) }, 0);
     }
 }
@@ -96,7 +97,7 @@ fn threads_started_late_have_the_attributes_of_the_builder() {
         let (late, closure) = in_a_thread(move || {
             block_all();
             pin();
-            give_way();
+            lower_priority();
             let here = || (thread::current().name().map(str::to_owned), attributes());
             (
                 handle.spawn(async move { here() }),

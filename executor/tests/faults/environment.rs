@@ -1,4 +1,4 @@
-//! What the environment says.
+//! Tests of the environment variable `SELVEDGE_WORKERS`.
 use crate::process;
 use selvedge::Builder;
 

@@ -1,8 +1,11 @@
-//! What goes wrong outside of the runtime: memory and threads that are not to be had, a fork, code of users that panics, ends that come in the middle of
-//! wakes, chains of drops. Each ends in an error, in an abort that is announced, or in nothing; never in a hang.
+//! Tests of faults outside of the runtime: no memory, no threads, a fork, user code that panics,
+//! ends in the middle of wakes, chains of drops.
+//!
+//! Each fault ends in an error, in an abort with a message, or has no effect. None ends in a hang.
 #![cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]
 
-/// Sanitizers have allocators of their own, need more room than a limit leaves, and know no fork; these are what a build for one sets.
+/// Tests that no sanitizer can run: a sanitizer has its own allocator, needs more room than a limit
+/// leaves, and does not support a fork. A build for a sanitizer sets these flags.
 #[cfg(not(any(selvedge_plain_alloc, selvedge_tsan)))]
 mod without_sanitizers {
     mod chains;

@@ -1,4 +1,6 @@
-//! Panics in each place where the runtime calls code of users: it stays in its task or goes to the handler, the others go on, and the end comes.
+//! Tests of panics in each place where the runtime calls user code.
+//!
+//! The panic stays in its task or goes to the handler, the other tasks go on, and the runtime ends.
 use crate::process::is_child;
 use selvedge::{Builder, Runtime};
 use std::{
@@ -21,7 +23,7 @@ impl Drop for Bomb {
     }
 }
 
-/// After a fault: the workers are there, and closures run.
+/// Checks after a fault that the workers run tasks, and that closures run.
 fn works(runtime: &Runtime) {
     let tasks: Vec<_> = (0..8).map(|n| runtime.spawn(async move { n })).collect();
     for (n, task) in tasks.into_iter().enumerate() {
@@ -39,7 +41,7 @@ fn heard() -> (Builder, Arc<AtomicUsize>) {
     (builder, heard)
 }
 
-/// A hook that panics each time.
+/// Hook that panics each time.
 type With = fn(Builder) -> Builder;
 
 const HOOKS: [(&str, With); 9] = [
@@ -81,7 +83,7 @@ fn a_hook_that_panics_each_time_stops_nothing() {
         works(&runtime);
         let waits = runtime.spawn(pending::<()>());
         works(&runtime);
-        // No worker need have slept yet, nor been woken from it. Threads stop at the end.
+        // Perhaps no worker has slept yet, or was woken. The threads stop at the end.
         while heard.load(SeqCst) == 0 && !["thread stop", "none"].contains(&name) {
             works(&runtime);
         }
@@ -123,7 +125,7 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
     }
     let (builder, heard) = heard();
     let runtime = builder.build().unwrap();
-    // In its first poll, or in a later one.
+    // It panics in its first poll, or in a later one.
     for polls in 0..3 {
         let task = runtime.spawn(async move {
             for _ in 0..polls {
@@ -134,7 +136,8 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
         assert!(runtime.block_on(task).unwrap_err().is_panic());
     }
     assert_eq!(heard.load(SeqCst), 3);
-    // In its drop: done, aborted before it ran or while it waits, with the runtime.
+    // It panics in its drop: when it is done, aborted before it ran or while it waits, or dropped
+    // by the runtime's end.
     let waits = || {
         let bomb = Bomb;
         async move {
@@ -159,7 +162,8 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
         let error = runtime.block_on(task).unwrap_err();
         assert!(error.is_panic(), "{error}");
     }
-    // An output that nobody takes: detached before and after, and one whose handle goes with it.
+    // Nobody takes the output: one task is detached before it ends, and the handle of the other is
+    // dropped with the output.
     drop(runtime.spawn(async { Bomb }));
     let output = runtime.spawn(async { Bomb });
     works(&runtime);
@@ -171,10 +175,10 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
     assert!(left.iter().all(|task| task.is_finished()));
 }
 
-/// Wakers that panic where they are told to.
+/// Makes a waker that panics in the operation named `at`.
 fn waker(at: &'static str) -> Waker {
     fn act(data: *const (), now: &str) {
-        // SAFETY: it is a `&'static &'static str`.
+        // SAFETY: the data pointer was made from a `&'static &'static str`.
         let at = unsafe { *data.cast::<&'static str>() };
         assert!(at != now || std::thread::panicking(), "waker {now}");
     }
@@ -192,7 +196,7 @@ fn waker(at: &'static str) -> Waker {
         "wake" => &"wake",
         _ => &"drop",
     };
-    // SAFETY: nothing is counted, the data is a constant.
+    // SAFETY: the data is a constant, so no function has to count or free it.
     unsafe { Waker::new(std::ptr::from_ref(data).cast(), &TABLE) }
 }
 
@@ -210,7 +214,7 @@ fn a_waker_that_panics_when_a_task_is_awaited_stops_nothing() {
             let _ = task.as_mut().poll(&mut Context::from_waker(&bad));
         }));
         assert_eq!(polled.is_err(), at == "clone");
-        // In the place of the first, which is dropped.
+        // This waker replaces the first, which is dropped.
         if at == "drop" {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let _ = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));

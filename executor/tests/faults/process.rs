@@ -1,4 +1,4 @@
-//! A test that runs itself again, in a process of its own.
+//! Lets a test run itself again in a process of its own.
 use std::{
     env,
     io::Read,
@@ -10,7 +10,7 @@ use std::{
 
 const ROLE: &str = "SELVEDGE_FAULT";
 
-/// How a child ended.
+/// Exit of a child process.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -23,23 +23,23 @@ impl Ended {
     }
 }
 
-/// What the parent has asked of this process, if it is such a child.
+/// Returns the role that the parent gave this process, if it is such a child.
 pub fn role() -> Option<String> {
     env::var(ROLE).ok()
 }
 
-/// Runs the test of that name once more, with a role.
+/// Runs the test of that name again, with a role.
 ///
 /// # Panics
-/// When it hangs.
+/// If it hangs.
 pub fn run(test: &str, role: impl ToString) -> Ended {
     run_with(test, role, &[])
 }
 
-/// The same, with these variables.
+/// Runs the test as `run` does, with these environment variables.
 ///
 /// # Panics
-/// When it hangs.
+/// If it hangs.
 pub fn run_with(test: &str, role: impl ToString, variables: &[(&str, &str)]) -> Ended {
     let role = role.to_string();
     let mut child = Command::new(env::current_exe().unwrap())
@@ -54,7 +54,7 @@ pub fn run_with(test: &str, role: impl ToString, variables: &[(&str, &str)]) -> 
         .unwrap();
     let out = reader(child.stdout.take());
     let err = reader(child.stderr.take());
-    // On the busiest machine nothing takes as long that ends.
+    // A process that takes longer hangs, even on the busiest machine.
     let end = Instant::now() + Duration::from_secs(600);
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -88,7 +88,7 @@ pub fn is_child(test: &str) -> bool {
         return true;
     }
     let ended = run(test, "child");
-    // A name that is not a test's would run nothing, with success.
+    // With a name that is no test's, the child would run nothing and succeed.
     let ran = ended.said.contains("1 passed");
     assert!(ended.status.success() && ran, "{ended:?}");
     false

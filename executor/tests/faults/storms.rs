@@ -1,4 +1,4 @@
-//! Ends that come in the middle of wakes, and what outlives a runtime.
+//! Tests of a runtime's end in the middle of wakes, and of handles that outlive it.
 use crate::process::is_child;
 use selvedge::Builder;
 use std::{
@@ -23,7 +23,7 @@ impl Drop for Counted {
 
 type Wakers = Arc<Mutex<Vec<Waker>>>;
 
-/// A task that waits for ever, and is woken all the time.
+/// Task that waits for ever, and is woken all the time.
 async fn storm(wakers: Wakers, counted: Counted) {
     let mut kept = false;
     poll_fn(|cx| {
@@ -94,7 +94,7 @@ fn runtime_end_amid_wakes_drops_each_future_once() {
         for task in tasks {
             assert!(task.is_finished());
         }
-        // Wakers of what is gone.
+        // These are wakers of tasks that have ended.
         let kept = std::mem::take(&mut *wakers.lock().unwrap());
         kept.iter().for_each(Waker::wake_by_ref);
         thread::spawn(move || kept.into_iter().for_each(Waker::wake))
@@ -130,7 +130,7 @@ fn handles_of_every_kind_outlive_their_runtime() {
     );
     let output = futures::executor::block_on(done).unwrap();
     assert_eq!(output.0.load(SeqCst), 0);
-    // Spawned too late: dropped where it is.
+    // It is spawned too late, and dropped at once.
     let late = handle.spawn(storm(wakers.clone(), Counted(drops.clone())));
     assert!(
         futures::executor::block_on(late)

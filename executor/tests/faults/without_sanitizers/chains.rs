@@ -1,4 +1,5 @@
-//! Up to a million tasks in a chain, each of which holds the next: none is dropped inside of another's drop.
+//! Tests of chains of up to a million tasks, each of which holds the next: no task is dropped
+//! inside another's drop.
 use crate::process::is_child;
 use selvedge::{AbortHandle, Builder, JoinHandle};
 use std::{
@@ -9,7 +10,8 @@ use std::{
     },
 };
 
-/// Links; fewer without optimisation, so that it takes seconds. Their frames would not fit into the stack, at one byte each.
+/// Links of a chain. Fewer without optimisation, so that a test takes seconds. Even frames of one
+/// byte each would not fit into the stack.
 const LONG: usize = if cfg!(debug_assertions) {
     300_000
 } else {
@@ -33,7 +35,8 @@ impl<T, F: Fn(&T)> Drop for Link<T, F> {
     }
 }
 
-/// A chain of tasks that wait, each holding a handle of the one before; how many were dropped in the end.
+/// Makes a chain of waiting tasks, each of which holds a handle of the previous one, and returns
+/// how many were dropped in the end.
 fn dropped<T: Send + Sync + 'static>(
     holds: impl Fn(JoinHandle<()>) -> T + Copy,
     at_drop: impl Fn(&T) + Copy + Send + 'static,
@@ -54,7 +57,7 @@ fn dropped<T: Send + Sync + 'static>(
         });
         last = Some(holds(task));
     }
-    // Each has been polled once, and waits.
+    // Each task has been polled once, and waits.
     runtime
         .block_on(runtime.spawn(selvedge::yield_now()))
         .unwrap();
@@ -106,7 +109,7 @@ fn chain_of_aborts_in_drops_ends_with_its_runtime() {
     });
 }
 
-/// Tasks that each await the next: the last one's end wakes one after the other.
+/// Each task awaits the next. The end of the last one wakes one after the other.
 #[test]
 fn a_chain_of_awaits_ends_without_a_frame_a_task() {
     if !is_child("without_sanitizers::chains::a_chain_of_awaits_ends_without_a_frame_a_task") {

@@ -1,27 +1,28 @@
-//! A process that forks has a child without the runtime's threads.
+//! Tests of `fork`, whose child has none of the runtime's threads.
 use crate::process::is_child;
 use std::time::{Duration, Instant};
 
-/// Runs `f` in a fork of this process, which then ends; gives its status.
+/// Runs `f` in a fork of this process, which then exits, and returns its status.
 fn fork(f: impl FnOnce()) -> i32 {
-    // SAFETY: a test's process, whose child does what users might.
+    // SAFETY: this is a test's process, and its child makes only calls that a user's child may
+    // make.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         f();
         std::process::exit(7);
     }
-    // On the busiest machine nothing takes as long that ends.
+    // A child that takes longer hangs, even on the busiest machine.
     let end = Instant::now() + Duration::from_secs(600);
     let mut status = 0;
     loop {
-        // SAFETY: this process's own child.
+        // SAFETY: it is a child of this process.
         let done = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
         if done == pid {
             return status;
         }
         if Instant::now() > end {
-            // SAFETY: as above.
+            // SAFETY: it is a child of this process.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             panic!("the child hangs");
         }
@@ -45,17 +46,17 @@ fn forked_child_ends_without_threads_and_its_parent_goes_on() {
     let spawns = || drop((runtime.spawn(async { 8 }), runtime.metrics()));
     assert_eq!(fork(spawns), EXITED_WITH_7);
     assert_eq!(seven(), 7);
-    // The child's copy, dropped there, has nobody to wait for. The parent's is untouched.
+    // The child drops its copy, which has no thread to wait for. The parent's is untouched.
     let mut runtime = Some(runtime);
     assert_eq!(fork(|| drop(runtime.take())), EXITED_WITH_7);
     let runtime = runtime.unwrap();
     let in_time = fork(|| {
-        // SAFETY: the child's copy alone; its memory is left as it is.
+        // SAFETY: it is the child's copy, and its memory is not used again.
         let copy = unsafe { std::ptr::read(&raw const runtime) };
         assert!(!copy.shutdown_timeout(Duration::from_secs(3_600)));
     });
     assert_eq!(in_time, EXITED_WITH_7);
-    // Nor does it start a thread for the worker that has none yet.
+    // The child also starts no thread for the unstarted worker.
     let (gate, held) = std::sync::mpsc::channel::<()>();
     let (begin, begun) = std::sync::mpsc::channel();
     runtime.spawn_detached(async move {

@@ -1,4 +1,5 @@
-//! An allocation that fails, whichever: the process aborts, as Rust's collections and task cells do, or nothing is noticed.
+//! Tests that fail each allocation in turn: the process aborts, as Rust's collections and task
+//! cells do, or the failure has no effect.
 use crate::process::{self, role};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -6,10 +7,10 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-/// The system's, but for one allocation. It counts what there is.
+/// Allocator that passes all calls but one to the system's. It counts the blocks.
 struct Failing;
 
-/// Allocations until the one that fails; never, when negative.
+/// Allocations until the one that fails. None fails if it is negative.
 static LEFT: AtomicI64 = AtomicI64::new(-1);
 
 static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -23,20 +24,20 @@ fn fails() -> bool {
     LEFT.load(Relaxed) >= 0 && LEFT.fetch_sub(1, Relaxed) == 0
 }
 
-// SAFETY: the system's, or null, which is an allocator's way to fail.
+// SAFETY: each method passes its call to `System`, or returns null, by which an allocator fails.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if fails() {
             return ptr::null_mut();
         }
         LIVE.fetch_add(1, Relaxed);
-        // SAFETY: passed on.
+        // SAFETY: the caller's premises are those of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(1, Relaxed);
-        // SAFETY: passed on.
+        // SAFETY: the caller's premises are those of `System`.
         unsafe { System.dealloc(block, layout) }
     }
 
@@ -44,7 +45,7 @@ unsafe impl GlobalAlloc for Failing {
         if fails() {
             return ptr::null_mut();
         }
-        // SAFETY: passed on.
+        // SAFETY: the caller's premises are those of `System`.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -52,7 +53,7 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// A little of everything that allocates.
+/// Runs a little of everything that allocates.
 fn work() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = selvedge::Builder::new()
         .workers(2)
@@ -92,7 +93,7 @@ fn an_allocation_that_fails_aborts_or_is_an_error() {
         LEFT.store(at.parse().unwrap(), Relaxed);
         let done = work();
         let left = LEFT.swap(-1, Relaxed);
-        // An error is an end as good as any, if it is one of the threads that could not be started.
+        // An error is a valid end, too, if a thread could not be started.
         let refused = done.is_err_and(|error| !error.to_string().is_empty());
         std::process::exit(if refused || left < 0 { 10 } else { 0 });
     }

@@ -1,4 +1,4 @@
-//! Threads that are not to be had: there is no room for their stacks.
+//! Tests of threads that cannot be started, as there is no room for their stacks.
 use super::memory::live;
 use crate::process::is_child;
 use selvedge::Builder;
@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 
 const STACK: usize = 256 << 20;
 
-/// From now on this process has room for so many more stacks.
+/// Limits this process to so many more stacks.
 fn limit(stacks: usize) {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').next().unwrap().parse().unwrap();
@@ -15,7 +15,7 @@ fn limit(stacks: usize) {
         rlim_cur: most,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: a limit of this process, read from a place that is there.
+    // SAFETY: it limits this process, and the limit is valid to read.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
     assert_eq!(set, 0);
 }
@@ -24,15 +24,15 @@ fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Waits until so many are left: one that has ended may still be listed for a moment.
+/// Waits until `count` threads are left. The system may list an ended thread for a moment more.
 fn threads_come_down_to(count: usize) {
     while threads() != count {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Waits until the main thread, which waits for this test, sleeps. The first time that it does so
-/// it allocates, which would count as a leak.
+/// Waits until the main thread, which waits for this test, sleeps. Its first sleep allocates, which
+/// would count as a leak.
 fn main_thread_sleeps() {
     let stat = format!("/proc/self/task/{}/stat", std::process::id());
     loop {
@@ -69,7 +69,7 @@ fn build_whose_threads_do_not_start_fails_and_leaves_none() {
     }
     let leaked: Vec<_> = blocks.iter().map(|now| now - blocks[1]).collect();
     assert_eq!(leaked[1..], [0; 3]);
-    // What there is room for starts.
+    // The threads for which there is room start.
     limit(2);
     let runtime = builder(1).build().unwrap();
     assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
@@ -115,7 +115,7 @@ fn a_runtime_goes_on_without_the_workers_that_get_no_thread() {
     assert_eq!(blocks[1], blocks[2], "a worker that did not begin is freed");
 }
 
-/// The second thread has nothing to do but to watch the slot, and then to run what it finds there.
+/// The second thread only watches the slot, and then runs the task that it finds there.
 #[test]
 fn a_slot_that_is_filled_starts_a_second_thread_and_no_third() {
     if !is_child(
