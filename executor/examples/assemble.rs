@@ -1,24 +1,25 @@
-//! An executor of one's own from three parts, without `selvedge`: a task cell (`task-header`), a queue
-//! of cells (`queue-global`), and a waker of one's own (`waker-vtable`).
+//! A small executor from three parts, without `selvedge`: task cells (`task-header`), a queue of
+//! cells (`queue-global`), and wakers (`waker-vtable`).
 use queue_global::Injector;
 use std::{future::Future, pin::pin, sync::Arc, task::Context, task::Poll, thread};
 use task_header::{JoinError, JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
 
-/// Tasks link themselves into the queue, so a push allocates nothing. Any thread may push.
+/// State that all tasks share. The queue links tasks, so a push allocates nothing. Any thread
+/// pushes.
 struct Shared {
     queue: Injector<Node<Scheduler>>,
     thread: thread::Thread,
 }
-/// To wake the executor is to unpark its thread; `waker-vtable` makes a `Waker` of that.
+/// A wake of the executor unparks its thread. `waker-vtable` makes a `Waker` of this.
 impl waker_vtable::WakeRef for Shared {
     fn wake(&self) {
         self.thread.unpark();
     }
 }
-/// What a task needs to get back into its queue. Every task holds one.
+/// Reference by which a task finds its queue. Every task holds one.
 struct Scheduler(Arc<Shared>);
 impl Schedule for Scheduler {
-    /// A task's waker was woken. The task comes by value: what is used after the push is cloned.
+    /// Queues a task that was woken. It may be freed after the push, so the reference is cloned.
     fn schedule(task: Notified<Self>, _why: WakeKind) {
         let shared = task.scheduler().0.clone();
         shared.queue.requeue(task);
@@ -27,7 +28,7 @@ impl Schedule for Scheduler {
 }
 struct Executor {
     shared: Arc<Shared>,
-    /// Tasks that wait: a wake finds them without a count, and the end can drop them.
+    /// Tasks that wait. A wake finds them without a reference count, and the end can drop them.
     owned: Owned<Scheduler>,
 }
 impl Executor {
@@ -38,14 +39,14 @@ impl Executor {
         Self { shared, owned }
     }
 
-    /// One allocation: a `Notified` for the queue, and a handle for the caller.
+    /// Makes a `Notified` for the queue and a handle for the caller, in one allocation.
     fn spawn<F: Future<Output: Send> + Send + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         let (task, join) = task_header::new(future, Scheduler(self.shared.clone()));
         self.shared.queue.requeue(task);
         join
     }
 
-    /// Runs tasks until `main` is done, and parks when none is queued.
+    /// Runs tasks until `main` has ended, and parks when none is queued.
     fn block_on<T>(&mut self, main: JoinHandle<T>) -> Result<T, JoinError> {
         let (mut main, waker) = (pin!(main), waker_vtable::from_arc(self.shared.clone()));
         loop {
@@ -54,7 +55,7 @@ impl Executor {
             }
             while let Some(task) = self.shared.queue.pop() {
                 if let Ran::Notified(again) = self.owned.run(task) {
-                    self.shared.queue.requeue(again); // Woken in its own poll: behind the others.
+                    self.shared.queue.requeue(again); // It was woken in its own poll.
                 }
             }
             thread::park(); // A finished `main` has unparked this thread.
@@ -62,7 +63,7 @@ impl Executor {
     }
 }
 impl Drop for Executor {
-    // The tasks that are left wait in the list, or in the queue.
+    // The remaining tasks are in the list, or in the queue.
     fn drop(&mut self) {
         self.owned.cancel_all();
         drop(self.shared.queue.pop_n(usize::MAX));

@@ -1,4 +1,5 @@
-//! A worker driven by hand, and a `Park` of one's own with a heap of timers: what an I/O driver does with a poller, in small.
+//! A driven worker, and a `Park` with a heap of timers: a small model of an I/O driver with a
+//! poller.
 use selvedge::{
     Builder, Tick,
     park::{Park, ThreadPark, ThreadUnpark},
@@ -13,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A deadline, and who waits for it.
+/// Deadline, and the waker of the task that waits for it.
 struct Timer {
     at: Instant,
     waker: Waker,
@@ -69,11 +70,11 @@ impl Timers {
     }
 }
 
-/// Sleeps no longer than to the next deadline.
+/// Parker that sleeps until the next deadline at most.
 struct TimerPark {
     thread: ThreadPark,
     timers: Timers,
-    /// The wakers of timers that were due.
+    /// Wakers of timers that were due.
     collected: Vec<Waker>,
     parks: usize,
 }

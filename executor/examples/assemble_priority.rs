@@ -1,4 +1,5 @@
-//! Two classes of tasks, from the parts: what is urgent runs first, and of eight turns one is kept for the rest, so that nothing starves.
+//! An executor with two classes of tasks, from the parts. Urgent tasks run first. One turn in eight
+//! is for the rest, so that no task starves.
 use queue_global::Injector;
 use std::{cell::RefCell, future::Future, pin::pin, rc::Rc, sync::Arc, task::Context, thread};
 use task_header::{JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
@@ -30,7 +31,7 @@ impl waker_vtable::WakeRef for Queues {
     }
 }
 
-/// A task's class is in its scheduler: a wake finds the right queue.
+/// Scheduler of a task. It holds the task's class, so that a wake finds the right queue.
 #[derive(Clone)]
 struct Scheduler {
     queues: Arc<Queues>,
@@ -77,7 +78,7 @@ impl Executor {
         join
     }
 
-    /// Seven turns in eight the urgent ones first.
+    /// Takes the next task: in seven turns of eight an urgent one first.
     fn next(&mut self) -> Option<Notified<Scheduler>> {
         self.turn = self.turn.wrapping_add(1);
         let Queues { urgent, rest, .. } = &*self.queues;
@@ -119,7 +120,7 @@ impl Drop for Executor {
             if self.owned.is_empty() {
                 return;
             }
-            thread::yield_now(); // Another thread wakes one of them, which comes over its queue.
+            thread::yield_now(); // Another thread wakes one of them, and is about to queue it.
         }
     }
 }

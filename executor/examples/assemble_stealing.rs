@@ -1,8 +1,10 @@
-//! A work-stealing executor of one's own from four parts, without `selvedge`: task cells (`task-header`), a queue a worker that others steal
-//! from (`worker-queue`), one for what comes from outside (`queue-global`), wakers of one's own (`waker-vtable`).
+//! A work-stealing executor from four parts, without `selvedge`: task cells (`task-header`), a
+//! queue per worker from which others steal (`worker-queue`), a queue for tasks from outside
+//! (`queue-global`), and wakers (`waker-vtable`).
 //!
-//! It is complete, and simpler than it could be: a worker without work sleeps for a moment at a time, where `selvedge` counts who searches and
-//! who sleeps; and tasks that wake each other go on for as long as they like, where `selvedge` has a cap.
+//! It is complete, and simpler than `selvedge` in two ways. A worker without work sleeps for a
+//! moment at a time, where `selvedge` counts the workers that search and those that sleep. And
+//! tasks that wake each other may go on without end, where `selvedge` has a cap.
 use queue_global::{Injector, List};
 use std::{
     cell::RefCell,
@@ -19,7 +21,7 @@ use worker_queue::{QueueHooks, Stealer, WorkerQueue};
 type Task = Notified<Scheduler>;
 type Queue = WorkerQueue<Node<Scheduler>>;
 
-/// What all workers share. Every task holds one, so a waker that comes late finds it.
+/// State that all workers share. Every task holds a reference, so a late wake finds it.
 struct Shared {
     injector: Injector<Node<Scheduler>>,
     stealers: Vec<Stealer<Node<Scheduler>>>,
@@ -49,13 +51,13 @@ impl QueueHooks<Node<Scheduler>> for Shared {
 }
 
 thread_local! {
-    /// The queue of this thread, if it is a worker, which its tasks reach from inside a poll.
+    /// Queue of this thread, if it is a worker. Tasks reach it from inside a poll.
     static QUEUE: RefCell<Option<Rc<Queue>>> = const { RefCell::new(None) };
 }
 struct Scheduler(Arc<Shared>);
 
 impl Scheduler {
-    /// To this worker's queue. From elsewhere it comes back.
+    /// Pushes the task to this worker's queue, or returns it if this thread is no worker.
     fn keep(shared: &Shared, task: Task) -> Option<Task> {
         let Some(queue) = QUEUE.with_borrow(Clone::clone) else {
             return Some(task);
@@ -69,13 +71,13 @@ impl Schedule for Scheduler {
     fn schedule(task: Task, _why: WakeKind) {
         let shared = task.scheduler().0.clone();
         if let Some(task) = Self::keep(&shared, task) {
-            shared.injector.requeue(task); // Never refused: it was spawned in time.
+            shared.injector.requeue(task); // Unlike `push`, this works after the close.
             shared.wake_all();
         }
     }
 }
 
-/// To wake a worker whose list is closing is to unpark it.
+/// Unparks a worker whose list is closing.
 struct Unpark(thread::Thread);
 impl waker_vtable::WakeRef for Unpark {
     fn wake(&self) {
@@ -96,12 +98,13 @@ fn worker(shared: &Shared, queue: Queue) {
             shared.asleep.fetch_sub(1, SeqCst);
             continue;
         };
-        // Polled in this worker's list: a task that waits is found again at the end.
+        // A task that waits is in this worker's list from now on, so that the end finds it.
         if let Ran::Notified(again) = owned.run(task) {
-            queue.requeue(again, shared); // It yielded: behind the others.
+            queue.requeue(again, shared); // It yielded, so it goes behind the others.
         }
     }
-    // Whoever is queued or waits is dropped here; what others are about to wake comes over the injector, and nothing new: it is closed.
+    // The tasks that are queued or wait are dropped here. A task that another thread is about to
+    // wake comes over the injector, which is closed, and so takes no new tasks.
     owned.close();
     loop {
         owned.cancel_all();
@@ -117,7 +120,7 @@ fn worker(shared: &Shared, queue: Queue) {
     }
 }
 
-/// The own queue, then a share of the injector, then half of what another has.
+/// Finds a task: in the worker's own queue, the injector, or the ring of another worker.
 fn find(shared: &Shared, queue: &Queue) -> Option<Task> {
     if let Some(next) = queue.next(shared) {
         return Some(next.item);
@@ -167,7 +170,7 @@ where
         && shared.injector.push(task).is_ok()
     {
         shared.wake_all();
-    } // Else it came too late, and is dropped: its handle says so.
+    } // Otherwise it was too late and is dropped: its handle says that it was cancelled.
     join
 }
 impl Drop for Executor {
@@ -185,7 +188,7 @@ fn main() {
     let executor = Executor::new(2);
     let shared = executor.shared.clone();
     let parent = spawn(&executor.shared, async move {
-        // All of these go to one worker's queue.
+        // All of these go to the queue of one worker.
         let count = |n| async move { (0..200).fold(n, |n, m| std::hint::black_box(n ^ m)) };
         let children = Vec::from_iter((0..5_000_u64).map(|n| spawn(&shared, count(n))));
         futures::future::join_all(children).await;

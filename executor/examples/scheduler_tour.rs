@@ -1,4 +1,5 @@
-//! What the scheduler does, seen from outside: the order of five spawns, fairness at 61 ticks, overflow, and stealing.
+//! Shows the scheduler from outside: the order of five spawns, fairness at 61 ticks, overflow, and
+//! stealing.
 use selvedge::{Builder, Tick, park::ThreadPark, spawn, spawn_detached, yield_now};
 use std::sync::{
     Arc, Mutex,
@@ -12,7 +13,7 @@ fn main() {
     stealing();
 }
 
-/// The last goes to the LIFO slot; each before it was displaced from there to the end of the ring.
+/// The last task stays in the LIFO slot. Each one before it was displaced from there to the ring.
 fn last_first_then_in_order() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -51,7 +52,7 @@ fn fair_at_61() {
     assert!(ticks <= 61);
 }
 
-/// A full ring gives half of itself to the injector.
+/// A full ring moves half of its tasks to the injector.
 fn overflow() {
     let (runtime, mut workers) = Builder::new()
         .ring_capacity(16)
@@ -75,7 +76,8 @@ fn overflow() {
     worker.run();
 }
 
-/// One worker has it all; each of the others steals half of what it finds, and can be robbed in turn.
+/// One worker has all tasks. Each of the others steals half of the first ring that has any, and may
+/// lose half of its own in turn.
 fn stealing() {
     let (runtime, mut workers) = Builder::new().build_driven([(); 4].map(|()| ThreadPark::new()));
     let go = Arc::new(AtomicBool::new(false));

@@ -1,8 +1,10 @@
 //! One line of a manifest, as GNU `sha256sum` writes it.
 use std::io::{self, Write};
 
-/// Digest, two spaces, path. A path with a backslash, a newline or a carriage return is escaped, and the line then
-/// begins with a backslash. All other bytes stand as they are.
+/// Formats a line: digest, two spaces, path.
+///
+/// A path with a backslash, a newline or a carriage return is escaped, and the line then begins
+/// with a backslash. All other bytes stay as they are.
 pub fn write(out: &mut impl Write, path: &[u8], digest: &[u8]) -> io::Result<()> {
     let escape = path
         .iter()

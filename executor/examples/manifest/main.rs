@@ -1,11 +1,11 @@
 //! A SHA-256 manifest of a directory tree, in the format that `sha256sum -c` checks.
 //!
-//! A task a directory, a task a file; what blocks (listing, reading) runs in `spawn_blocking`, hashing in
-//! the tasks; what they find comes over a channel. Permits bound open files and the memory for their contents, however
-//! wide the tree is.
+//! There is a task for each directory and each file. They list and read in `spawn_blocking`, which
+//! may block, and hash in the task itself. Their results come over a channel. Permits bound the
+//! number of open files and the memory for their contents, however wide the tree is.
 //!
-//! Exit status: 0, 1 if something could not be hashed (each is named on standard error), 2 if the
-//! directory or the arguments are no good.
+//! Exit status: 0; 1 if something could not be hashed, which standard error names; 2 if the
+//! directory or the arguments are wrong.
 use async_channel::Receiver;
 use indicatif::{ProgressBar, ProgressStyle};
 use selvedge::Runtime;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let written = write(&found.lines);
     if written.is_ok() {
         let metrics = runtime.metrics();
-        tell(&format!(
+        report(&format!(
             "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}",
             found.lines.len(),
             found.bytes,
@@ -61,13 +61,13 @@ fn main() -> ExitCode {
     match written {
         Ok(()) if found.problems == 0 => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
-        // The reader has seen enough, which doesn't make what was reported good.
+        // The reader closed the pipe, which is no error. The problems reported so far still are.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe && found.problems == 0 => {
             ExitCode::SUCCESS
         }
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
-            tell(&format!("manifest: writing: {error}"));
+            report(&format!("manifest: writing: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 
 fn arguments(arguments: Vec<OsString>) -> Result<Option<PathBuf>, ExitCode> {
     let refused = |what: String| {
-        tell(&format!("manifest: {what}\n{USAGE}"));
+        report(&format!("manifest: {what}\n{USAGE}"));
         Err(ExitCode::from(2))
     };
     let is_option = |argument: &&OsString| argument.as_encoded_bytes().starts_with(b"-");
@@ -83,7 +83,7 @@ fn arguments(arguments: Vec<OsString>) -> Result<Option<PathBuf>, ExitCode> {
         [] => Ok(None),
         [flag] if flag == "--help" || flag == "-h" => match writeln!(io::stdout(), "{USAGE}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                tell(&format!("manifest: writing: {error}"));
+                report(&format!("manifest: writing: {error}"));
                 Err(ExitCode::FAILURE)
             }
             _ => Err(ExitCode::SUCCESS),
@@ -104,16 +104,16 @@ fn workspace() -> PathBuf {
 }
 
 fn complain(path: &Path, what: &str) -> ExitCode {
-    tell(&format!("manifest: {}: {what}", path.display()));
+    report(&format!("manifest: {}: {what}", path.display()));
     ExitCode::from(2)
 }
 
-/// A line on standard error; if nobody reads it, so be it.
-fn tell(line: &str) {
+/// Writes a line to standard error. A failure to write it is ignored.
+fn report(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// What the tasks have found: one line a file, keyed by its path.
+/// Results of the tasks: a line for each file, with its path as the key.
 #[derive(Default)]
 struct Found {
     lines: Vec<(Vec<u8>, [u8; 32])>,
@@ -124,7 +124,7 @@ struct Found {
 async fn collect(events: Receiver<Event>) -> Found {
     let bar = progress_bar();
     let mut found = Found::default();
-    // The channel ends when the last task is gone.
+    // The channel ends with the last task.
     while let Ok(event) = events.recv().await {
         match event {
             Event::Files(n) => bar.inc_length(n),
@@ -141,7 +141,7 @@ async fn collect(events: Receiver<Event>) -> Found {
             }
             Event::Problem { path, what } => {
                 found.problems += 1;
-                bar.suspend(|| tell(&format!("manifest: {}: {what}", path.display())));
+                bar.suspend(|| report(&format!("manifest: {}: {what}", path.display())));
             }
         }
     }

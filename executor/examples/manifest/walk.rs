@@ -1,4 +1,4 @@
-//! The tasks: one a directory, one a file.
+//! The tasks: one for each directory, one for each file.
 use async_channel::{Receiver, Sender};
 use selvedge::{spawn_blocking, spawn_detached};
 use sha2::{Digest, Sha256};
@@ -15,31 +15,31 @@ use std::{
 /// Files and directories open at a time.
 const PERMITS: usize = 64;
 
-/// Bytes of a file in memory at a time. With the permits this bounds the memory for contents.
+/// Bytes of a file in memory at a time. With the permits it bounds the memory for contents.
 const CHUNK: usize = 256 * 1024;
 
-/// What a task has found.
+/// Result of a task.
 pub enum Event {
-    /// So many more files to hash.
+    /// There are so many more files to hash.
     Files(u64),
-    /// A file is hashed.
+    /// A file was hashed.
     Hashed {
         path: PathBuf,
         digest: [u8; 32],
         bytes: u64,
     },
-    /// Something can't be.
+    /// A file or directory could not be hashed.
     Problem { path: PathBuf, what: String },
 }
 
-/// What every task has. The channel ends with the last clone.
+/// State that every task has. The channel ends with its last clone.
 #[derive(Clone)]
 pub struct Walk {
     events: Sender<Event>,
     permits: (Sender<()>, Receiver<()>),
 }
 
-/// A directory on the way down: by links a tree may lead back into itself.
+/// Directory above the current one. By links a tree may lead back into itself.
 struct Ancestor {
     id: (u64, u64),
     parent: Option<Arc<Ancestor>>,
@@ -80,7 +80,7 @@ impl Walk {
         received
     }
 
-    /// Runs `f` where it may block, as one of the few that may have something open.
+    /// Runs `f` where it may block, with one of the permits to have something open.
     async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -91,13 +91,13 @@ impl Walk {
     }
 
     async fn permit(&self) -> Permit<'_> {
-        // The channel is open: this holds both ends.
+        // The channel is open, as this holds both ends.
         let _ = self.permits.1.recv().await;
         Permit(&self.permits.0)
     }
 
     async fn send(&self, event: Event) {
-        // Fails only if the collector is gone, and then so is the program.
+        // It fails only if the collector has ended, and with it the program.
         let _ = self.events.send(event).await;
     }
 
@@ -105,7 +105,7 @@ impl Walk {
         self.send(Event::Problem { path, what }).await;
     }
 
-    /// Boxed, since it spawns its like.
+    /// The future is boxed, as it spawns futures of its own type.
     fn directory(
         self,
         path: PathBuf,
@@ -138,14 +138,14 @@ impl Walk {
                 spawn_detached(self.clone().directory(path, ancestor, &[]));
             }
             for path in entries.files {
-                // Waiting here keeps the tasks few: a file's begins when it may open its file.
+                // The wait for the permit is before the spawn, so that there are few tasks.
                 let _ = self.permits.1.recv().await;
                 spawn_detached(self.clone().file(path));
             }
         })
     }
 
-    /// Hashes a file. Begins with a permit.
+    /// Hashes a file. The caller has taken the permit.
     async fn file(self, path: PathBuf) {
         let permit = Permit(&self.permits.0);
         match self.hash(&path).await {
@@ -178,19 +178,19 @@ impl Walk {
             if chunk.len() < CHUNK {
                 return Ok((sha.finalize().into(), bytes));
             }
-            // A long file takes turns with the others of its worker.
+            // A long file yields to the other tasks of its worker.
             selvedge::yield_now().await;
             read = self.blocking(move || next_chunk(file, chunk)).await?;
         }
     }
 }
 
-/// A place among those that may have something open.
+/// Permit to have a file or a directory open.
 struct Permit<'a>(&'a Sender<()>);
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        // There is room: this one's place.
+        // The channel has room: that of this permit.
         let _ = self.0.try_send(());
     }
 }
@@ -208,7 +208,7 @@ impl Ancestor {
     }
 }
 
-/// A chunk, short only at the end of the file.
+/// Reads a chunk, which is short only at the end of the file.
 fn next_chunk(file: File, mut chunk: Vec<u8>) -> io::Result<(File, Vec<u8>)> {
     chunk.clear();
     let mut limited = file.take(CHUNK as u64);
@@ -239,7 +239,7 @@ fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
         match fs::metadata(&path) {
             Ok(meta) if meta.is_dir() => entries.directories.push((path, (meta.dev(), meta.ino()))),
             Ok(meta) if meta.is_file() => entries.files.push(path),
-            // Opened, a pipe would wait for its writer.
+            // To open a pipe would wait for its writer.
             Ok(_) => entries
                 .problems
                 .push((path, "skipped, not a regular file".into())),
