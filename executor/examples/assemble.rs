@@ -4,8 +4,7 @@ use queue_global::Injector;
 use std::{future::Future, pin::pin, sync::Arc, task::Context, task::Poll, thread};
 use task_header::{JoinError, JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
 
-/// State that all tasks share. The queue links tasks, so a push allocates nothing. Any thread
-/// pushes.
+/// State of all tasks. The queue links tasks, so a push allocates nothing. Any thread may push.
 struct Shared {
     queue: Injector<Node<Scheduler>>,
     thread: thread::Thread,

@@ -1,5 +1,5 @@
-//! Whole runtimes of one and two workers under the model checker. They are large: each states its
-//! bound, which the report prints.
+//! Models of whole runtimes of one and two workers. They are large, so each has a bound on
+//! preemptions, which the report prints.
 use crate::{Builder, Runtime, Tick, park::ThreadPark};
 use std::{
     future::{Future, poll_fn},
@@ -34,11 +34,11 @@ fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
     )
 }
 
-/// A spawn from outside against the worker that falls asleep: it runs.
+/// A spawn from outside races a worker that goes to sleep: the task runs.
 ///
 /// Bites: skip the last look before sleep.
 #[test]
-fn a_spawn_from_outside_is_run() {
+fn spawn_racing_a_sleep_runs() {
     bounded(2).check(|| {
         let runtime = pool(1);
         let task = runtime.spawn(async { 7 });
@@ -47,11 +47,12 @@ fn a_spawn_from_outside_is_run() {
     });
 }
 
-/// A spawn from outside against the worker that waits a moment as a searcher, and then falls asleep: it runs, though nobody may have been woken for it.
+/// A spawn from outside races a worker that waits a moment as a searcher and then goes to sleep. The
+/// task runs, even if the spawn woke no worker.
 ///
 /// Bites: skip the last look before sleep.
 #[test]
-fn a_spawn_from_outside_against_a_worker_that_lingers_is_run() {
+fn spawn_racing_a_wait_before_a_sleep_runs() {
     bounded(2).check(|| {
         let runtime = Builder::new()
             .workers(1)
@@ -65,11 +66,11 @@ fn a_spawn_from_outside_against_a_worker_that_lingers_is_run() {
     });
 }
 
-/// A spawn from outside against the runtime's end: run or cancelled, and the drop returns.
+/// A spawn from outside races the runtime's end: the task runs or is cancelled, and the drop returns.
 ///
-/// Bites: a refused spawn whose task is forgotten, not dropped.
+/// Bites: forget the task of a refused spawn instead of dropping it.
 #[test]
-fn a_spawn_against_the_end_is_run_or_cancelled() {
+fn spawn_racing_the_end_runs_or_is_cancelled() {
     bounded(2).check(|| {
         let runtime = pool(1);
         let handle = runtime.handle().clone();
@@ -83,20 +84,21 @@ fn a_spawn_against_the_end_is_run_or_cancelled() {
     });
 }
 
-/// A wake from a thread that is no worker, against the runtime's end: the waker notifies a
-/// runtime that is not freed before it is done.
+/// A wake from a thread that is no worker races the runtime's end: the runtime is not freed before
+/// the wake has notified it.
 ///
 /// Bites: skip `Registry::wait` (a use after free of the runtime).
 #[test]
-fn the_last_wake_from_outside_against_the_end_is_no_use_after_free() {
+fn last_wake_racing_the_end_is_no_use_after_free() {
     bounded(2).check(|| the_last_wake_against_the_end(pool(1)));
 }
 
-/// As above, with a second worker whose thread is not started, or about to be: whom the wake relies on looks, and both workers leave.
+/// As above, with a second worker whose thread is unstarted or about to start. The worker that the
+/// wake relies on looks for the task, and both workers end.
 ///
 /// Bites: close the runtime without unparking its workers.
 #[test]
-fn the_last_wake_from_outside_against_the_end_finds_one_of_two_workers() {
+fn last_wake_racing_the_end_finds_one_of_two_workers() {
     bounded(1).check(|| the_last_wake_against_the_end(pool(2)));
 }
 
@@ -125,12 +127,15 @@ fn the_last_wake_against_the_end(runtime: Runtime) {
     assert!(ended.is_ok() || ended.unwrap_err().is_cancelled());
 }
 
-/// Two workers, started with the runtime, and a task from outside against the end: one of them runs it or drops it,
-/// and both leave. With two preemptions it was not through after a minute. More threads, and more changes, take turns at random in [`crowd`](crate::crowd).
+/// A spawn from outside races the end of two workers that `build` has started: one of them runs or
+/// drops the task, and both end.
+///
+/// With two preemptions the model takes more than a minute. [`crowd`](crate::crowd) runs more
+/// threads, in random orders.
 ///
 /// Bites: close the runtime without unparking its workers.
 #[test]
-fn two_workers_end_with_a_task_between_them() {
+fn spawn_racing_the_end_of_two_workers_ends() {
     bounded(1).check(|| {
         let two = Builder::new().workers(2).ring_capacity(2);
         let runtime = two.prestart().build().unwrap();
@@ -143,12 +148,13 @@ fn two_workers_end_with_a_task_between_them() {
     });
 }
 
-/// A task holds its worker until another has run, which comes from outside: the second worker's thread is started for one of them, by whom it finds busy or by the first, as it
-/// leaves its search.
+/// A task keeps its worker busy until a task from outside has run. So one of the two starts the
+/// second worker's thread: the push, which finds the first worker busy, or the first worker, as it
+/// stops searching.
 ///
-/// Bites: no notification after a push from outside, or as a search is left.
+/// Bites: no notification after a push from outside; none at the end of a search.
 #[test]
-fn a_task_that_the_first_worker_has_no_time_for_starts_the_second() {
+fn spawn_beside_a_busy_worker_starts_the_second() {
     bounded(0).check(|| {
         let runtime = pool(2);
         let ran = Arc::new((Mutex::new(false), Condvar::new()));
@@ -169,11 +175,12 @@ fn a_task_that_the_first_worker_has_no_time_for_starts_the_second() {
     });
 }
 
-/// Two workers, each in a thread of its own and ticked a few times: what a task of one spawns runs once, wherever.
+/// Two workers, each in a thread of its own, are ticked a few times. Each task that a task of one
+/// spawns runs once, on either worker.
 ///
-/// Bites: displace from the slot and drop what was there.
+/// Bites: drop the task that is displaced from the slot.
 #[test]
-fn two_workers_share_what_one_spawns() {
+fn tasks_spawned_by_one_of_two_workers_run_once() {
     bounded(2).check(|| {
         let parks = [ThreadPark::new(), ThreadPark::new()];
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
@@ -205,22 +212,22 @@ fn two_workers_share_what_one_spawns() {
     });
 }
 
-/// One worker's task gives the core away, for a closure that is done at once: the other task runs, by whichever thread, the task
-/// itself goes on with or without its core, and the runtime ends.
+/// A task offers its worker's core, for a closure that returns at once. The other task runs, on
+/// either thread, the task itself goes on with or without its core, and the runtime ends.
 #[test]
-fn a_core_is_given_away_against_its_return() {
-    a_core_is_given_away(1);
+fn core_on_offer_racing_its_return_loses_no_task() {
+    offer_a_core(1);
 }
 
-/// As above, with a preemption more: some minutes.
+/// As above with one more preemption, which takes some minutes.
 ///
-/// Bites: drop a task that is left without a core. Within one preemption that isn't seen.
+/// Bites: drop a task that is left without a core. One preemption does not show this.
 #[test]
-fn full_a_core_is_given_away_against_its_return() {
-    a_core_is_given_away(2);
+fn full_core_on_offer_racing_its_return_loses_no_task() {
+    offer_a_core(2);
 }
 
-fn a_core_is_given_away(preemptions: usize) {
+fn offer_a_core(preemptions: usize) {
     bounded(preemptions).check(|| {
         let runtime = pool(1);
         let task = runtime.spawn(async {
@@ -233,11 +240,12 @@ fn a_core_is_given_away(preemptions: usize) {
     });
 }
 
-/// A task without its core, which waits for the first time, against the end: it is cancelled, by whoever finds it.
+/// A task without its core waits for the first time, and races the end: it is cancelled.
 ///
-/// Bites: `Shared::take_in` without its notification. Without its look at the close: see `a_task_that_is_taken_in_against_the_end_is_dropped`.
+/// Bites: `Shared::take_in` without its notification. For its check of the close see
+/// `a_task_that_is_taken_in_against_the_end_is_dropped`.
 #[test]
-fn a_task_without_its_core_against_the_end_is_cancelled() {
+fn task_without_a_core_racing_the_end_is_cancelled() {
     bounded(2).check(|| {
         let runtime = pool(1);
         let task = runtime.spawn(async {

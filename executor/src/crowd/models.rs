@@ -1,6 +1,8 @@
-//! A whole runtime of four workers, and two threads that spawn: more threads than the model checker takes.
+//! Models of a whole runtime of four workers, and two threads that spawn: more threads than the
+//! model checker supports.
 //!
-//! A task holds its worker until as many tasks run as there are workers. So each worker is needed for each round, and one that sleeps on beside a task keeps all from going on.
+//! Each task keeps its worker until as many tasks run as there are workers. So every round needs all
+//! workers, and the model hangs if one sleeps on while a task waits for it.
 use crate::{Builder, JoinError, JoinHandle, park};
 use std::{future::poll_fn, pin::Pin};
 use sync_shim::{
@@ -43,11 +45,11 @@ fn wait(task: JoinHandle<()>) {
     ended(task).unwrap();
 }
 
-/// Each task is run, each worker is woken for its share, and the runtime ends.
+/// Each task runs, each worker is woken for its share, and the runtime ends.
 ///
 /// Bites: announce a sleep without a look at the queues.
 #[test]
-fn four_workers_run_what_two_threads_spawn() {
+fn four_workers_run_the_tasks_of_two_threads() {
     model(|| {
         let runtime = Builder::new()
             .workers(WORKERS)
@@ -73,11 +75,13 @@ fn four_workers_run_what_two_threads_spawn() {
     });
 }
 
-/// The runtime ends while two threads spawn tasks that spawn one each: each is run or cancelled, and no future is left.
+/// The runtime ends while two threads spawn tasks that each spawn one: each task runs or is
+/// cancelled, and no future is left.
 ///
-/// Bites: close the runtime without unparking its workers; an end that leaves what is in the injector.
+/// Bites: close the runtime without unparking its workers; leave the tasks in the injector at the
+/// end.
 #[test]
-fn three_workers_end_while_two_threads_spawn() {
+fn spawns_of_two_threads_racing_the_end_leave_no_future() {
     model(|| {
         let runtime = Builder::new().workers(3).ring_capacity(2).build().unwrap();
         let held = Arc::new(());

@@ -171,7 +171,7 @@ mod models {
     }
 
     #[test]
-    fn a_scheduler_without_a_slot_passes_that_is_woken_by_its_worker() {
+    fn scheduler_without_slot_woken_by_its_worker_conforms() {
         from_inside::<false>();
     }
 }

@@ -45,7 +45,7 @@ async fn yields() {
 }
 
 #[test]
-fn a_spawn_by_a_task_costs_none_and_one_that_displaces_another_one_and_a_fence() {
+fn spawn_by_a_task_costs_one_only_if_it_displaces() {
     let (_runtime, worker) = driven();
     worker.core.seated(|| {
         let (_join, first) = cost(|| spawn(pending::<()>()));
@@ -58,8 +58,7 @@ fn a_spawn_by_a_task_costs_none_and_one_that_displaces_another_one_and_a_fence()
 }
 
 #[test]
-fn a_spawn_from_elsewhere_costs_two_and_a_fence_a_nudge_one_and_the_wake_of_a_sleeper_two_and_its_unpark()
- {
+fn spawn_from_outside_costs_two_a_fence_and_its_notification() {
     let (runtime, worker) = driven();
     let spawn = || cost(|| runtime.spawn(pending::<()>())).1;
     // The busy worker is nudged once, by an exchange on a line of its own.
@@ -98,7 +97,7 @@ fn a_yield_beside_the_slots_task_costs_one_and_a_fence() {
 }
 
 #[test]
-fn a_task_that_wakes_itself_in_its_poll_costs_two_and_none_for_its_way_behind_nobody() {
+fn self_wake_in_a_poll_of_the_only_task_costs_two() {
     let (runtime, worker) = driven();
     runtime.spawn_detached(poll_fn(|cx| {
         cx.waker().wake_by_ref();
@@ -110,7 +109,7 @@ fn a_task_that_wakes_itself_in_its_poll_costs_two_and_none_for_its_way_behind_no
 }
 
 #[test]
-fn a_closure_in_place_that_keeps_the_worker_costs_two_beside_a_reference() {
+fn block_in_place_that_keeps_the_worker_costs_two() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let least = runtime.spawn(async {
         let mut least = None;

@@ -72,7 +72,7 @@ fn a_task_that_goes_behind_none_is_next_without_a_queue() {
 }
 
 #[test]
-fn a_task_that_goes_behind_others_goes_into_the_ring_and_tells_nobody() {
+fn task_requeued_behind_others_notifies_nobody() {
     let mut pair = Pair::new();
     let [in_ring, task] = pair.tasks();
     pair.put(|core| core.queue.push_back(in_ring, core));
@@ -110,7 +110,7 @@ fn a_task_at_hand_that_the_slots_goes_ahead_of_is_told_of() {
 }
 
 #[test]
-fn a_task_at_hand_that_a_share_of_the_injector_goes_ahead_of_is_told_of() {
+fn task_overtaken_by_an_injector_share_notifies() {
     let mut pair = Pair::new();
     let [requeued] = pair.tasks();
     let id = requeued.id();
@@ -191,7 +191,7 @@ fn a_yield_between_two_polls_wakes_the_task_whose_waker_it_has() {
 }
 
 #[test]
-fn a_searcher_that_leaves_wakes_a_watcher_for_a_slot_that_was_filled_meanwhile() {
+fn searcher_that_stops_wakes_a_watcher_for_a_filled_slot() {
     let (runtime, workers) = Builder::new().build_driven([(); 3].map(|()| ThreadPark::new()));
     let [fills, searches, sleeps] = [0, 1, 2].map(|i| &workers[i].core);
     let shared = runtime.handle().shared().clone();
@@ -213,7 +213,7 @@ fn a_searcher_that_leaves_wakes_a_watcher_for_a_slot_that_was_filled_meanwhile()
 }
 
 #[test]
-fn a_searcher_that_leaves_wakes_nobody_for_a_slot_that_is_watched_or_empty() {
+fn searcher_that_stops_wakes_nobody_if_watched_or_empty() {
     for filled in [false, true] {
         let (runtime, workers) = Builder::new().build_driven([(); 3].map(|()| ThreadPark::new()));
         let shared = runtime.handle().shared().clone();

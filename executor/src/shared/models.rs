@@ -170,7 +170,7 @@ fn worker_dropped_in_a_wake_against_the_end_of_another_ends() {
 ///
 /// Bites: leave that worker among the searchers when the runtime closes.
 #[test]
-fn a_wake_against_the_end_beside_a_worker_without_a_thread_finds_the_other() {
+fn wake_racing_the_end_skips_an_unstarted_worker() {
     (Model::new().bound(3).branches(20_000)).check(|| {
         let beside = Builder::new().ring_capacity(2);
         let (runtime, mut worker) = beside.build_beside_one_unstarted();
@@ -238,7 +238,7 @@ impl Park for Scene {
 ///
 /// Bites: leave a search without a look whether there is more.
 #[test]
-fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
+fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
     Model::new().branches(20_000).check(|| {
         let parks = [(); 2].map(|()| Scene::new());
         let unparks = parks[1].unparks.clone();
@@ -279,7 +279,7 @@ fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_the_next() {
 ///
 /// Bites: leave a search without a look whether a slot is filled that nobody watches.
 #[test]
-fn a_searcher_that_is_kept_by_a_task_has_woken_another_for_a_slot() {
+fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
     Model::new().branches(20_000).check(|| {
         let parks = [(); 3].map(|()| Scene::new());
         let unparks = parks[1].unparks.clone();

@@ -81,9 +81,7 @@ fn runtime_end_drops_tasks_that_hold_each_others_handles() {
 
 #[test]
 fn chain_of_aborts_in_drops_ends() {
-    if !is_child(
-        "without_sanitizers::chains::chain_of_aborts_in_drops_ends",
-    ) {
+    if !is_child("without_sanitizers::chains::chain_of_aborts_in_drops_ends") {
         return;
     }
     let abort = |join: JoinHandle<()>| join.abort_handle();
@@ -98,9 +96,7 @@ fn chain_of_aborts_in_drops_ends() {
 
 #[test]
 fn chain_of_aborts_in_drops_ends_with_its_runtime() {
-    if !is_child(
-        "without_sanitizers::chains::chain_of_aborts_in_drops_ends_with_its_runtime",
-    ) {
+    if !is_child("without_sanitizers::chains::chain_of_aborts_in_drops_ends_with_its_runtime") {
         return;
     }
     let abort = |join: JoinHandle<()>| join.abort_handle();
