@@ -111,8 +111,8 @@ impl Builder {
     /// So does a [hook for thread starts](Self::on_thread_start). By default `build` starts one
     /// thread. Each of the others is started by the first push that finds no other worker to wake,
     /// so that a runtime for a few tasks is cheap. If such a thread cannot be started, the runtime
-    /// gives that worker up ([`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)), and wakes
-    /// or starts another.
+    /// gives that worker up, which [`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)
+    /// counts, and wakes or starts another.
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
@@ -171,7 +171,8 @@ impl Builder {
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).ring_capacity(4).build()?;
-    /// let parent = runtime.spawn(async { (0..10).for_each(|_| selvedge::spawn_detached(async {})) });
+    /// let children = || (0..10).for_each(|_| selvedge::spawn_detached(async {}));
+    /// let parent = runtime.spawn(async move { children() });
     /// runtime.block_on(parent).unwrap();
     /// assert!(runtime.metrics().overflows > 0);
     /// # Ok::<(), std::io::Error>(())
@@ -333,7 +334,8 @@ impl Builder {
     ///
     /// let runtime = selvedge::Builder::new().workers(1).measure_polls(true).build()?;
     /// let handle = runtime.handle().clone();
-    /// runtime.block_on(runtime.spawn(async { std::thread::sleep(Duration::from_millis(5)) })).unwrap();
+    /// let task = runtime.spawn(async { std::thread::sleep(Duration::from_millis(5)) });
+    /// runtime.block_on(task).unwrap();
     /// drop(runtime);
     /// assert!(handle.metrics().poll_times.quantile(1.0).unwrap() > Duration::from_millis(5));
     /// # Ok::<(), std::io::Error>(())
@@ -412,7 +414,8 @@ impl Builder {
     /// }
     ///
     /// let timers = Timers::default();
-    /// let driver = { let timers = timers.clone(); move |_worker| TimerPark(ThreadPark::new(), timers.clone(), Vec::new()) };
+    /// let shared = timers.clone();
+    /// let driver = move |_worker| TimerPark(ThreadPark::new(), shared.clone(), Vec::new());
     /// let runtime = selvedge::Builder::new().workers(2).driver(driver).build()?;
     /// let at = Instant::now() + Duration::from_millis(5);
     /// let sleep = runtime.spawn(std::future::poll_fn(move |cx| {
@@ -516,7 +519,7 @@ impl Builder {
     /// let hook = move || drop(sender.send(std::thread::current().id()));
     /// let runtime = selvedge::Builder::new().workers(1).on_thread_unpark(hook).build()?;
     /// let task = runtime.spawn(async { std::thread::current().id() });
-    /// let worker = runtime.block_on(task).unwrap(); // It may have run this before its first sleep.
+    /// let worker = runtime.block_on(task).unwrap(); // Perhaps before its first sleep.
     /// let slept = loop {
     ///     runtime.spawn_detached(async {});
     ///     if let Ok(thread) = woken.recv_timeout(std::time::Duration::from_millis(10)) {
@@ -710,7 +713,9 @@ impl Builder {
     /// If `parks` is empty.
     ///
     /// ```
-    /// let (runtime, workers) = selvedge::Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
+    /// use selvedge::{Builder, park::ThreadPark};
+    ///
+    /// let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
     /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
     /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     /// drop(runtime);

@@ -225,7 +225,9 @@ impl Handle {
     /// A time slice lasts until a request ends it. The worker then begins another.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).budget(selvedge::Budget::UNLIMITED).build()?;
+    /// use selvedge::{Budget, Builder};
+    ///
+    /// let runtime = Builder::new().workers(1).budget(Budget::UNLIMITED).build()?;
     /// let handle = runtime.handle().clone();
     /// let task = runtime.spawn(async move {
     ///     handle.preempt(0);

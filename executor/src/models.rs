@@ -47,8 +47,8 @@ fn spawn_racing_a_sleep_runs() {
     });
 }
 
-/// A spawn from outside races a worker that waits a moment as a searcher and then goes to sleep. The
-/// task runs, even if the spawn woke no worker.
+/// A spawn from outside races a worker that waits a moment as a searcher and then goes to sleep.
+/// The task runs, even if the spawn woke no worker.
 ///
 /// Bites: skip the last look before sleep.
 #[test]
@@ -66,7 +66,8 @@ fn spawn_racing_a_wait_before_a_sleep_runs() {
     });
 }
 
-/// A spawn from outside races the runtime's end: the task runs or is cancelled, and the drop returns.
+/// A spawn from outside races the runtime's end: the task runs or is cancelled, and the drop
+/// returns.
 ///
 /// Bites: forget the task of a refused spawn instead of dropping it.
 #[test]
@@ -243,7 +244,7 @@ fn offer_a_core(preemptions: usize) {
 /// A task without its core waits for the first time, and races the end: it is cancelled.
 ///
 /// Bites: `Shared::take_in` without its notification. For its check of the close see
-/// `a_task_that_is_taken_in_against_the_end_is_dropped`.
+/// `requeue_racing_the_end_drops_the_task`.
 #[test]
 fn task_without_a_core_racing_the_end_is_cancelled() {
     bounded(2).check(|| {

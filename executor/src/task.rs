@@ -31,7 +31,8 @@ use std::{borrow::Cow, future::Future, panic::Location};
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
-/// let task = runtime.block_on(async { selvedge::task::Builder::new().name("answer").spawn(async { 42 }) });
+/// let builder = selvedge::task::Builder::new().name("answer");
+/// let task = runtime.block_on(async { builder.spawn(async { 42 }) });
 /// assert_eq!(task.name(), Some("answer"));
 /// assert_eq!(task.location().unwrap().file(), file!());
 /// # Ok::<(), std::io::Error>(())
@@ -70,7 +71,8 @@ impl Builder {
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
-    /// let task = selvedge::task::Builder::new().name("answer").spawn_on(async { 42 }, runtime.handle());
+    /// let builder = selvedge::task::Builder::new().name("answer");
+    /// let task = builder.spawn_on(async { 42 }, runtime.handle());
     /// assert_eq!(runtime.block_on(task).unwrap(), 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -86,7 +88,8 @@ impl Builder {
     ///
     /// ```
     /// let runtime = selvedge::LocalRuntime::new();
-    /// let task = runtime.block_on(async { selvedge::task::Builder::new().name("here").spawn_local(async { 1 }) });
+    /// let builder = selvedge::task::Builder::new().name("here");
+    /// let task = runtime.block_on(async { builder.spawn_local(async { 1 }) });
     /// assert_eq!(task.name(), Some("here"));
     /// ```
     ///

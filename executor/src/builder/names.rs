@@ -11,7 +11,8 @@ use std::time::Duration;
 ///
 /// let mut builder = selvedge::runtime::Builder::new_multi_thread();
 /// builder = builder.worker_threads(2).max_blocking_threads(4).thread_stack_size(1 << 20);
-/// builder = builder.thread_keep_alive(Duration::from_secs(1)).global_queue_interval(31).enable_all();
+/// builder = builder.thread_keep_alive(Duration::from_secs(1)).global_queue_interval(31);
+/// builder = builder.enable_all();
 /// assert_eq!(builder.build()?.metrics().workers, 2);
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -1,4 +1,4 @@
-//! The executor's `Schedule` by the kit of its part.
+//! Runs the conformance tests of `task-header` on the executor's `Schedule`.
 use super::{Worker, run};
 use crate::{
     Builder, Runtime, Tick, context::OnWorker, core::Core, park::ThreadPark, shared::Task,
@@ -18,7 +18,7 @@ fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
     (runtime, workers.remove(0))
 }
 
-/// As a worker's loop, in the worker's seat.
+/// Runs a task as a worker's loop does. The thread is the worker.
 fn run_as_worker(core: &Core, task: Task) {
     Scope::new(Budget::UNLIMITED)
         .hook(&OnWorker)
@@ -26,7 +26,8 @@ fn run_as_worker(core: &Core, task: Task) {
     core.queue.leave(core);
 }
 
-/// The checks' thread drives the worker, but is none itself when it wakes: all comes over the injector.
+/// Runtime that the checks wake from outside: their thread drives the worker, but is no worker when
+/// it wakes. All tasks come over the injector.
 struct Outside {
     runtime: Runtime,
     worker: Worker<ThreadPark>,
@@ -62,11 +63,12 @@ impl Subject for Outside {
 }
 
 std::thread_local! {
-    /// In whose seat the checks' thread is, and its runtime.
+    /// Core that the checks' thread runs, and its runtime.
     static SEAT: Cell<Option<(Runtime, NonNull<Core>)>> = const { Cell::new(None) };
 }
 
-/// The checks' thread is the worker all along: its wakes go to the slot, if there is one, and to the ring.
+/// Runtime whose worker is the checks' thread: its wakes go to the slot, if there is one, and to
+/// the ring.
 struct Inside<const LIFO: bool> {
     runtime: Runtime,
     core: NonNull<Core>,
@@ -81,7 +83,7 @@ impl<const LIFO: bool> Inside<LIFO> {
     }
 
     fn core(&self) -> &Core {
-        // SAFETY: it outlives the check, in which this is.
+        // SAFETY: the core outlives the check, and this runs in the check.
         unsafe { self.core.as_ref() }
     }
 }

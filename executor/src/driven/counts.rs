@@ -1,4 +1,5 @@
-//! What a spawn, a yield and a wake cost a worker, in read-modify-writes and `SeqCst` fences: what their docs say, counted.
+//! Counts the read-modify-writes and `SeqCst` fences of a spawn, a yield, a wake and a
+//! `block_in_place`, which their docs state.
 use super::{Worker, run};
 use crate::{
     Builder, Runtime, block_in_place, context::OnWorker, park::ThreadPark, spawn, spawn_detached,
@@ -24,7 +25,8 @@ fn cost<R>(f: impl FnOnce() -> R) -> (R, Cost) {
     (result, (counts.rmws, counts.seqcst_fences))
 }
 
-/// Turns of a worker's loop, each with its cost. Fewer in all than those after which it looks at the injector.
+/// Runs turns of a worker's loop, and returns the cost of each. They must be fewer than the ticks
+/// after which the worker looks at the injector.
 fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
     let core = &**worker.core;
     let turn = |turns: &Turns<'_>| {
@@ -61,12 +63,12 @@ fn spawn_by_a_task_costs_one_only_if_it_displaces() {
 fn spawn_from_outside_costs_two_a_fence_and_its_notification() {
     let (runtime, worker) = driven();
     let spawn = || cost(|| runtime.spawn(pending::<()>())).1;
-    // The busy worker is nudged once, by an exchange on a line of its own.
+    // The first spawn nudges the busy worker, by an exchange on that worker's own cache line.
     assert_eq!(spawn(), (2 + 1, 1));
     assert_eq!(spawn(), (2, 1));
     worker.core.shared.idle.sleep(0, false);
     assert_eq!(spawn(), (2 + 2 + 1, 1));
-    // It is awake, and searches.
+    // The worker is awake now, and searches.
     assert_eq!(spawn(), (2, 1));
 }
 
@@ -74,7 +76,7 @@ fn spawn_from_outside_costs_two_a_fence_and_its_notification() {
 fn a_yield_costs_none_alone_and_one_beside_others() {
     let (runtime, worker) = driven();
     runtime.spawn_detached(yields());
-    // Out of the injector, and the start of its life.
+    // This turn takes the task out of the injector, and polls it for the first time.
     let [_] = turns(&worker);
     assert_eq!(turns(&worker), [(0, 0); 20]);
     worker.core.seated(|| spawn_detached(yields()));
@@ -92,7 +94,7 @@ fn a_yield_beside_the_slots_task_costs_one_and_a_fence() {
         }
     });
     let [_] = turns(&worker);
-    // The slot's task is taken from there, and ends: one each.
+    // To take the slot's task costs one, and its end another.
     assert_eq!(turns(&worker), [(1 + 2, 1); 20]);
 }
 
@@ -104,7 +106,7 @@ fn self_wake_in_a_poll_of_the_only_task_costs_two() {
         Poll::<()>::Pending
     }));
     let [_] = turns(&worker);
-    // The wake, and the start of the next poll.
+    // The wake costs one, and the start of the next poll another.
     assert_eq!(turns(&worker), [(2, 0); 20]);
 }
 
@@ -115,7 +117,7 @@ fn block_in_place_that_keeps_the_worker_costs_two() {
         let mut least = None;
         for _ in 0..100 {
             let ((), cost) = cost(|| block_in_place(|| ()));
-            // One that another thread has taken costs less here, and more there.
+            // If another thread accepts the core, this thread pays less and that one more.
             if crate::context::with_core(|_| ()).is_some() {
                 least = least.into_iter().chain([cost]).min();
             }

@@ -1,4 +1,6 @@
-//! Who is told of what a worker queues, by hand: its core does one thing, beside a sleeper that has no thread.
+//! Tests of the notifications for the tasks that a worker queues.
+//!
+//! The core of one worker makes one step at a time, while the other worker counts as sleeping.
 use super::Worker;
 use crate::{
     Builder, Runtime, Tick, core::Core, park::ThreadPark, shared::Task, spawn_detached,
@@ -32,7 +34,7 @@ impl Pair {
         }
     }
 
-    /// Tasks in hand, as after their polls, and nothing in a queue.
+    /// Returns tasks as a worker has them after their polls. The queues are empty.
     fn tasks<const N: usize>(&self) -> [Task; N] {
         [(); N].map(|()| {
             self.runtime.spawn_detached(pending::<()>());
@@ -45,30 +47,30 @@ impl Pair {
         f(&self.first.core);
     }
 
-    /// Whether the other, asleep, is woken while `f` runs in the first's seat.
-    fn tells<R>(&mut self, f: impl FnOnce(&mut Worker<ThreadPark>) -> R) -> (R, bool) {
+    /// Runs `f` on the first worker. Returns whether that notified the other worker, which sleeps.
+    fn notified_by<R>(&mut self, f: impl FnOnce(&mut Worker<ThreadPark>) -> R) -> (R, bool) {
         let shared = self.runtime.handle().shared().clone();
         shared.idle.sleep(1, false);
         let result = f(&mut self.first);
-        let told = shared.idle.was_notified(1);
-        // Either way it counts as searching.
+        let notified = shared.idle.was_notified(1);
+        // In both cases the other worker counts as searching now.
         let _ = shared.idle.wake_self(1);
         let _ = shared.idle.stop_searching();
-        (result, told)
+        (result, notified)
     }
 }
 
 #[test]
-fn a_task_that_goes_behind_none_is_next_without_a_queue() {
+fn task_requeued_behind_none_is_next_without_a_queue() {
     let mut pair = Pair::new();
     let [task] = pair.tasks();
     let id = task.id();
-    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &**first.core));
-    assert!(!told);
-    assert!(!pair.first.core.shared.has_work(), "it is in a queue");
-    let (next, told) = pair.tells(|first| first.core.next());
+    let ((), notified) = pair.notified_by(|first| first.core.queue.requeue(task, &**first.core));
+    assert!(!notified);
+    assert!(!pair.first.core.shared.has_work(), "the task is in a queue");
+    let (next, notified) = pair.notified_by(|first| first.core.next());
     assert_eq!(next.map(|task| task.id()), Some(id));
-    assert!(!told);
+    assert!(!notified);
 }
 
 #[test]
@@ -77,32 +79,35 @@ fn task_requeued_behind_others_notifies_nobody() {
     let [in_ring, task] = pair.tasks();
     pair.put(|core| core.queue.push_back(in_ring, core));
     let id = task.id();
-    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &**first.core));
-    assert!(!told);
+    let ((), notified) = pair.notified_by(|first| first.core.queue.requeue(task, &**first.core));
+    assert!(!notified);
     let order = [(); 2].map(|()| pair.first.core.queue.take_any().expect("two are queued"));
     assert_eq!(order[1].id(), id);
 }
 
 #[test]
-fn a_task_that_goes_behind_the_slots_is_told_of() {
+fn task_requeued_behind_the_slots_task_notifies() {
     let mut pair = Pair::new();
     let [in_slot, task] = pair.tasks();
     pair.put(|core| core.queue.push_next(in_slot, core));
-    let ((), told) = pair.tells(|first| first.core.queue.requeue(task, &**first.core));
-    assert!(told, "the slot's task may take its time");
+    let ((), notified) = pair.notified_by(|first| first.core.queue.requeue(task, &**first.core));
+    assert!(notified, "the poll of the slot's task may be long");
 }
 
 #[test]
-fn a_task_at_hand_that_the_slots_goes_ahead_of_is_told_of() {
+fn task_overtaken_by_the_slots_task_notifies() {
     let mut pair = Pair::new();
     let [requeued, in_slot] = pair.tasks();
     let ids = [in_slot.id(), requeued.id()];
     pair.put(|core| core.queue.requeue(requeued, core));
     pair.put(|core| core.queue.push_next(in_slot, core));
-    let (next, told) = pair.tells(|first| first.core.next());
-    assert!(told, "the slot's task may take its time");
+    let (next, notified) = pair.notified_by(|first| first.core.next());
+    assert!(notified, "the poll of the slot's task may be long");
     assert_eq!(next.map(|task| task.id()), Some(ids[0]));
-    assert!(pair.first.core.shared.has_work(), "and others may have it");
+    assert!(
+        pair.first.core.shared.has_work(),
+        "no other worker can take it"
+    );
     assert_eq!(
         pair.first.core.queue.take_any().map(|task| task.id()),
         Some(ids[1])
@@ -116,8 +121,8 @@ fn task_overtaken_by_an_injector_share_notifies() {
     let id = requeued.id();
     pair.put(|core| core.queue.requeue(requeued, core));
     pair.runtime.spawn_detached(pending::<()>());
-    let (share, told) = pair.tells(|first| first.core.take_share());
-    assert!(told, "what came from outside may take its time");
+    let (share, notified) = pair.notified_by(|first| first.core.take_share());
+    assert!(notified, "the poll of the task from outside may be long");
     assert!(share.is_some_and(|task| task.id() != id));
     assert_eq!(
         pair.first.core.queue.take_any().map(|task| task.id()),
@@ -125,7 +130,7 @@ fn task_overtaken_by_an_injector_share_notifies() {
     );
 }
 
-/// Counts its polls, and gives way after each.
+/// Task that counts its polls, and yields after each.
 fn yields(polls: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + use<> {
     let polls = polls.clone();
     async move {
@@ -137,13 +142,13 @@ fn yields(polls: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + use<> {
 }
 
 #[test]
-fn between_two_ticks_another_can_have_the_task_that_yielded() {
+fn yielded_task_can_be_taken_between_two_ticks() {
     let mut pair = Pair::new();
     let polls = Arc::new(AtomicUsize::new(0));
     pair.runtime.spawn_detached(yields(&polls));
     assert_eq!(pair.first.tick(), Tick::Ran);
-    let (tick, told) = pair.tells(Worker::tick);
-    assert_eq!((tick, told), (Tick::Ran, false), "it is alone");
+    let (tick, notified) = pair.notified_by(Worker::tick);
+    assert_eq!((tick, notified), (Tick::Ran, false), "it is alone");
     assert_eq!(pair.other.tick(), Tick::Ran);
     assert_eq!(polls.load(SeqCst), 3);
 }
@@ -156,12 +161,12 @@ fn between_two_ticks_a_sleeper_is_told_of_two_tasks_that_yield() {
     pair.runtime.spawn_detached(async {
         two.into_iter().for_each(spawn_detached);
     });
-    // The first of them, which put the other behind it, has run, too.
+    // The first task, which put the other behind it, has run, too.
     assert_eq!(pair.first.tick(), Tick::Ran);
     assert_eq!(polls.load(SeqCst), 1);
     for n in 2..10 {
-        let (tick, told) = pair.tells(Worker::tick);
-        assert_eq!((tick, told), (Tick::Ran, true));
+        let (tick, notified) = pair.notified_by(Worker::tick);
+        assert_eq!((tick, notified), (Tick::Ran, true));
         assert_eq!(polls.load(SeqCst), n);
     }
 }
@@ -205,7 +210,7 @@ fn searcher_that_stops_wakes_a_watcher_for_a_filled_slot() {
     assert!(!shared.idle.was_notified(2), "a searcher is there");
     searches.leave_search();
     assert!(shared.idle.was_notified(2));
-    // It finds nothing, and watches.
+    // The worker finds nothing, and watches the slots.
     shared.idle.sleep(2, true);
     assert!(sleeps.watch().is_some());
     let _ = shared.idle.wake_self(2);
@@ -234,7 +239,7 @@ fn searcher_that_stops_wakes_nobody_if_watched_or_empty() {
     }
 }
 
-/// Bites: no look whether the worker has gone in `schedule`.
+/// Bites: do not check in `schedule` whether the worker has ended.
 #[test]
 fn a_task_whose_wake_comes_in_after_its_worker_was_dropped_ends() {
     let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
@@ -253,10 +258,11 @@ fn a_task_whose_wake_comes_in_after_its_worker_was_dropped_ends() {
     drop(runtime);
 }
 
-/// Bites: a worker that doesn't look for news, and one that takes a wake, a spawn, or what came from outside, for none.
+/// Bites: count all polls; ignore wakes, spawns, or tasks from outside.
 #[test]
-fn only_tasks_that_give_way_are_no_news() {
-    /// Whether a worker found none at last whose one task does this, with another's waker, and gives way.
+fn only_yields_count_for_the_spin() {
+    /// Runs a task that calls `does` with another task's waker, and yields. Returns whether the
+    /// worker then counts all polls as yields.
     fn finds_none(does: fn(&Waker), outside: bool) -> bool {
         let (runtime, mut workers) = Builder::new()
             .global_interval(4)
@@ -276,7 +282,7 @@ fn only_tasks_that_give_way_are_no_news() {
         });
         let mut seen = Vec::new();
         for tick in 0..4 * 20 {
-            // So that there are looks that find nothing, too.
+            // Some intervals are without a push, so that the worker also finds nothing.
             if outside && tick % 16 == 2 {
                 runtime.spawn_detached(async {});
             }
@@ -285,7 +291,7 @@ fn only_tasks_that_give_way_are_no_news() {
                 seen.push(worker.core.spin.clone());
             }
         }
-        // What was seen last is what it counts from.
+        // The state does not change while the worker counts from the same start.
         seen.iter().all(|spin| *spin == seen[0])
     }
     assert!(finds_none(|_| (), false));

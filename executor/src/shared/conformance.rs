@@ -1,4 +1,4 @@
-//! The executor's `Overflow`, by the kit of its part.
+//! Runs the conformance tests of the part on the executor's `Overflow`.
 use super::{Scheduler, Shared, Task};
 use crate::{Builder, Runtime, Worker, park::ThreadPark};
 use queue_spmc::{
@@ -9,14 +9,14 @@ use std::{cell::Cell, ptr::NonNull};
 use sync_shim::sync::{Arc, Mutex};
 use task_header::Ran;
 
-/// What a worker's ring overflows into: the injector, of tasks.
+/// Overflow of a worker's ring: the injector of tasks.
 struct Behind {
     shared: Arc<Shared>,
     _runs: Mutex<(Runtime, Worker<ThreadPark>)>,
 }
 
 std::thread_local! {
-    /// What a task gives out in its poll.
+    /// Values that tasks send in their polls.
     static OUT: Cell<Option<Token>> = const { Cell::new(None) };
 }
 
@@ -42,7 +42,7 @@ impl Subject for Behind {
         }
     }
 
-    /// It is never woken, and so needs no scheduler.
+    /// The task is never woken, and so needs no scheduler.
     fn item(token: Token) -> Task {
         let nobody = Scheduler(NonNull::dangling());
         task_header::new_detached(async { OUT.set(Some(token)) }, nobody)

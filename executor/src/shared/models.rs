@@ -1,4 +1,5 @@
-//! The end of a runtime, beside what reaches its queues late. Its worker is driven, so that the models are of two threads.
+//! Models of a runtime's end racing tasks that reach its queues late. The workers are driven, so
+//! that the models have two threads.
 use super::Scheduler;
 use crate::{
     Builder, Runtime, Tick, Worker,
@@ -35,12 +36,13 @@ impl Drop for Counted {
     }
 }
 
-/// A task that its poll has left without a core is queued while the runtime closes and its only worker ends: the worker drops it, or the
-/// thread that queued it does.
+/// A thread without a core queues a task while the runtime closes and its only worker ends. The
+/// worker drops the task, or the thread that queued it does.
 ///
-/// Bites: drop the fence in `Core::end`, or that in `Idle::notify`; leave out the look at the close in `take_in`.
+/// Bites: drop the fence in `Core::end`, or that in `Idle::notify`; leave out the check of the
+/// close in `take_in`.
 #[test]
-fn a_task_that_is_taken_in_against_the_end_is_dropped() {
+fn requeue_racing_the_end_drops_the_task() {
     Model::new().branches(20_000).check(|| {
         let (runtime, mut worker) = driven();
         let shared = runtime.handle().shared().clone();
@@ -65,7 +67,7 @@ fn a_task_that_is_taken_in_against_the_end_is_dropped() {
     });
 }
 
-/// Wakes whom it knows of when it is dropped.
+/// Wakes the waker that it has, if any, when it is dropped.
 struct WakesAtItsEnd(Arc<Mutex<Option<Waker>>>);
 
 impl Drop for WakesAtItsEnd {
@@ -77,12 +79,12 @@ impl Drop for WakesAtItsEnd {
     }
 }
 
-/// Of two tasks each wakes the other when its future is dropped: the one that goes second is in the LIFO slot by then. The worker ends
-/// all the same, and no reference is left in the slot.
+/// Each of two tasks wakes the other when its future is dropped. So the second one is in the LIFO
+/// slot by then. The worker ends all the same, and leaves no reference in the slot.
 ///
 /// Bites: do not clear the slot in `WorkerQueue::take_any`.
 #[test]
-fn a_task_that_the_end_of_another_puts_into_the_slot_ends_too() {
+fn task_put_into_the_slot_by_the_end_of_another_ends() {
     Model::new().branches(20_000).check(|| {
         let (runtime, mut worker) = driven();
         let wakers = [(); 2].map(|()| Arc::new(Mutex::new(None)));
@@ -103,22 +105,22 @@ fn a_task_that_the_end_of_another_puts_into_the_slot_ends_too() {
     });
 }
 
-/// A push from outside, a thread that closes the runtime, and the worker that ends: the push is refused, or the worker finds the task.
-/// Whoever is left to hold the runtime waits for no task for ever.
+/// A push from outside races a thread that closes the runtime, and the worker that ends: the push
+/// is refused, or the worker finds the task. No thread waits for a task for ever.
 ///
 /// Bites: store the close with Relaxed.
 #[test]
-fn a_push_beside_the_close_is_refused_or_found() {
-    (Model::new().bound(3).branches(20_000)).check(a_push_beside_the_close);
+fn push_racing_the_close_is_refused_or_found() {
+    (Model::new().bound(3).branches(20_000)).check(push_racing_the_close);
 }
 
-/// Without a bound.
+/// As above, without a bound.
 #[test]
-fn full_a_push_beside_the_close_is_refused_or_found() {
-    Model::new().branches(20_000).check(a_push_beside_the_close);
+fn full_push_racing_the_close_is_refused_or_found() {
+    Model::new().branches(20_000).check(push_racing_the_close);
 }
 
-fn a_push_beside_the_close() {
+fn push_racing_the_close() {
     let (runtime, mut worker) = driven();
     let shared = runtime.handle().shared().clone();
     let pusher = {
@@ -137,12 +139,13 @@ fn a_push_beside_the_close() {
     while worker.tick() != Tick::Ended {}
 }
 
-/// Of three workers one was dropped. A wake from outside finds that, and drops the task, which owns the second, while the third
-/// ends, in whose list the task is: the wake waits for nobody, and the runtime is freed after both.
+/// One of three workers was dropped, so a wake from outside drops the task, which owns the second
+/// worker. Meanwhile the third worker ends, whose list has the task. The wake waits for no thread,
+/// and the runtime is freed after both.
 ///
 /// Bites: wait in the nested `Registry::wait_keeping`, or drop the scheduler there.
 #[test]
-fn worker_dropped_in_a_wake_against_the_end_of_another_ends() {
+fn worker_dropped_in_a_wake_racing_anothers_end_ends() {
     (Model::new().bound(2).branches(20_000)).check(|| {
         let parks = [(); 3].map(|()| ThreadPark::new());
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
@@ -166,9 +169,10 @@ fn worker_dropped_in_a_wake_against_the_end_of_another_ends() {
     });
 }
 
-/// A wake from outside against the end, beside a worker that has no thread: who waits for the task is unparked.
+/// A wake from outside races the end, beside an unstarted worker. The worker that waits for the
+/// task is unparked.
 ///
-/// Bites: leave that worker among the searchers when the runtime closes.
+/// Bites: let the unstarted worker count as searching when the runtime closes.
 #[test]
 fn wake_racing_the_end_skips_an_unstarted_worker() {
     (Model::new().bound(3).branches(20_000)).check(|| {
@@ -191,7 +195,7 @@ fn wake_racing_the_end_skips_an_unstarted_worker() {
     });
 }
 
-/// Plays a scene while its worker sleeps.
+/// Parker that runs a closure while its worker sleeps.
 struct Scene {
     unparks: Arc<AtomicUsize>,
     play: Option<Box<dyn FnOnce() + Send>>,
@@ -233,10 +237,11 @@ impl Park for Scene {
     }
 }
 
-/// Two workers sleep. One is woken for a task, and while it is still on its way, a thread pushes another. The first task keeps its worker:
-/// the other one is woken by then, by the thread or by the worker that leaves its search.
+/// Two workers sleep. One is woken for a task. While it is still a searcher, a thread pushes
+/// another task. The first task keeps its worker busy. By then the other worker is woken, by that
+/// thread or by the worker that stops searching.
 ///
-/// Bites: leave a search without a look whether there is more.
+/// Bites: stop searching without a look for more work.
 #[test]
 fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
     Model::new().branches(20_000).check(|| {
@@ -274,10 +279,12 @@ fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
     });
 }
 
-/// Two workers sleep while a third polls a task. One is woken for another task, and while it is still on its way, the first task puts a third one into its worker's slot, and goes on.
-/// The searcher is kept by what it was woken for: the other sleeper is woken by then, to watch the slot, by who filled it or by the worker that leaves its search.
+/// Two workers sleep while a third polls a task. One is woken for another task. While it is still a
+/// searcher, the first task puts a third one into its worker's slot, and goes on. The searcher's
+/// task keeps it busy. By then the other sleeper is woken to watch the slot, by the worker that
+/// filled it or by the worker that stops searching.
 ///
-/// Bites: leave a search without a look whether a slot is filled that nobody watches.
+/// Bites: stop searching without a look for a filled slot that nobody watches.
 #[test]
 fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
     Model::new().branches(20_000).check(|| {
@@ -320,23 +327,25 @@ fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
     });
 }
 
-/// The runtime closes beside a worker that is about to park. If its hook knows of that, it looks for itself, and does not wait.
+/// The runtime closes beside a worker that is about to park. If its hook has seen the close, so
+/// does the worker, and does not park.
 ///
 /// Bites: announce a sleep without a look at the close.
 #[test]
-fn a_worker_whose_hook_knows_of_the_close_does_not_park() {
+fn worker_whose_hook_saw_the_close_does_not_park() {
     Model::new().branches(20_000).check(|| {
         let closed = Arc::new(AtomicUsize::new(0));
         let known = Arc::new(AtomicUsize::new(0));
         let (tell, know) = (closed.clone(), known.clone());
         let (runtime, mut workers) = Builder::new()
-            // Ordering: Acquire, from the thread that has closed it. Relaxed, this thread's own.
+            // Ordering: Acquire pairs with the store by the thread that has closed the runtime.
+            // Relaxed, as only this thread uses `known`.
             .on_thread_park(move || know.store(closed.load(Acquire), Relaxed))
             .build_driven([Scene::new()]);
         let mut worker = workers.remove(0);
         let other = thread::spawn(move || {
             drop(runtime);
-            // Ordering: Release, to the hook.
+            // Ordering: Release pairs with the hook's load.
             tell.store(1, Release);
         });
         if worker.tick() == Tick::Idle {
@@ -349,12 +358,13 @@ fn a_worker_whose_hook_knows_of_the_close_does_not_park() {
     });
 }
 
-/// A worker polls a task that puts another into its slot, and takes that out again; a second worker watches the slot meanwhile, and robs it if it finds the same
-/// twice. One of them runs the task.
+/// A worker polls a task that puts another into the slot, and then takes that one out. Meanwhile a
+/// second worker watches the slot, and steals the task if it sees the same one twice. One of them
+/// runs the task.
 ///
-/// Bites: a robbery that leaves the task in the slot.
+/// Bites: leave the stolen task in the slot.
 #[test]
-fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
+fn task_in_the_slot_racing_a_thief_runs_once() {
     (Model::new().bound(2).branches(20_000)).check(|| {
         let parks = [(); 2].map(|()| Scene::new());
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
@@ -367,7 +377,7 @@ fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
             });
         });
         let other = thread::spawn(move || {
-            // Two looks, and what they have found.
+            // The watcher looks twice, and compares.
             for _ in 0..2 {
                 thief.park();
             }
@@ -383,11 +393,12 @@ fn a_task_in_the_slot_is_run_by_its_worker_or_by_a_thief() {
     });
 }
 
-/// A task is aborted by its handle while the worker runs it to its end: the handle has the output, or hears that it was cancelled, and the task is gone.
+/// A handle aborts a task while the worker runs it to its end. The handle returns the output, or
+/// that the task was cancelled, and the task is freed.
 ///
-/// Bites: an end that wakes nobody.
+/// Bites: wake nobody at the task's end.
 #[test]
-fn an_abort_and_a_join_against_a_completion_have_one_answer() {
+fn abort_and_join_racing_a_completion_have_one_answer() {
     (Model::new().bound(3).branches(20_000)).check(|| {
         let (runtime, mut worker) = driven();
         let dropped = Arc::new(AtomicUsize::new(0));

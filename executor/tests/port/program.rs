@@ -1,6 +1,7 @@
-//! The program: what it sees goes into a list of lines, none of which depends on who is faster.
+//! The program. It logs its results in a list of lines, none of which depends on timing.
 
-/// In a module of that name, with `rt` for the crate. A macro, so that paths are the crate's own, as in a program.
+/// Makes the program as a module of that name, for the crate `rt`. It is a macro, so that paths
+/// begin with the crate's name, as in a program.
 macro_rules! program {
     ($module:ident, $rt:ident) => {
         mod $module {
@@ -21,7 +22,7 @@ macro_rules! program {
                 task::{AbortHandle, JoinError, JoinHandle, JoinSet, LocalSet},
             };
 
-            /// What the program has seen.
+            /// Lines that the program has logged.
             #[derive(Clone, Default)]
             struct Log(Arc<Mutex<Vec<String>>>);
 
