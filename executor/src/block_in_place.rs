@@ -3,7 +3,7 @@
 //! | a worker's core is | it belongs to |
 //! |---|---|
 //! | *running* | the one thread that runs the worker |
-//! | *on offer* | no thread: the thread that offered it may take it back, or another may accept it |
+//! | *lent*, or on offer | no thread: the lender may take it back, or another thread may accept it |
 //!
 //! 1. Before the closure the thread offers its core, and requests a thread of the pool to accept
 //!    it, unless such a request is on its way already. The pool's cap does not bound these threads.
