@@ -10,7 +10,7 @@ use crate::{
     shared::Shared,
     threads,
     trace::{self, TaskKind},
-    unhandled::Overheard,
+    unhandled::PanicReporter,
 };
 use blocking_threads::{Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
@@ -23,7 +23,7 @@ pub(crate) type Pool = blocking_threads::Pool<Job>;
 
 /// Job of a thread.
 pub(crate) enum Job {
-    Closure(Closure<Option<Overheard>>),
+    Closure(Closure<Option<PanicReporter>>),
     /// Run a worker that was unstarted.
     Worker(Box<Core>),
     /// Accept the core of the worker with this index, if it is still on offer, and run it.
@@ -45,7 +45,7 @@ where
     R: Send + 'static,
 {
     let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
-    let on_panic = Overheard::by(handle);
+    let on_panic = PanicReporter::by(handle);
     let (task, join) = match name {
         None => Closure::with_hook(on_panic, future),
         Some(name) => Closure::named(name, at, on_panic, future),

@@ -7,7 +7,7 @@ use crate::{
     core::Core,
     shared::{Shared, Task},
     trace::{self, TaskKind},
-    unhandled::Overheard,
+    unhandled::PanicReporter,
     wake::Scheduler,
 };
 use std::{borrow::Cow, future::Future, panic::Location, ptr};
@@ -67,7 +67,7 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
-        let builder = task_header::Builder::new().metadata(Overheard::by(self));
+        let builder = task_header::Builder::new().metadata(PanicReporter::by(self));
         let (shared, to) = (self.shared(), Scheduler::of(self.shared()));
         let (task, join) = match name {
             None => builder.spawn(future, to),

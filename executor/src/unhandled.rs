@@ -30,9 +30,9 @@ use sync_shim::sync::{Arc, Mutex};
 /// Runtime to which a task or a closure reports its panics.
 ///
 /// It holds the runtime's memory beyond the runtime's end, as an output may be dropped later.
-pub(crate) struct Overheard(Handle);
+pub(crate) struct PanicReporter(Handle);
 
-impl Overheard {
+impl PanicReporter {
     /// Returns it if panics are reported in this runtime.
     pub(crate) fn by(handle: &Handle) -> Option<Self> {
         let observed = handle.shared().hooks.observe_panics();
@@ -40,7 +40,7 @@ impl Overheard {
     }
 }
 
-impl OnPanic for Overheard {
+impl OnPanic for PanicReporter {
     /// Reports a panic of user code: of a task, of a closure, or of an output's drop.
     ///
     /// A handle with the output may be dropped anywhere, so this thread may be in another runtime,

@@ -10,7 +10,7 @@
 use crate::{
     context,
     shared::{Shared, Task},
-    unhandled::Overheard,
+    unhandled::PanicReporter,
 };
 use ::core::ptr::NonNull;
 use blocking_threads::OnPanic;
@@ -41,7 +41,7 @@ impl Scheduler {
 impl Schedule for Scheduler {
     /// By what the task holds: where its handle is dropped, its runtime may be gone.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
-        if let Some(by) = task.metadata::<Option<Overheard>>() {
+        if let Some(by) = task.metadata::<Option<PanicReporter>>() {
             by.panicked(payload);
         }
     }
