@@ -26,7 +26,7 @@ sync_shim::thread_local! {
 ///
 /// # Safety
 /// The core is valid until `f` returns or a task gives the core away.
-pub(crate) unsafe fn seated<R>(
+pub(crate) unsafe fn as_worker<R>(
     shared: &Arc<Shared>,
     core: *const Core,
     f: impl FnOnce() -> R,
@@ -69,7 +69,7 @@ pub(crate) fn update_special_spawns() {
 #[inline]
 pub(crate) unsafe fn core<'a>() -> Option<&'a Core> {
     let core = CORE.try_with(Cell::get).ok()?;
-    // SAFETY: null, or valid by the contract of `seated`. Only `take_core` ends that, and by the
+    // SAFETY: null, or valid by the contract of `as_worker`. Only `take_core` ends that, and by the
     // caller's contract the reference is not used after it.
     unsafe { core.as_ref() }
 }

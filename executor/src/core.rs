@@ -315,10 +315,10 @@ impl Core {
     }
 
     /// Runs `f` as the worker that it is. The core stays here.
-    pub(crate) fn seated<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         debug_assert!(!self.lendable.get(), "it could be given away");
         // SAFETY: it is borrowed for as long, and not given away.
-        unsafe { context::seated(&self.shared, self, f) }
+        unsafe { context::as_worker(&self.shared, self, f) }
     }
 
     /// The future of a queued task was dropped.

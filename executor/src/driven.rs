@@ -130,7 +130,7 @@ impl<P: Park> Worker<P> {
             Stage::Ended => return Tick::Ended,
         }
         let (core, found) = (&*self.core, self.found.take());
-        let tick = core.seated(|| core.tick(found));
+        let tick = core.as_worker(|| core.tick(found));
         if core.poll_is_due.take() {
             core.poll_park(&mut self.park);
         }
@@ -181,7 +181,7 @@ impl<P: Park> Worker<P> {
             self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
             self.core.deliver(&mut self.park);
             if self.found.is_none() && !self.core.shared.has_work() {
-                self.core.seated(|| self.core.leave_search());
+                self.core.as_worker(|| self.core.leave_search());
             }
         }
     }
@@ -281,7 +281,7 @@ fn abandon(core: &Core, found: Option<Task>) {
     if let Some(task) = found {
         core.queue.push_back(task, core);
     }
-    let has_ended = core.seated(|| {
+    let has_ended = core.as_worker(|| {
         loop {
             let has_ended = core.end();
             // Else something came in after the look at its queue: a wake by a thread that may not have seen that the worker

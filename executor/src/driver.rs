@@ -154,7 +154,7 @@ impl Core {
         if !park.has_events() {
             return;
         }
-        self.seated(|| {
+        self.as_worker(|| {
             self.leave_search();
             park.deliver();
             self.queue.requeue_slot(self);

@@ -62,7 +62,7 @@ impl Core {
         if !observed && !self.has_releases() {
             return true;
         }
-        self.seated(|| {
+        self.as_worker(|| {
             self.leave_search();
             self.drain();
             hooks.call(&hooks.on_park);

@@ -25,7 +25,7 @@ pub(crate) fn drive(core: Box<Core>) {
             .turns(|turns| work(&shared, turns))
     };
     // SAFETY: it is freed below.
-    let ended = unsafe { context::seated(&shared, core, turn) };
+    let ended = unsafe { context::as_worker(&shared, core, turn) };
     if !ended {
         return;
     }

@@ -48,12 +48,12 @@ impl Subject for Outside {
 
     fn next(&mut self) -> Option<Notified<Scheduler>> {
         let core = &self.worker.core;
-        core.seated(|| core.next())
+        core.as_worker(|| core.next())
     }
 
     fn run(&mut self, task: Notified<Scheduler>) {
         let core = &self.worker.core;
-        core.seated(|| run_as_worker(core, task));
+        core.as_worker(|| run_as_worker(core, task));
     }
 
     fn end(mut self) {
@@ -64,7 +64,7 @@ impl Subject for Outside {
 
 std::thread_local! {
     /// Core that the checks' thread runs, and its runtime.
-    static SEAT: Cell<Option<(Runtime, NonNull<Core>)>> = const { Cell::new(None) };
+    static WORKER: Cell<Option<(Runtime, NonNull<Core>)>> = const { Cell::new(None) };
 }
 
 /// Runtime whose worker is the checks' thread: its wakes go to the slot, if there is one, and to
@@ -77,8 +77,8 @@ struct Inside<const LIFO: bool> {
 impl<const LIFO: bool> Inside<LIFO> {
     fn check(check: fn()) {
         let (runtime, mut worker) = driven(LIFO);
-        SEAT.set(Some((runtime, NonNull::from(&**worker.core))));
-        worker.core.seated(check);
+        WORKER.set(Some((runtime, NonNull::from(&**worker.core))));
+        worker.core.as_worker(check);
         assert_eq!(worker.tick(), Tick::Ended);
     }
 
@@ -93,7 +93,7 @@ impl<const LIFO: bool> Subject for Inside<LIFO> {
     const ORDER: Order = if LIFO { Order::Any } else { Order::Fifo };
 
     fn new() -> Self {
-        let (runtime, core) = SEAT.take().expect("a check has one subject");
+        let (runtime, core) = WORKER.take().expect("a check has one subject");
         Self { runtime, core }
     }
 
@@ -117,41 +117,41 @@ impl<const LIFO: bool> Subject for Inside<LIFO> {
 }
 
 fn from_inside<const LIFO: bool>() {
-    let seated = |name, run: fn()| check(name, move || Inside::<LIFO>::check(run));
+    let inside = |name, run: fn()| check(name, move || Inside::<LIFO>::check(run));
     let checks = [
-        seated(
+        inside(
             "a_task_is_queued_once_for_its_wakes",
             tasks::a_task_is_queued_once_for_its_wakes::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "tasks_run_in_the_promised_order",
             tasks::tasks_run_in_the_promised_order::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "a_wake_in_a_poll_is_not_lost",
             tasks::a_wake_in_a_poll_is_not_lost::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "an_abort_and_the_last_waker_end_a_task",
             tasks::an_abort_and_the_last_waker_end_a_task::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "tasks_queued_at_the_end_are_dropped",
             tasks::tasks_queued_at_the_end_are_dropped::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "a_wake_after_the_end_leaks_nothing",
             tasks::a_wake_after_the_end_leaks_nothing::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "a_wake_from_another_thread_is_not_lost",
             tasks::a_wake_from_another_thread_is_not_lost::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "wakes_from_two_other_threads_are_not_lost",
             tasks::wakes_from_two_other_threads_are_not_lost::<Inside<LIFO>>,
         ),
-        seated(
+        inside(
             "a_spawn_and_an_abort_from_another_thread_are_not_lost",
             tasks::a_spawn_and_an_abort_from_another_thread_are_not_lost::<Inside<LIFO>>,
         ),

@@ -33,7 +33,7 @@ fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
         let task = core.next().expect("there is work");
         run::<false>(&core.shared, turns, core.begin_run(), task);
     };
-    core.seated(|| {
+    core.as_worker(|| {
         Scope::new(Budget::UNLIMITED)
             .hook(&OnWorker)
             .turns(|turns| [(); N].map(|()| cost(|| turn(turns)).1))
@@ -49,7 +49,7 @@ async fn yields() {
 #[test]
 fn spawn_by_a_task_costs_one_only_if_it_displaces() {
     let (_runtime, worker) = driven();
-    worker.core.seated(|| {
+    worker.core.as_worker(|| {
         let (_join, first) = cost(|| spawn(pending::<()>()));
         assert_eq!(first, (0, 0));
         let (_join, displacing) = cost(|| spawn(pending::<()>()));
@@ -79,7 +79,7 @@ fn a_yield_costs_none_alone_and_one_beside_others() {
     // This turn takes the task out of the injector, and polls it for the first time.
     let [_] = turns(&worker);
     assert_eq!(turns(&worker), [(0, 0); 20]);
-    worker.core.seated(|| spawn_detached(yields()));
+    worker.core.as_worker(|| spawn_detached(yields()));
     let [_, _] = turns(&worker);
     assert_eq!(turns(&worker), [(1, 0); 20]);
 }
