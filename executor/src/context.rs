@@ -107,8 +107,8 @@ pub(crate) fn after_poll<'a>() -> After<'a, Scheduler> {
 /// are woken: a part of a task with a waker of its own, a future in `block_on`, a task of another
 /// runtime.
 #[inline]
-pub(crate) fn give_way(waker: &Waker) {
-    if with_core(|core| core.give_way(waker)) != Some(true) {
+pub(crate) fn yield_task(waker: &Waker) {
+    if with_core(|core| core.yield_task(waker)) != Some(true) {
         waker.wake_by_ref();
     }
 }
@@ -158,7 +158,7 @@ pub(crate) struct OnWorker;
 
 impl OnExhausted for OnWorker {
     fn defer(&self, waker: &Waker) {
-        give_way(waker);
+        yield_task(waker);
     }
 
     fn forced_yield(&self, why: Exhausted) {

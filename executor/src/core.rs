@@ -154,7 +154,7 @@ impl Core {
 
     /// Has the running task go behind the others when its poll is over, if that is what `waker` wakes.
     #[inline]
-    pub(crate) fn give_way(&self, waker: &Waker) -> bool {
+    pub(crate) fn yield_task(&self, waker: &Waker) -> bool {
         let running = self.running.get();
         let own = running.is_some_and(|task| task.is_woken_by(waker));
         if own {

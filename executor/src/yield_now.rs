@@ -53,7 +53,7 @@ impl Future for YieldNow {
             return Poll::Ready(());
         }
         self.yielded = true;
-        context::give_way(cx.waker());
+        context::yield_task(cx.waker());
         Poll::Pending
     }
 }
