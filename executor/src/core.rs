@@ -324,7 +324,7 @@ impl Core {
     /// The future of a queued task was dropped.
     pub(crate) fn ended(&self, task: Id) {
         self.counters().ended.add(1);
-        self.shared.hooks.tell(&self.shared.hooks.on_end, task);
+        self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }
 }
 

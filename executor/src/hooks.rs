@@ -82,7 +82,7 @@ impl Hooks {
     }
 
     /// Calls a hook for a task, if it is set.
-    pub(crate) fn tell(&self, hook: &TaskHook, task: Id) {
+    pub(crate) fn call_with(&self, hook: &TaskHook, task: Id) {
         if let Some(hook) = hook {
             self.contain(|| hook(task));
         }

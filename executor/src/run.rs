@@ -97,7 +97,7 @@ fn observed_poll(shared: &Shared, task: Task) {
     let (id, hooks) = (task.id(), &shared.hooks);
     let held = |hook| {
         let lendable = with_core(|core| core.lendable.replace(false));
-        hooks.tell(hook, id);
+        hooks.call_with(hook, id);
         with_core(|core| core.lendable.set(lendable == Some(true)));
     };
     held(&hooks.before_poll);

@@ -224,7 +224,7 @@ impl Shared {
                 drop(task);
                 // Ordering: Relaxed, a count.
                 self.ended_outside.fetch_add(1, Relaxed);
-                self.hooks.tell(&self.hooks.on_end, id);
+                self.hooks.call_with(&self.hooks.on_end, id);
             }
         });
     }

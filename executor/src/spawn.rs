@@ -74,7 +74,7 @@ impl Handle {
             Some(name) => builder.name(name).location(at).spawn(future, to),
         };
         span.record_id(&task.id());
-        shared.hooks.tell(&shared.hooks.on_spawn, task.id());
+        shared.hooks.call_with(&shared.hooks.on_spawn, task.id());
         shared.submit(task);
         join
     }
