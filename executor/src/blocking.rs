@@ -91,10 +91,10 @@ fn name(shared: &Shared, index: usize) -> String {
 }
 
 /// Hook with which a thread waits a moment for the next closure, if such waits have paid.
-pub(crate) fn linger(mut linger: Backoff) -> Box<blocking_threads::BeforePark> {
+pub(crate) fn backoff(mut backoff: Backoff) -> Box<blocking_threads::BeforePark> {
     Box::new(move |look| {
-        if linger.is_due() {
-            linger.wait(look);
+        if backoff.is_due() {
+            backoff.wait(look);
         }
     })
 }

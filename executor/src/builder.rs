@@ -79,7 +79,7 @@ impl Builder {
                 poll_times: false,
                 has_drivers: false,
                 busy_time: false,
-                linger: Backoff::new(),
+                backoff: Backoff::new(),
                 thread_name: "selvedge".into(),
             },
             threads: blocking_threads::Settings::default(),
@@ -651,7 +651,7 @@ impl Builder {
     /// Lets threads wait a moment before each sleep, from the first one on.
     #[cfg(test)]
     pub(crate) fn eager(mut self) -> Self {
-        self.settings.linger = Backoff::eager();
+        self.settings.backoff = Backoff::eager();
         self
     }
 
@@ -790,8 +790,8 @@ impl Builder {
             start.call(&start.on_start);
         }));
         threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
-        let first = settings.linger;
-        threads.before_park = Some(std::sync::Arc::new(move || blocking::linger(first)));
+        let first = settings.backoff;
+        threads.before_park = Some(std::sync::Arc::new(move || blocking::backoff(first)));
         let pool = Pool::new(threads);
         let shared = Arc::new(Shared::new(remotes, pool, settings, hooks, self.extensions));
         let cores = queues.into_iter().zip(parks).enumerate();

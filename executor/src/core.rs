@@ -62,7 +62,7 @@ pub(crate) struct Core {
     /// Whether the interval has come since somebody last polled the driver. A driven worker looks.
     pub(crate) poll_is_due: Cell<bool>,
     /// Whether it pays to wait a moment before a sleep.
-    pub(crate) linger: Cell<Backoff>,
+    pub(crate) backoff: Cell<Backoff>,
     /// How far the last watch has come, if no notification ended it.
     pub(crate) calm: Cell<WatchState>,
     /// What the watcher has seen in the others' slots.
@@ -94,7 +94,7 @@ impl Core {
             searching: Cell::new(false),
             spin: Spin::new(),
             notified_at: Cell::new(None),
-            linger: Cell::new(settings.linger),
+            backoff: Cell::new(settings.backoff),
             calm: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),

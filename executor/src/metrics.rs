@@ -155,9 +155,9 @@ counters! {
     /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
     slices_ended,
     /// Short waits before a sleep.
-    lingers,
+    backoffs,
     /// Short waits before a sleep that found work, so that the worker did not sleep.
-    lingers_that_found,
+    backoffs_that_found,
     /// Times that a worker went to sleep.
     parks,
     /// Sleeps that a notification ended.

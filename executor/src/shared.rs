@@ -62,7 +62,7 @@ pub(crate) struct Settings {
     pub(crate) has_drivers: bool,
     pub(crate) busy_time: bool,
     /// With which a thread begins.
-    pub(crate) linger: Backoff,
+    pub(crate) backoff: Backoff,
     /// What the threads' names begin with.
     pub(crate) thread_name: String,
 }

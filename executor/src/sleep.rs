@@ -30,19 +30,19 @@ impl Core {
     /// Before a sleep: a short wait as a searcher, if such waits pay. Whether there is something to look at.
     ///
     /// So long as it lasts pushes wake nobody. One worker does it at a time.
-    pub(crate) fn linger(&self) -> bool {
+    pub(crate) fn backoff(&self) -> bool {
         let shared = &self.shared;
-        let mut linger = self.linger.get();
-        let waits = linger.is_due() && (self.searching.get() || shared.idle.try_search()) && {
+        let mut backoff = self.backoff.get();
+        let waits = backoff.is_due() && (self.searching.get() || shared.idle.try_search()) && {
             self.searching.set(true);
             shared.idle.counts().0 == 1
         };
         let found = waits && {
-            self.counters().lingers.add(1);
-            linger.wait(|| shared.has_work() || shared.is_closing())
+            self.counters().backoffs.add(1);
+            backoff.wait(|| shared.has_work() || shared.is_closing())
         };
-        self.counters().lingers_that_found.add(u64::from(found));
-        self.linger.set(linger);
+        self.counters().backoffs_that_found.add(u64::from(found));
+        self.backoff.set(backoff);
         found
     }
 

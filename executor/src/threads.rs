@@ -65,7 +65,7 @@ impl Core {
     }
 
     fn sleep_in_thread(&self) -> Option<Task> {
-        if self.linger() {
+        if self.backoff() {
             return None;
         }
         let mut parker = self.park.take()?;
