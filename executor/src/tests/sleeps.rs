@@ -38,7 +38,7 @@ impl Trap {
         }
     }
 
-    fn wait_for_prey(&self) {
+    fn wait_until_caught(&self) {
         while !self.caught.load(SeqCst) {
             thread::sleep(Duration::from_millis(1));
         }
@@ -67,7 +67,7 @@ fn worker_in_its_park_hook_blocks_no_wake_ups() {
         rest();
         trap.set.store(true, SeqCst);
         runtime.block_on(runtime.spawn(async {})).unwrap();
-        trap.wait_for_prey();
+        trap.wait_until_caught();
         runs_meanwhile(&runtime, &trap);
     }
 }
@@ -84,7 +84,7 @@ fn worker_in_its_unpark_hook_blocks_no_wake_ups() {
     rest();
     trap.set.store(true, SeqCst);
     runtime.spawn_detached(async {});
-    trap.wait_for_prey();
+    trap.wait_until_caught();
     runs_meanwhile(&runtime, &trap);
 }
 
