@@ -154,7 +154,7 @@ fn yielded_task_can_be_taken_between_two_ticks() {
 }
 
 #[test]
-fn between_two_ticks_a_sleeper_is_told_of_two_tasks_that_yield() {
+fn two_yielding_tasks_notify_a_sleeper_between_two_ticks() {
     let mut pair = Pair::new();
     let polls = Arc::new(AtomicUsize::new(0));
     let two = [yields(&polls), yields(&polls)];
@@ -241,7 +241,7 @@ fn searcher_that_stops_wakes_nobody_if_watched_or_empty() {
 
 /// Bites: do not check in `schedule` whether the worker has ended.
 #[test]
-fn a_task_whose_wake_comes_in_after_its_worker_was_dropped_ends() {
+fn task_woken_after_its_worker_was_dropped_ends() {
     let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
     let held = Arc::new(());
     let in_task = held.clone();
