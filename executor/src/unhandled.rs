@@ -1,7 +1,7 @@
 //! Panics that tasks and closures report to their runtime, and the shutdown that these may cause.
 //!
 //! Tasks and closures report panics only if the builder has a panic hook or a policy other than
-//! `Ignore`. Otherwise they do not refer to their runtime.
+//! `Ignore`. Only then does each have a `PanicReporter`, a counted reference to the runtime.
 //!
 //! With [`UnhandledPanic::Shutdown`] a panic ends each `block_on` that waits in the runtime. One
 //! lock guards whether there was such a panic, and the wakers of the waiting `block_on`s:
