@@ -282,7 +282,7 @@ impl Idle {
     /// If there is no such worker. With debug assertions also if it already sleeps. Without them,
     /// or if `was_searching` is wrong, the counts are wrong from then on: wake-ups may be lost, and
     /// a notifier may loop forever in search of a sleeper that does not exist.
-    #[track_caller]
+    #[cfg_attr(not(selvedge_loom), track_caller)]
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
         // Ordering: Relaxed, the change of the counts below publishes it.
@@ -345,7 +345,7 @@ impl Idle {
     ///
     /// # Panics
     /// If there is no such worker.
-    #[track_caller]
+    #[cfg_attr(not(selvedge_loom), track_caller)]
     pub fn try_watch(&self, worker: usize) -> bool {
         self.check(worker);
         // Ordering: Relaxed, the exchange admits one watcher, which takes over nothing from the
