@@ -4,8 +4,8 @@
 //! binary runs alone, beside busy loops, and on one processor, as on a machine that is slower or
 //! smaller than its author's.
 //!
-//! `cargo test` builds the binaries, and starts this command as the runner of each, which notes its
-//! folder and variables: so that a run is as under cargo.
+//! `cargo test` builds the binaries, and starts this command as the runner of each binary. The
+//! runner writes down its folder and variables, so that a later run is as under cargo.
 use crate::{
     interrupt,
     output::progress,
@@ -50,21 +50,21 @@ pub(crate) struct Options {
         value_delimiter = ','
     )]
     settings: Vec<Setting>,
-    /// Runs at a time, beside busy loops and on one processor. Alone, it is one at a time.
+    /// Runs at a time, beside busy loops and on one processor. Alone, one run at a time.
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     at_once: usize,
-    /// A run that takes longer is killed, which is a failure.
+    /// The longest that a run may take. A longer run is killed, and is a failure.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
     /// Another workspace.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
-    /// Notes how cargo runs this one.
+    /// Writes down how cargo runs this process.
     #[arg(long, hide = true, value_name = "FILE")]
     note: Option<PathBuf>,
 }
 
-/// What else the machine does during a run.
+/// The other load on the machine during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Setting {
     /// Nothing that this command starts.
@@ -99,7 +99,7 @@ struct Binary {
     environment: BTreeMap<String, String>,
 }
 
-/// Runs what the options name; false when a test failed.
+/// Runs the binaries that the options name; returns `false` when a test failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     if let Some(file) = &options.note {
         let binary = Binary::noted(file)?;
@@ -154,11 +154,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(all_ran && counts.failures.is_empty())
 }
 
-/// What the line of a binary begins with.
+/// The prefix of the line that describes a binary.
 const NOTE: &str = "flaky: ";
 
 impl Binary {
-    /// What cargo has started this process as.
+    /// Describes the binary as which cargo has started this process.
     fn noted(file: &Path) -> Result<Self> {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
@@ -216,7 +216,7 @@ fn build(options: &Options, root: &Path) -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// A processor that this process may use, if a process can be bound to it.
+/// Finds a processor that this process may use, if a process can be bound to it.
 fn processor() -> Result<String, String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let first = first_processor(&status).ok_or("the system names no processors")?;
@@ -228,7 +228,7 @@ fn processor() -> Result<String, String> {
     }
 }
 
-/// The first of a line such as `Cpus_allowed_list: 0-1,4`.
+/// Returns the first number in the value of a line such as `Cpus_allowed_list: 0-1,4`.
 fn first_processor(status: &str) -> Option<&str> {
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -242,7 +242,7 @@ fn taskset(processor: &str, program: &Path) -> Command {
     command
 }
 
-/// Threads of this process that never block, and end with it at the latest.
+/// Threads of this process that never block, and end with the process at the latest.
 struct BusyLoops {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -252,7 +252,7 @@ impl BusyLoops {
     fn start(count: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let spin = |over: Arc<AtomicBool>| {
-            // Ordering: the flag hands nothing over; `drop` joins the thread.
+            // Ordering: the flag publishes nothing; `drop` joins the thread.
             while !over.load(Relaxed) {
                 hint::spin_loop();
             }
@@ -281,7 +281,8 @@ struct Runner<'a> {
     filter: Option<&'a str>,
     limit: Duration,
     processor: String,
-    /// Where a run's output goes. A pipe would stay open as long as what the run has started.
+    /// The file for a run's output. A pipe would stay open as long as any process that the run
+    /// started.
     output: PathBuf,
     at_once: usize,
     counts: Mutex<Counts>,
@@ -291,14 +292,14 @@ struct Runner<'a> {
 #[derive(Debug)]
 enum End {
     Exit(ExitStatus),
-    /// It was killed.
+    /// The limit passed, and the process was killed.
     Limit,
-    /// So was it, and what it would have shown is unknown.
+    /// An interrupt came, and the process was killed. Whether it would have passed is unknown.
     Interrupt,
 }
 
 impl Runner<'_> {
-    /// Runs all in all settings, so many times; false when that was interrupted.
+    /// Runs every binary in every setting, `runs` times; returns `false` when interrupted.
     fn run_all(&self, binaries: &[Binary], settings: &[Setting], runs: u32) -> Result<bool> {
         for run in 1..=runs {
             let begun = Instant::now();
@@ -310,7 +311,7 @@ impl Runner<'_> {
                 };
                 let rest = Mutex::new(binaries.iter());
                 let take_all = |thread| {
-                    // The lock is free again before the binary runs.
+                    // The lock is released before the binary runs.
                     while let Some(binary) = { lock(&rest).next() } {
                         let Binary { package, name, .. } = binary;
                         progress(&format!("run {run} of {runs}, {words}: {package} {name}"));
@@ -343,7 +344,7 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    /// Runs one and counts what failed; false when that was interrupted.
+    /// Runs a binary once and counts its failures; returns `false` when interrupted.
     fn run_one(&self, binary: &Binary, setting: Setting, thread: usize) -> Result<bool> {
         let (end, said) = self.run(binary, setting, thread)?;
         if matches!(end, End::Interrupt) {
@@ -360,13 +361,13 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    /// Runs one once; also gives what it said.
+    /// Runs a binary once; returns how the run ended and its output.
     fn run(&self, binary: &Binary, setting: Setting, thread: usize) -> Result<(End, String)> {
         let mut command = match setting {
             Setting::One => taskset(&self.processor, &binary.file),
             _ => Command::new(&binary.file),
         };
-        // A new one: to cut an old one waits for the disk.
+        // A new file: truncating an old one waits for the disk.
         let file = self.output.with_extension(thread.to_string());
         let _ = fs::remove_file(&file);
         let output = File::create(&file).with_context(|| format!("writing {}", file.display()))?;
@@ -390,7 +391,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("a run does not panic")
 }
 
-/// Makes the program's process the first of a group, so that all that it starts can be killed.
+/// Makes the process the leader of a new group, so that all processes that it starts can be killed.
 #[cfg(unix)]
 fn group(command: &mut Command) -> &mut Command {
     std::os::unix::process::CommandExt::process_group(command, 0)
@@ -401,7 +402,7 @@ fn group(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Waits for the end. One that does not come by the limit, or by an interrupt, is made.
+/// Waits until the process ends. At the limit, or at an interrupt, it kills the process.
 fn wait(child: &mut Child, limit: Duration) -> Result<End> {
     let begun = Instant::now();
     loop {
@@ -425,7 +426,8 @@ fn wait(child: &mut Child, limit: Duration) -> Result<End> {
 #[cfg(unix)]
 fn kill(child: &mut Child) -> Result<()> {
     let group = libc::pid_t::try_from(child.id())?;
-    // SAFETY: it has no premises. The group is the child's, which has not been waited for.
+    // SAFETY: `killpg` has no premises. The group is the child's, and nobody has waited for the
+    // child yet.
     unsafe { libc::killpg(group, libc::SIGKILL) };
     Ok(())
 }
@@ -435,7 +437,7 @@ fn kill(child: &mut Child) -> Result<()> {
     Ok(child.kill()?)
 }
 
-/// The tests that failed in a run, or else how the whole binary did.
+/// Names the tests that failed in a run; if none is known, says how the binary failed.
 fn failures(end: &End, said: &str, limit: Duration) -> Vec<String> {
     match end {
         End::Exit(status) if status.success() => Vec::new(),
@@ -457,7 +459,7 @@ fn failures(end: &End, said: &str, limit: Duration) -> Vec<String> {
     }
 }
 
-/// The last list of `failures:`, which holds names alone.
+/// Returns the names in the last list of `failures:`, which holds nothing else.
 fn failed(said: &str) -> Vec<String> {
     let Some((_, list)) = said.rsplit_once("\nfailures:\n") else {
         return Vec::new();
@@ -466,7 +468,7 @@ fn failed(said: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The tests that the harness has called long, and not ended.
+/// Returns the tests that the harness reported as long-running, and that have not ended.
 fn unfinished(said: &str) -> Vec<&str> {
     let long = said.lines().filter_map(|line| {
         let name = line.strip_prefix("test ")?;
@@ -476,7 +478,7 @@ fn unfinished(said: &str) -> Vec<&str> {
     long.filter(|name| !ended(name)).collect()
 }
 
-/// What a failed test said, or else the end of what its binary did.
+/// Returns the output of a failed test, or else the end of its binary's output.
 fn excerpt<'a>(said: &'a str, test: &str) -> &'a str {
     let begin = said.find(&format!("---- {test} stdout ----"));
     let Some(begin) = begin else {
@@ -490,16 +492,16 @@ fn excerpt<'a>(said: &'a str, test: &str) -> &'a str {
     &own[..end.map_or(own.len(), |end| end + 1)]
 }
 
-/// How often what ran and failed.
+/// Counts of runs and of failures.
 #[derive(Default)]
 struct Counts {
-    /// By the binary's package and name.
+    /// By the binary's package and name, and the setting.
     runs: BTreeMap<(String, String, &'static str), u32>,
     failures: BTreeMap<(String, String, String), BTreeMap<&'static str, u32>>,
 }
 
 impl Counts {
-    /// Counts a run; gives the failures that are the first of their test.
+    /// Counts a run; returns the failures of tests that had not failed before.
     fn add(&mut self, binary: &Binary, setting: Setting, failures: Vec<String>) -> Vec<String> {
         let (package, name, words) = (&binary.package, &binary.name, setting.words());
         let run = (package.clone(), name.clone(), words);

@@ -1,4 +1,4 @@
-//! A few jobs at a time.
+//! Runs a few jobs at a time.
 use anyhow::{Result, ensure};
 use std::{
     sync::{
@@ -8,7 +8,8 @@ use std::{
     thread,
 };
 
-/// Runs `work` on all, `jobs` at a time, and gives the results in order. The first error ends it.
+/// Runs `work` on all items, `jobs` at a time, and returns the results in order. The first error
+/// ends it.
 pub(crate) fn each<T: Sync, R: Send>(
     jobs: usize,
     all: &[T],

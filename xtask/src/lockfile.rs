@@ -1,14 +1,16 @@
-//! The step `lockfile`: how many packages a published crate brings into a user's `Cargo.lock`.
+//! The step `lockfile`: counts the packages that a published crate brings into a user's
+//! `Cargo.lock`.
 //!
-//! A lockfile lists what any target and cfg could need, so a checker's tree would stand in it unless
-//! a feature that nobody asked for guards it. The step writes a crate that depends on the part alone,
-//! lets cargo resolve it, and counts.
+//! A lockfile lists the dependencies of every target and every cfg. So it would list the
+//! dependencies of a model checker, too, unless they need a feature that no user turns on. For each
+//! part, the step writes a crate that depends on that part alone, has cargo resolve it, and counts
+//! the packages.
 use crate::workspace::{self, cargo};
 use anyhow::{Context, Result, ensure};
 use std::{fs, path::Path};
 
-/// The most packages that a crate may bring with default features, itself among them. A crate that
-/// is not here is counted and has no limit.
+/// The most packages that a crate may bring with default features, itself included. A crate that is
+/// not listed here is counted and has no limit.
 const MOST: &[(&str, usize)] = &[
     ("sync-shim", 2),
     ("queue-spmc", 3),
@@ -49,7 +51,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(passed)
 }
 
-/// The packages in the lockfile of a crate that depends on the one in `folder` and on nothing else.
+/// Returns the packages in the lockfile of a crate that depends only on the crate in `folder`.
 fn brought(name: &str, folder: &Path, scratch: &Path) -> Result<Vec<String>> {
     fs::create_dir_all(scratch.join("src"))?;
     fs::write(scratch.join("src/lib.rs"), "")?;

@@ -1,12 +1,12 @@
-//! The step `no-std`: the parts that promise to need no `std` need none.
+//! The step `no-std`: parts that promise to need no `std` build and link without it.
 //!
-//! Each builds alone, without its features. All of them together are linked into a static library
-//! that has its own allocator and panic handler, and that into a program that runs. If a part used
-//! std, there would be two panic handlers, and the library would not build; a symbol of std in the
-//! library or the program fails the step, too.
+//! Each part builds alone, without its features. Then all of them are linked into a static library
+//! that has its own allocator and panic handler, and the library is linked into a program that
+//! runs. If a part used std, there would be two panic handlers, and the library would not build. A
+//! symbol of std in the library or in the program fails the step, too.
 //!
-//! `rust_eh_personality` is the library's own, and does nothing: std defines it, and the unwinding
-//! tables of the prebuilt `core` and `alloc` name it, though nothing unwinds
+//! The library defines its own `rust_eh_personality`, which does nothing. Usually std defines it,
+//! and the unwinding tables of the prebuilt `core` and `alloc` name it, although nothing unwinds
 //! where a panic aborts.
 use crate::{
     test::{cargo_succeeds, succeeds},
@@ -15,7 +15,7 @@ use crate::{
 use anyhow::{Context, Result, ensure};
 use std::{fmt::Write as _, fs, path::Path, process::Command};
 
-/// The parts, and their features that need no `std` either.
+/// The parts, and those of their features that need no `std` either.
 const PARTS: &[(&str, &[&str])] = &[
     ("sync-shim", &[]),
     ("queue-spmc", &["deque"]),
@@ -31,7 +31,7 @@ const PARTS: &[(&str, &[&str])] = &[
 ];
 
 pub(crate) fn run() -> Result<bool> {
-    // One by one, so that no feature of one comes from another.
+    // Each part alone, so that no part turns on a feature of another.
     for (part, _) in PARTS {
         if !cargo_succeeds(&format!("build --no-default-features --package {part}"))? {
             return Ok(false);
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<bool> {
     links(&root)
 }
 
-/// Whether all parts link into a program without a symbol of std, which runs.
+/// Links all parts into a program and runs it; `false` if it fails or has a symbol of std.
 fn links(root: &Path) -> Result<bool> {
     let folder = root.join("target/no-std");
     fs::create_dir_all(&folder)?;
@@ -71,7 +71,7 @@ fn links(root: &Path) -> Result<bool> {
         let listed = listed.context("running nm, of binutils")?;
         ensure!(listed.status.success(), "nm {} failed", file.display());
         let listed = String::from_utf8_lossy(&listed.stdout);
-        // The last word of a line: before it are an address, if any, and a letter.
+        // The symbol is the last word of a line, after an address, if there is one, and a letter.
         let symbols = listed
             .lines()
             .filter_map(|line| line.split(' ').next_back());
@@ -88,7 +88,7 @@ fn links(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// A crate outside of the workspace that depends on all parts.
+/// Writes the manifest of a crate outside the workspace that depends on all parts.
 fn manifest(root: &Path) -> Result<String> {
     let mut text = format!(
         "[package]\nname = \"linked\"\nedition = \"2024\"\n[workspace]\n\
@@ -106,8 +106,8 @@ fn manifest(root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Whether a symbol is of std, in the old mangling or the new: the new one names a crate as `Cs`, a
-/// hash, `_`, and the length of the name and the name.
+/// Whether a symbol is of std, in the old mangling or the new. The new mangling names a crate by
+/// `Cs`, a hash, `_`, the length of the name, and the name.
 fn is_of_std(symbol: &str) -> bool {
     let is_root = |(at, _)| {
         let hash = symbol[..at].rsplit_once("Cs").map(|(_, hash)| hash);

@@ -1,20 +1,20 @@
-//! Standard output. A reader that has gone is no failure; a disk that is full is one.
+//! Writes standard output. A reader that has gone is no failure; a full disk is one.
 use std::{
     fmt,
     io::{self, IsTerminal, Write},
     sync::Mutex,
 };
 
-/// The first error of a write, which ends the command with a failure once it is done.
+/// The first error of a write. The command goes on, and fails at its end.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Writes to standard output, and remembers why that failed.
+/// Writes to standard output, and keeps the first error.
 pub(crate) fn write(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     note(out.write_fmt(text).and_then(|()| out.flush()));
 }
 
-/// Remembers the first error, unless it is that the reader has gone.
+/// Keeps the first error, except that the reader has gone.
 pub(crate) fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -30,7 +30,7 @@ pub(crate) fn failure() -> Option<io::Error> {
     failed.take()
 }
 
-/// On a terminal only: what is being done, in place of what was.
+/// Shows, on a terminal only, the current step in place of the one before.
 pub(crate) fn progress(text: &str) {
     let mut err = io::stderr().lock();
     if err.is_terminal() {

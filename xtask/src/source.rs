@@ -1,7 +1,7 @@
 //! Reads a source file without a parser: finds the code in it, and the function around a line.
 //!
-//! Sources are formatted, which a step of `cargo xtask test` checks. So indentation tells which items
-//! are around a line.
+//! The sources are formatted (a step of `cargo xtask test` checks that), so indentation tells which
+//! items contain a line.
 use anyhow::{Context, Result, ensure};
 use std::{
     fs,
@@ -9,8 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the text with blanks for comments, literals, imports, and items that a `cfg` leaves out
-/// (the cfg `set` and all features are on, `test` is off). No character moves.
+/// Returns the text with blanks in place of comments, literals, imports, and items that a `cfg`
+/// leaves out (the cfg `set` and all features are on, `test` is off). Every character keeps its
+/// place.
 pub(crate) fn code(source: &str, set: &str) -> String {
     let mut text = source.to_owned();
     let mut at = 0;
@@ -45,13 +46,13 @@ pub(crate) fn code(source: &str, set: &str) -> String {
     text
 }
 
-/// The lines, and where each begins.
+/// Returns the lines, each with the offset at which it begins.
 pub(crate) fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
     let begin = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
     text.split('\n').map(move |line| (begin(line), line))
 }
 
-/// The words of a line that begins an item, without `pub`, `const` and the like.
+/// Returns the words of a line that begins an item, without `pub`, `const` and the like.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let before = |word: &&str| {
         word.starts_with("pub") || ["const", "unsafe", "async", "extern", "default"].contains(word)
@@ -63,12 +64,12 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The word at the end of a text.
+/// Returns the word at the end of a text.
 pub(crate) fn last_word(text: &str) -> &str {
     &text[text.trim_end_matches(is_word).len()..]
 }
 
-/// The word at the begin of a text.
+/// Returns the word at the beginning of a text.
 fn first_word(text: &str) -> &str {
     &text[..text.len() - text.trim_start_matches(is_word).len()]
 }
@@ -81,7 +82,8 @@ fn blank(text: &mut String, range: Range<usize>) {
     text.replace_range(range, &blanks);
 }
 
-/// How long the comment or literal is that a text begins with. `begins`: no word goes on there.
+/// Returns the length of the comment or literal with which the text begins. `begins` says that the
+/// text does not begin inside a word.
 fn literal(text: &str, begins: bool) -> Option<usize> {
     let until = |open: usize, close: &str| {
         let end = text[open..].find(close);
@@ -113,7 +115,7 @@ fn literal(text: &str, begins: bool) -> Option<usize> {
     Some(end.map_or(text.len(), |(end, _)| end + 1))
 }
 
-/// Where the bracket closes that is at `open`, or the text ends.
+/// Returns the offset of the bracket that closes the one at `open`, or the end of the text.
 pub(crate) fn closing(text: &str, open: usize) -> usize {
     let mut depth = 0;
     let closes = |byte: u8| {
@@ -128,7 +130,7 @@ pub(crate) fn closing(text: &str, open: usize) -> usize {
     end.map_or(text.len(), |end| open + end)
 }
 
-/// A source file, and which module of its crate it is: `a::b`.
+/// A source file, and the path of its module in the crate: `a::b`.
 pub(crate) struct Module {
     pub(crate) file: PathBuf,
     pub(crate) path: String,
@@ -136,7 +138,7 @@ pub(crate) struct Module {
     pub(crate) code: String,
 }
 
-/// The modules of the library whose root is `lib`, but those that a `cfg` leaves out.
+/// Returns the modules of the library with the root `lib`, except those that a `cfg` leaves out.
 pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
     let folder = lib.parent().context("a library has a folder")?;
     let mut found = Vec::new();
@@ -179,7 +181,7 @@ pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
     Ok(found)
 }
 
-/// What commas separate in the brackets at `open`.
+/// Returns the arguments, separated by commas, in the brackets at `open`.
 pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
     let (mut at, mut begin, end) = (open + 1, open + 1, closing(text, open));
     let mut found = Vec::new();
@@ -194,7 +196,7 @@ pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
         }
         at += 1;
     }
-    // But after the last comma, or in an empty list. A literal is blank, too.
+    // No argument follows the last comma, and an empty list has none. A literal is blank, too.
     let last = &text[begin..end];
     found.extend((!last.trim().is_empty()).then_some(last));
     found
@@ -219,7 +221,8 @@ fn holds(predicate: &str, set: &str) -> bool {
     }
 }
 
-/// Where the item or statement ends that begins behind `at`, with the rest of its attributes.
+/// Returns the end of the item or statement that begins after `at`, behind the rest of its
+/// attributes.
 fn end_of_item(text: &str, mut at: usize) -> usize {
     let is_over =
         |text: &str, at: usize| matches!(text.as_bytes().get(at), None | Some(b')' | b']' | b'}'));
@@ -239,8 +242,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The names of the items around a line, outermost first: modules, an impl's type, a trait,
-/// functions.
+/// Returns the names of the items around a line, outermost first: modules, the type of an impl, a
+/// trait, functions.
 pub(crate) fn scope(text: &str, line: &str) -> String {
     let begin = line.as_ptr() as usize - text.as_ptr() as usize;
     let (mut names, mut limit) = (Vec::new(), indent(line));
@@ -249,7 +252,7 @@ pub(crate) fn scope(text: &str, line: &str) -> String {
         if outer.trim().is_empty() || depth >= limit {
             continue;
         }
-        // Such a line goes on with what begins above.
+        // Such a line continues an item that begins above it.
         let goes_on = outer.trim_start().starts_with([')', ']', '}', '{', '>'])
             || outer.trim_start().starts_with("where");
         limit = depth + usize::from(goes_on);
@@ -259,7 +262,7 @@ pub(crate) fn scope(text: &str, line: &str) -> String {
     names.join("::")
 }
 
-/// The name of the item that begins there.
+/// Returns the name of the item that begins here.
 fn named(text: &str) -> Option<String> {
     let head = text.split_once('{').map_or(text, |(head, _)| head);
     let mut words = words(head);
@@ -275,7 +278,7 @@ fn named(text: &str) -> Option<String> {
     }
 }
 
-/// The name of the type whose impl begins so.
+/// Returns the name of the type whose impl begins with `head`.
 fn implementor(head: &str) -> String {
     let (_, rest) = head.split_once("impl").unwrap_or_default();
     let mut depth = 0;
@@ -289,7 +292,7 @@ fn implementor(head: &str) -> String {
     last_word(name.unwrap_or_default()).to_owned()
 }
 
-/// The functions of that name, from `fn` to the closing brace.
+/// Returns the functions of this name, each from `fn` to its closing brace.
 pub(crate) fn functions<'a>(
     text: &'a str,
     name: &'a str,

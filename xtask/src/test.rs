@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the steps before a push, in order, up to the first that fails.
+//! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
     links, lockfile, loom, msrv, no_std, public, report,
     workspace::{self, cargo},
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// A step's name, what it checks, and how.
+/// The name of a step, a description of its check, and the check.
 type Step = (&'static str, &'static str, fn() -> Result<bool>);
 
 const STEPS: &[Step] = &[
@@ -79,7 +79,7 @@ const STEPS: &[Step] = &[
     ),
 ];
 
-/// Runs the steps; false when one failed.
+/// Runs the steps; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     for name in options.only.iter().chain(&options.skip) {
         let names: Vec<_> = STEPS.iter().map(|(name, ..)| *name).collect();
@@ -129,7 +129,7 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Whether cargo succeeds with these arguments, which blanks separate.
+/// Whether cargo succeeds with these arguments, which are separated by blanks.
 pub(crate) fn cargo_succeeds(arguments: &str) -> Result<bool> {
     succeeds(cargo().args(arguments.split(' ')))
 }
@@ -145,7 +145,7 @@ fn clippy() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let mut modelled = cargo();
     let driver = Path::new(modelled.get_program()).with_file_name("clippy-driver");
-    // As `cargo clippy` does, which has no way to give flags to the workspace's crates alone.
+    // The same builds as `cargo clippy` makes: it can't give flags to the workspace's crates alone.
     modelled.args("check --lib --tests --all-features".split(' '));
     for package in packages.iter().filter(|package| package.is_modelled()) {
         modelled.args(["--package", &package.name]);
@@ -185,8 +185,10 @@ fn large() -> Result<bool> {
     )
 }
 
-/// The counting backend's tests are the READMEs' tables. Of the others, that all crates build on them and the shim's own tests pass: code and
-/// dependencies of tests that run nowhere would only cost time and room.
+/// Runs the tests of the counting backend, which make the tables of the READMEs. For the backends
+/// of ThreadSanitizer and shuttle, it checks that all crates build on them, and runs the shim's own
+/// tests on the former. Code and dependencies of tests that never run would only cost time and
+/// space.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
@@ -219,7 +221,7 @@ fn backends() -> Result<bool> {
     Ok(true)
 }
 
-/// It is outside of the workspace, as a user's crate is.
+/// Tests the crate outside the workspace, as a user's crate would be.
 fn own() -> Result<bool> {
     let folder = "examples/model-your-executor";
     let manifest = format!("--manifest-path {folder}/Cargo.toml");
