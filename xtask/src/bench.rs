@@ -11,7 +11,7 @@ mod options;
 
 pub(crate) use options::Options;
 
-/// Measures and prints the tables; false when something could not be measured, or has grown.
+/// Measures and prints the tables; returns `false` when a measurement failed, or a value has grown.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     options.check()?;
     if options.list {
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(built?.success(), "bench doesn't build");
     let mut compare = Command::new(root.join("target/release/compare"));
     compare.arg("--root").arg(&root).args(["--commit", &commit]);
-    // It takes what this command was given.
+    // `compare` takes the options of this command.
     compare.args(std::env::args_os().skip(2));
     interrupt::watch();
     let status = compare.status().context("starting the bench's `compare`")?;

@@ -1,9 +1,9 @@
-//! Part of the step `doc`: do the links in the documents lead anywhere?
+//! Part of the step `doc`: checks that the links in the documents lead somewhere.
 //!
 //! The README and the change log of a published crate are read on its registry page and on docs.rs.
-//! There a relative link leads nowhere, be it to a file or to an item by its path; so they link to
-//! addresses and to their own headings alone. All other documents are read in the repository, where
-//! a relative link leads to a file.
+//! There a relative link leads nowhere, neither to a file nor to an item by its path. So these
+//! documents link only to addresses and to their own headings. All other documents are read in the
+//! repository, where a relative link leads to a file.
 use crate::workspace;
 use anyhow::{Context, Result};
 use std::{
@@ -31,7 +31,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(alive)
 }
 
-/// The documents of the repository.
+/// Returns the documents of the repository.
 fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     let files = WalkDir::new(root).min_depth(1).into_iter();
     let files = files.filter_entry(|entry| {
@@ -52,7 +52,7 @@ fn is_dead(link: &str, folder: &Path, is_published: bool) -> bool {
     is_published || !folder.join(file).exists()
 }
 
-/// The targets of `[text](target)` and `[text]: target`, but in code.
+/// Returns the targets of `[text](target)` and `[text]: target`, except those in code.
 fn links(text: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
     let lines = text.lines().filter(move |line| {

@@ -1,7 +1,9 @@
-//! `cargo xtask loom`: finds the models in the crates' test binaries and runs each in a process of its own.
+//! `cargo xtask loom`: finds the models in the crates' test binaries, and runs each in its own
+//! process.
 //!
-//! A model is a test below a module `models` that prints the line `model: executions=N bound=B outcome=O` when it
-//! has explored everything (`sync_shim::model`). Whatever ends without that line has not been explored.
+//! A model is a test below a module `models`. It prints the line `model: executions=N bound=B
+//! outcome=O` when it has explored everything (`sync_shim::model`). A model that ends without this
+//! line has not explored everything.
 use crate::{
     jobs, output,
     workspace::{self, cargo},
@@ -30,25 +32,25 @@ pub(crate) struct Options {
     /// Lists the models and runs none.
     #[arg(long)]
     list: bool,
-    /// Also the large ones, whose names begin with `full_`.
+    /// Also the large models, whose names begin with `full_`.
     #[arg(long)]
     full: bool,
     /// Writes the results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// A model that takes longer is killed, which is a failure. 60, or 1800 with --full.
+    /// Seconds after which a model is killed, which is a failure. 60, or 1800 with --full.
     #[arg(long, value_name = "SECONDS")]
     limit: Option<u64>,
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Somebody else's workspace, whose models run on `sync-shim`.
+    /// Another workspace, whose models run on `sync-shim`.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
 }
 
 impl Options {
-    /// Every model there is.
+    /// Selects every model.
     pub(crate) fn all() -> Self {
         Self {
             full: true,
@@ -56,7 +58,7 @@ impl Options {
         }
     }
 
-    /// Every model there is, by name alone.
+    /// Selects every model, to list the names only.
     pub(crate) fn names() -> Self {
         Self {
             list: true,
@@ -64,7 +66,7 @@ impl Options {
         }
     }
 
-    /// What a contributor runs before pushing.
+    /// Selects the models that a contributor runs before a push.
     pub(crate) fn quick() -> Self {
         Self {
             crates: Vec::new(),
@@ -78,7 +80,7 @@ impl Options {
         }
     }
 
-    /// Those that judge the mutants of a package.
+    /// Selects the models that judge the mutants of a package.
     pub(crate) fn of(
         package: &str,
         model: Option<String>,
@@ -94,7 +96,7 @@ impl Options {
         }
     }
 
-    /// The same of the workspace at a folder.
+    /// Selects the quick models of the workspace at a folder.
     pub(crate) fn quick_at(folder: &str) -> Self {
         Self {
             path: Some(folder.into()),
@@ -112,7 +114,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Whether only `--full` runs it.
+    /// Whether only `--full` runs the model.
     pub(crate) fn is_large(&self) -> bool {
         let name = self.name.rsplit("::").next();
         name.is_some_and(|name| name.starts_with("full_"))
@@ -147,7 +149,7 @@ impl Status {
     }
 }
 
-/// How a run of a model ended.
+/// The result of a run of a model.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     #[serde(rename = "crate")]
@@ -157,12 +159,12 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     pub(crate) bound: Option<u64>,
     pub(crate) status: Status,
-    /// Of the tree that it is for.
+    /// The commit of the tree to which the result belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
 }
 
-/// Runs what the options name; false when a model failed.
+/// Runs the models that the options name; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     ensure!(options.limit != Some(0), "--limit is at least 1");
@@ -186,7 +188,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Some(file) => std::fs::write(file, serde_json::to_string_pretty(outcomes)?)
             .with_context(|| format!("writing {}", file.display())),
     };
-    // As they come, for a run that is cut off.
+    // Written after each model, for a run that is cut off.
     let outcomes = run_all(models, options.jobs, limit, &commit, |outcome| {
         let mut so_far = so_far.lock().expect("no job panics");
         so_far.push(outcome.clone());
@@ -215,10 +217,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// Set once this process has built the models of all crates to be run.
+/// Set after this process has built the models of all crates that are to run.
 static ALL_ARE_BUILT: OnceLock<()> = OnceLock::new();
 
-/// The models that the options name. To list them takes no optimised build, unless it is there.
+/// Finds the models that the options name. A list needs no optimised build, unless that is built
+/// already.
 pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     let ours = workspace::load()?.1.join("target");
@@ -275,28 +278,28 @@ struct Profile {
     test: bool,
 }
 
-/// What makes a build a model's.
+/// The flags of rustc that build for the model checker.
 pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
 
-/// The tests inside of a crate.
+/// Cargo's option for the unit tests of a crate.
 pub(crate) const LIB: &[&str] = &["--lib"];
 
-/// How the tests of a package are built.
+/// The way in which the tests of a package are built.
 pub(crate) struct Build<'a> {
-    /// With optimisation: not for names alone.
+    /// Whether to optimise; a list of names needs no optimisation.
     pub(crate) release: bool,
     pub(crate) root: &'a Path,
     pub(crate) target: &'a Path,
     pub(crate) flags: &'a str,
-    /// Whether the flags are for the workspace's members alone.
+    /// Whether the flags apply to the workspace's members only.
     pub(crate) of_members: bool,
-    /// Which of the tests, as cargo is told: the crate's own, or others.
+    /// Cargo's options that select the tests: the unit tests of the crate, or others.
     pub(crate) targets: &'a [&'a str],
 }
 
 impl Build<'_> {
-    /// Builds the tests of one package under the model. Packages are built apart, so that the
-    /// features of one don't show in another.
+    /// Builds the tests of one package under the model. Packages are built apart, so that no
+    /// package turns on a feature of another.
     pub(crate) fn binaries(&self, package: &str) -> Result<Vec<PathBuf>> {
         let mut cargo = cargo();
         cargo
@@ -335,7 +338,7 @@ impl Build<'_> {
     }
 }
 
-/// The tests in a test binary.
+/// Lists the tests in a test binary.
 pub(crate) fn tests(package: &str, binary: &Path) -> Result<Vec<Model>> {
     let output = Command::new(binary)
         .arg("--list")
@@ -357,14 +360,14 @@ pub(crate) fn tests(package: &str, binary: &Path) -> Result<Vec<Model>> {
         .collect())
 }
 
-/// The models in a test binary.
+/// Lists the models in a test binary.
 pub(crate) fn list(package: &str, binary: PathBuf) -> Result<Vec<Model>> {
     let mut models = tests(package, &binary)?;
     models.retain(|model| model.name.split("::").any(|module| module == "models"));
     Ok(models)
 }
 
-/// Runs models; each outcome is handed to `done` as soon as it is there.
+/// Runs models; passes each outcome to `done` as soon as its model has ended.
 pub(crate) fn run_all(
     models: Vec<Model>,
     jobs: usize,
@@ -406,7 +409,7 @@ fn line(outcome: &Outcome, width: usize, said: &str) -> String {
     line
 }
 
-/// Runs a model in a process of its own; also gives what it said.
+/// Runs a model in its own process; also returns the output of the model.
 pub(crate) fn run_one(
     model: &Model,
     limit: Duration,
@@ -469,8 +472,9 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     })
 }
 
-/// `None` when the child had to be killed. The limit is one on processor time, where the system tells that, so that a busy machine makes no difference;
-/// ten times that by the clock, for a child that hangs.
+/// Waits for the child; returns `None` when it had to kill the child. The limit is on processor
+/// time, where the system reports it, so that the load of the machine makes no difference. A child
+/// that hangs is killed after ten times the limit by the clock.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
@@ -489,12 +493,13 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     }
 }
 
-/// The processor time of a process.
+/// Returns the processor time that a process has used.
 fn used(process: u32) -> Option<Duration> {
     ticks(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// The 14th and 15th field of `stat`, in hundredths of a second; the second may hold blanks, but ends with the last bracket.
+/// Adds the 14th and the 15th field of `stat`, in hundredths of a second. The second field may
+/// contain blanks, but ends with the last bracket.
 fn ticks(stat: &str) -> Option<Duration> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
@@ -508,7 +513,7 @@ struct Report {
     must_fail: bool,
 }
 
-/// Reads a `model:` line.
+/// Parses a `model:` line.
 fn parse(line: &str) -> Option<Report> {
     let mut fields = line.strip_prefix("model: ")?.split(' ');
     let executions = fields.next()?.strip_prefix("executions=")?.parse().ok()?;

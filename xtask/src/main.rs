@@ -1,11 +1,11 @@
-//! The project's own commands: see its README.
+//! The project's own commands, which the README describes.
 use clap::{Parser, Subcommand};
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
 
-/// `println!` by way of [`output`].
+/// Like `println!`, but writes through [`output`].
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::output::write(format_args!("{}\n", format_args!($($text)*)))
@@ -32,7 +32,7 @@ mod source;
 mod test;
 mod workspace;
 
-/// Checks a contributor runs before pushing, and the model checker.
+/// The project's commands: the checks before a push, the model checker, the measurements.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -42,21 +42,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything to run before pushing: format, lints, tests, examples, no_std builds, models.
+    /// Runs the checks before a push: format, lints, tests, examples, no_std builds, models.
     Test(test::Options),
     /// Runs the models, one process each, and reports executions and bounds.
     Loom(loom::Options),
     /// Runs the models and histories under random schedules.
     Shuttle(shuttle::Options),
-    /// Weakens each ordering, and asks whether a model notices.
+    /// Weakens each ordering, and checks that a model fails.
     Orderings(orderings::Options),
-    /// Writes what was verified, after running what is new.
+    /// Runs the models and mutants that are new, and writes docs/verification.md.
     Report(report::Options),
     /// Runs the tests under sanitizers and valgrind.
     Sanitize(sanitize::Options),
     /// Measures the runtimes side by side.
     Bench(bench::Options),
-    /// Runs the tests on real threads for long, and counts every item.
+    /// Runs the tests on real threads for long, and accounts for every item.
     Soak(soak::Options),
     /// Runs each test binary many times, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),
@@ -65,7 +65,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::try_parse() {
         Ok(cli) => run(cli.command),
-        // Help and versions come this way, too.
+        // A request for help or for the version arrives as an error, too.
         Err(error) => {
             output::note(error.print().and_then(|()| io::stdout().flush()));
             exit_code(error.exit_code())
@@ -132,7 +132,7 @@ mod tests {
         assert!(refused("xtask soak --json f --crate a"));
         assert!(!refused("xtask sanitize thread --json f"));
         assert!(refused("xtask sanitize thread --json f --crate a"));
-        // Those of a crate are put beside those of others.
+        // The results of one crate join those of the others.
         assert!(!refused("xtask shuttle --json f --crate a"));
         assert!(refused("xtask shuttle --json f --model a"));
     }

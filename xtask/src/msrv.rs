@@ -1,10 +1,11 @@
 //! The step `msrv`: each published crate builds with the oldest Rust that its manifest promises.
 //!
-//! All are packed, as for a release, and unpacked beside each other. Where the crate's toolchain is
-//! installed (`rustup toolchain install 1.85.0 --profile minimal`), it checks what was unpacked:
-//! without features, with the default ones and with all. Elsewhere the newest Rust does, with the
-//! same sets of features; clippy looks for items of the library that are too new, and this file for
-//! syntax that is. The step then says that the crate is not checked with the Rust that it promises.
+//! All crates are packed, as for a release, and unpacked beside each other. Where the crate's
+//! toolchain is installed (`rustup toolchain install 1.85.0 --profile minimal`), it checks the
+//! unpacked crates: without features, with the default features, and with all. Elsewhere the newest
+//! Rust checks them, with the same sets of features. Then clippy looks for items of the library
+//! that are too new, and this file looks for syntax that is too new. The step then says that the
+//! crate is not checked with the Rust that it promises.
 use crate::{
     source::{closing, modules},
     test::succeeds,
@@ -18,11 +19,11 @@ use std::{
     process::Command,
 };
 
-/// The newest Rust that a part may need: that of edition 2024.
+/// The newest Rust that a part may need: the first one with edition 2024.
 const PARTS: (u32, u32) = (1, 85);
 /// The sets of features that each crate is built with; the empty text stands for the default ones.
 const FEATURES: [&str; 3] = ["--no-default-features", "", "--all-features"];
-/// The crate that is no part.
+/// The assembled runtime, which is not a part.
 const WHOLE: &str = "selvedge";
 
 pub(crate) fn run() -> Result<bool> {
@@ -59,7 +60,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(passed)
 }
 
-/// A workspace of all packages, unpacked; none if one can't be packed.
+/// Unpacks all packages into one workspace; `None` if one can't be packed.
 fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     let target = root.join("target/msrv");
     let mut pack = cargo();
@@ -90,14 +91,14 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
-/// Whether a package builds from what was unpacked, with each set of features.
+/// Whether an unpacked package builds with each set of features.
 fn builds(name: &str, toolchain: Option<&str>, folder: &Path) -> Result<bool> {
     for features in FEATURES {
         let mut check = match toolchain {
             Some(toolchain) => {
                 let mut rustup = Command::new("rustup");
                 rustup.args(["run", toolchain, "cargo"]);
-                // The cargo that runs this set them for its own Rust.
+                // The cargo that runs this process set these variables for its own Rust.
                 for variable in ["CARGO", "RUSTC", "RUSTDOC", "CARGO_TARGET_DIR"] {
                     rustup.env_remove(variable);
                 }
@@ -118,7 +119,7 @@ fn builds(name: &str, toolchain: Option<&str>, folder: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// The toolchains of rustup that are named by a version; none where there is no rustup.
+/// Returns the toolchains of rustup that are named by a version; none without rustup.
 fn installed() -> Vec<((u32, u32), String)> {
     let listed = Command::new("rustup").args(["toolchain", "list"]).output();
     let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -128,14 +129,14 @@ fn installed() -> Vec<((u32, u32), String)> {
     versions.collect()
 }
 
-/// The first two numbers of a version, or of the name of a toolchain.
+/// Returns the first two numbers of a version, or of the name of a toolchain.
 fn parsed(version: &str) -> Option<(u32, u32)> {
     let version = version.split('-').next()?;
     let mut numbers = version.split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// What can be seen without the toolchain.
+/// Looks, without the toolchain, for items and syntax that are newer than the version.
 fn looks_old_enough(package: &Package, version: (u32, u32)) -> Result<bool> {
     let mut passed = true;
     for features in FEATURES {
@@ -160,7 +161,7 @@ fn looks_old_enough(package: &Package, version: (u32, u32)) -> Result<bool> {
     Ok(passed)
 }
 
-/// Syntax that is newer than edition 2024: where it is, its name and the Rust that it needs.
+/// Finds syntax that is newer than edition 2024: its place, its name, and the Rust that it needs.
 fn newer_syntax(code: &str) -> Vec<(usize, &'static str, (u32, u32))> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("let ") {
@@ -177,7 +178,7 @@ fn newer_syntax(code: &str) -> Vec<(usize, &'static str, (u32, u32))> {
     found
 }
 
-/// What follows `if`, up to the body or an arrow, with blanks for what is in brackets.
+/// Returns the text between `if` and the body or an arrow, with blanks in place of bracketed text.
 fn condition(code: &str) -> String {
     let mut text = String::new();
     while let Some(next) = code[text.len()..].chars().next() {

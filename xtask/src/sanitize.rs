@@ -1,12 +1,14 @@
-//! `cargo xtask sanitize`: the tests under AddressSanitizer, ThreadSanitizer, LeakSanitizer, and valgrind's memcheck.
+//! `cargo xtask sanitize`: runs the tests under AddressSanitizer, ThreadSanitizer, LeakSanitizer,
+//! and valgrind's memcheck.
 //!
-//! First each tool is shown a program that does wrong (`sync-shim/examples/probe.rs`): one that reports nothing there would
-//! report nothing elsewhere either.
+//! First each tool runs a wrong program (`sync-shim/examples/probe.rs`). A tool that reports
+//! nothing there would report nothing elsewhere either.
 //!
-//! The sanitizers need a nightly toolchain, but not std's source: std stays as it was compiled, so ThreadSanitizer doesn't see what std orders
-//! inside. Under it, hence, the shim's locks are parking_lot's and its fences exchanges; only what goes by the shim runs, that is
-//! the models and the tests named `threads`; what std's compiled code copies counts for nothing;
-//! and the two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
+//! The sanitizers need a nightly toolchain, but not std's source. So std stays as it was compiled,
+//! and ThreadSanitizer doesn't see the orderings inside std. Under ThreadSanitizer, therefore: the
+//! shim's locks are parking_lot's, and its fences are exchanges; only code that goes through the
+//! shim runs, which is the models and the tests named `threads`; copies by std's compiled code
+//! count for nothing; and the two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
 use crate::{
     test::succeeds,
     workspace::{self, Package, cargo},
@@ -23,16 +25,17 @@ use std::{
 /// Options of `cargo xtask sanitize`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// What to run.
+    /// The tools to run.
     #[arg(value_enum, required_unless_present = "all")]
     tools: Vec<Tool>,
-    /// All of them.
+    /// All tools.
     #[arg(long)]
     all: bool,
     /// Only these crates.
     #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
-    /// Writes to a file what ran, over all crates, without a report, in the place of what it has of these tools.
+    /// Writes the runs without a report, over all crates, to a file, in place of its earlier rows
+    /// of these tools.
     #[arg(long, value_name = "FILE", conflicts_with = "crates")]
     json: Option<PathBuf>,
 }
@@ -54,8 +57,9 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 /// `Arc` frees after a fence, which ThreadSanitizer doesn't know.
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
-/// Tests of what is documented to leak, or that leak on purpose: a list with tasks, guards that are forgotten, a panic's payload whose drop panics, and what
-/// an implementation that is wrong on purpose loses.
+/// Tests of documented leaks, and tests that leak on purpose: a list with tasks, guards that are
+/// forgotten, the payload of a panic whose drop panics, and the losses of an implementation that is
+/// wrong on purpose.
 const LEAKS: [&str; 6] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
@@ -65,7 +69,8 @@ const LEAKS: [&str; 6] = [
     "panic_in_a_payloads_drop_is_reported",
 ];
 
-/// A test of how much of the stack something takes, of which AddressSanitizer's own frames are larger.
+/// A test that measures the use of the stack. The frames of AddressSanitizer are larger than its
+/// limit.
 const DEEP: &str = "a_chain_of_outputs_takes_a_stack_as_deep";
 
 /// A tool that has reported nothing.
@@ -74,17 +79,17 @@ pub(crate) struct Clean {
     pub(crate) tool: String,
     pub(crate) version: String,
     seconds: f64,
-    /// What ran.
+    /// The tests that ran.
     #[serde(default)]
     pub(crate) ran: Vec<String>,
-    /// What was switched off, suppressed or left out.
+    /// The checks that were switched off, suppressed or left out.
     #[serde(default)]
     pub(crate) without: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
 }
 
-/// Puts it in the place of what the file has of this tool.
+/// Replaces the file's row of this tool.
 fn record(file: &Path, clean: Clean) -> Result<()> {
     let mut all: Vec<Clean> = workspace::earlier(file)?.unwrap_or_default();
     all.retain(|known| known.tool != clean.tool);
@@ -92,7 +97,7 @@ fn record(file: &Path, clean: Clean) -> Result<()> {
     workspace::write_json(file, &all)
 }
 
-/// A wrong program, and what is to be said of it.
+/// A wrong program, and the text that the tool's report on it must contain.
 type Probe = (&'static str, &'static str);
 
 impl Tool {
@@ -107,7 +112,7 @@ impl Tool {
         }
     }
 
-    /// What it says of itself, if it is installed.
+    /// Returns the tool's version, if the tool is installed.
     fn version(self) -> Result<String> {
         let (mut command, missing) = match self {
             Self::Valgrind => (
@@ -155,7 +160,8 @@ impl Tool {
         }
     }
 
-    /// What its tests' cells are, but in the pass that is for what recycles them. A race shows in both.
+    /// The source of the cells in its tests, except in the pass for the recycler. A race shows with
+    /// both.
     fn cells(self) -> Cells {
         match self {
             Self::Thread => Cells::Recycled,
@@ -163,7 +169,7 @@ impl Tool {
         }
     }
 
-    /// What is switched off, suppressed or left out.
+    /// Lists the checks that are switched off, suppressed or left out.
     fn without(self) -> Vec<String> {
         let leaks = LEAKS.join(", ");
         let plain = format!("--cfg {PLAIN}: no task's memory is recycled");
@@ -205,7 +211,7 @@ impl Tool {
         root.join("target/sanitize").join(name)
     }
 
-    /// cargo with what makes its programs this tool's.
+    /// Returns cargo with the flags and variables that build for this tool.
     fn cargo(self, root: &Path, command: &str, cells: Cells) -> Command {
         let mut cargo = match self {
             Self::Valgrind => {
@@ -227,7 +233,7 @@ impl Tool {
             .env("RUSTFLAGS", self.flags(cells))
             .env("TSAN_OPTIONS", thread_options(&target));
         if self == Self::Valgrind {
-            // It is thirty times slower.
+            // Valgrind is thirty times slower.
             cargo
                 .env("PROPTEST_CASES", "8")
                 .env("SELVEDGE_ITEMS", "3000");
@@ -236,12 +242,12 @@ impl Tool {
     }
 }
 
-/// Where a test's task cells come from.
+/// The source of a test's task cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cells {
-    /// The allocator, to which they go back, so that each is seen.
+    /// The allocator. A cell returns to it, so the tool sees each cell allocated and freed.
     Allocated,
-    /// The blocks that earlier ones have left.
+    /// The blocks that earlier cells have left.
     Recycled,
 }
 
@@ -273,7 +279,7 @@ fn nightly(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the tools; false when one reported something, or a test failed.
+/// Runs the tools; returns `false` when one reported something, or a test failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let tools = if options.all {
         Tool::ALL.to_vec()
@@ -318,7 +324,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// What ran, if nothing failed.
+/// Runs the tests under a tool; returns the list of them if none failed.
 fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<String>>> {
     let target = tool.target(root, tool.cells());
     fs::create_dir_all(&target).with_context(|| format!("making {}", target.display()))?;
@@ -326,14 +332,14 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
         fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
     }
     probe(tool, root)?;
-    // The executor's own is not among the parts, and too slow there.
+    // The executor's own tests are not tests of a part, and are too slow there.
     let names: Vec<_> = packages
         .iter()
         .filter(|package| tool != Tool::Valgrind || package.name != "selvedge")
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     if names.contains(&"selvedge") {
-        // Its tests run them, and look for them next to themselves.
+        // The tests run these programs, and look for them next to their own binaries.
         let mut build = tool.cargo(root, "build", tool.cells());
         build.args(["--quiet", "--examples", "--package", "selvedge"]);
         ensure!(build.status()?.success(), "the examples don't build");
@@ -367,7 +373,7 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
         if tool == Tool::Address {
             most.extend(["--skip", DEEP]);
         }
-        // The others for what else they may do wrong, where leaks can be allowed.
+        // The tests that leak, for their other errors, where the tool can allow leaks.
         let rest = [&["--lib", "--tests", "--"], &LEAKS[..]].concat();
         test("unit and integration tests", &most, false)?
             && (tool != Tool::Address
@@ -383,16 +389,16 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
 /// The crate that recycles memory.
 const RECYCLER: &str = "task-header";
 
-/// The tests of what recycles the memory of tasks, and those on threads with it.
+/// Runs the tests of the code that recycles the memory of tasks, and the tests on threads with it.
 fn recycled(tool: Tool, root: &Path) -> Result<bool> {
     let test = |arguments: &[&str]| {
         let mut test = tool.cargo(root, "test", Cells::Recycled);
         test.args(["--quiet", "--all-features", "--package", RECYCLER]);
-        // In this very process, which runs one at a time.
+        // In this process, which runs one test at a time.
         test.args(arguments).env("SELVEDGE_TEST_ALONE", "");
         test
     };
-    // They are not there where the recycler is switched off, and none would pass, too.
+    // These tests do not exist where the recycler is switched off, and a run of no test would pass.
     let mut list = test(&["--lib", "--", "--list", "blocks::"]);
     let listed = list.output().context("listing the tests")?.stdout;
     ensure!(
@@ -405,7 +411,7 @@ fn recycled(tool: Tool, root: &Path) -> Result<bool> {
     )
 }
 
-/// Shows the tool what it must report.
+/// Runs the wrong programs, each of which the tool must report.
 fn probe(tool: Tool, root: &Path) -> Result<()> {
     let run = |what: &str| {
         let mut run = tool.cargo(root, "run", tool.cells());

@@ -1,7 +1,9 @@
-//! `cargo xtask shuttle`: the models, and the histories of many threads, under random schedules.
+//! `cargo xtask shuttle`: runs the models, and the histories of many threads, under random
+//! schedules.
 //!
-//! It finds what the model checker can't reach for size: seven threads, or a whole runtime without a bound. It looks at samples, and takes every
-//! ordering for sequentially consistent. Half of the schedules are random, half go by priorities (PCT, depth 3).
+//! It covers scenarios that are too large for the model checker: seven threads, or a whole runtime
+//! without a bound. It samples the schedules, and treats every ordering as sequentially consistent.
+//! Half of the schedules are random; the other half use priorities (PCT, depth 3).
 use crate::{
     jobs,
     loom::{self, Build, Model, Status},
@@ -25,16 +27,17 @@ pub(crate) struct Options {
     /// Only models whose path contains this.
     #[arg(long, value_name = "TEXT")]
     model: Option<String>,
-    /// Schedules a structure, shared by its models. 50000, or 1000000 with --full.
+    /// Schedules for each structure, shared by its models. 50000, or 1000000 with --full.
     #[arg(long)]
     schedules: Option<u64>,
-    /// As many as a report needs.
+    /// As many schedules as a report needs.
     #[arg(long)]
     full: bool,
-    /// Repeats a run: what a failed one printed.
+    /// Repeats a run with the seed that a failed run printed.
     #[arg(long)]
     seed: Option<u64>,
-    /// Writes the results to a file, when no model failed, in the place of those that it has of these crates.
+    /// Writes the results to a file, if no model failed, in place of its earlier results of these
+    /// crates.
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     json: Option<PathBuf>,
     /// Models at a time.
@@ -42,17 +45,17 @@ pub(crate) struct Options {
     jobs: usize,
 }
 
-/// What ran without a failure.
+/// The results of a run without a failure.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// Of all rows: of files that have none in a row.
+    /// The seed of all rows, in a file whose rows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
     /// By structure.
     pub(crate) rows: BTreeMap<String, Row>,
 }
 
-/// What ran over one structure.
+/// The results for one structure.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) models: usize,
@@ -65,7 +68,7 @@ pub(crate) struct Row {
 }
 
 impl Done {
-    /// What a file has; nothing when there is none.
+    /// Reads the results in a file; there are none if the file does not exist.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let mut done: Self = workspace::earlier(file)?.unwrap_or_default();
         let seed = done.seed.take();
@@ -76,7 +79,7 @@ impl Done {
     }
 }
 
-/// Runs them; false when one failed.
+/// Runs the models; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     ensure!(options.schedules != Some(0), "--schedules is at least 1");
@@ -140,7 +143,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     record(options.json.as_deref(), failed, &options.crates, rows)
 }
 
-/// Unless a model failed, puts what ran in the place of what the file has of these crates, or of all; false when one did.
+/// Replaces the file's results of these crates, or of all, unless a model failed; returns `false`
+/// when one did.
 fn record(
     file: Option<&Path>,
     failed: usize,
@@ -157,24 +161,25 @@ fn record(
     Ok(failed == 0)
 }
 
-/// Whether a structure is one of this crate's.
+/// Whether a structure belongs to this crate.
 fn is_of(structure: &str, package: &str) -> bool {
     structure.split(' ').next() == Some(package)
 }
 
-/// Whether it does anything here: negative models are the model checker's.
+/// Whether the model runs under this backend: negative models run under the model checker only.
 fn is_here(model: &Model) -> Result<bool> {
     let environment = [("SELVEDGE_ITERATIONS", "2".as_ref())];
     let (outcome, said) = loom::run_one(model, Duration::from_secs(60), &environment)?;
     Ok(outcome.status != Status::NoModel || !said.contains("outcome=not-here"))
 }
 
-/// Whose model it is: the crate, and the module above `models`; of histories that word.
+/// Returns the structure of a model: the crate, and the module above `models`; for a test of
+/// histories, that word.
 fn structure(model: &Model) -> String {
     structure_of(&model.package, &model.name)
 }
 
-/// The same, by the crate's and the test's name.
+/// Returns the structure by the names of the crate and of the test.
 pub(crate) fn structure_of(package: &str, test: &str) -> String {
     let module = match test.split_once("models::") {
         Some((module, _)) => module.trim_end_matches("::").replace("::", "/"),
@@ -183,7 +188,7 @@ pub(crate) fn structure_of(package: &str, test: &str) -> String {
     [package, &module].join(" ").trim_end().into()
 }
 
-/// The test that has them.
+/// The name of the integration test that has the histories.
 pub(crate) const HISTORIES: &str = "histories";
 
 fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Model>> {

@@ -1,7 +1,9 @@
-//! `cargo xtask soak`: the tests on real threads, made long.
+//! `cargo xtask soak`: runs the tests on real threads for long.
 //!
-//! They are the integration tests named `threads`; each takes `SELVEDGE_ITEMS` items, mixes its operations by `SELVEDGE_SEED`, and accounts for every item by count and
-//! checksums. Rounds go on until the time is up; each is of all crates chosen, with the next seed. A test's memory is sampled, and must not grow.
+//! These are the integration tests named `threads`. Each test takes `SELVEDGE_ITEMS` items, mixes
+//! its operations by `SELVEDGE_SEED`, and accounts for every item by a count and checksums. Rounds
+//! repeat until the time is up. A round runs all chosen crates, each round with the next seed. The
+//! command samples the memory of each test, which must not grow.
 use crate::{loom::Build, workspace};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -16,36 +18,36 @@ use std::{
 /// Options of `soak`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// For so many minutes; one round at least.
+    /// Minutes to run; at least one round runs.
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// Items a test and round.
+    /// Items in each test and round.
     #[arg(long, default_value_t = 20_000_000)]
     items: u64,
     /// Only these crates.
     #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
-    /// The first round's; that which a failed round printed repeats it.
+    /// The first round's seed; the seed that a failed round printed repeats that round.
     #[arg(long)]
     seed: Option<u64>,
-    /// Writes the result to a file: that of all crates.
+    /// Writes the result to a file; it covers all crates.
     #[arg(long, value_name = "FILE", conflicts_with = "crates")]
     json: Option<PathBuf>,
 }
 
-/// What was run.
+/// A finished soak.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Done {
     pub(crate) seed: u64,
     pub(crate) minutes: f64,
     pub(crate) items: u64,
-    /// The least and the most that a process held when its run was over, in KiB.
+    /// The least and the most memory, in KiB, that a process held at the end of its run.
     pub(crate) memory: (u64, u64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
 }
 
-/// Runs rounds; false when one failed.
+/// Runs rounds; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(
         options.minutes >= 0.0 && options.minutes.is_finite(),
@@ -135,7 +137,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs it, and gives what it held in KiB, sampled, where the system tells; and for how long it ran, without the time in which it was stopped, as this was.
+/// Runs the command. Returns its status, samples of its memory in KiB (where the system reports
+/// it), and its running time, without the time in which this process and the command were stopped.
 fn watch(command: &mut Command) -> Result<(ExitStatus, Vec<u64>, Duration)> {
     let mut child = command.spawn().context("starting a test")?;
     let file = format!("/proc/{}/status", child.id());
@@ -151,7 +154,7 @@ fn watch(command: &mut Command) -> Result<(ExitStatus, Vec<u64>, Duration)> {
     }
 }
 
-/// `VmRSS:    1234 kB`
+/// Parses the line `VmRSS: 1234 kB`.
 fn resident(status: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -159,8 +162,9 @@ fn resident(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the second half of the samples goes higher than the first, but for its beginning, by more than a quarter and 16 MiB. A thread that is preempted in the
-/// wrong place keeps some memory from being freed; a leak of one byte an item is more than that in a round.
+/// Whether the second half of the samples rises above the first half, without its beginning, by
+/// more than a quarter and 16 MiB. A thread that is preempted in a bad place keeps some memory from
+/// being freed. A leak of one byte an item is more than that in a round.
 fn grows(samples: &[u64]) -> bool {
     let (first, second) = samples.split_at(samples.len() / 2);
     let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What cargo says of the workspace.
+//! Reads the workspace's metadata from cargo, and runs cargo.
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -46,29 +46,29 @@ struct Dependency {
 }
 
 impl Package {
-    /// Whether it goes to the registry.
+    /// Whether the package is published on the registry.
     pub(crate) fn is_published(&self) -> bool {
         self.publish.is_none()
     }
 
-    /// The oldest Rust that it promises to build with.
+    /// The oldest Rust with which the package promises to build.
     pub(crate) fn rust_version(&self) -> Option<&str> {
         self.rust_version.as_deref()
     }
 
-    /// What its package is named.
+    /// The name and the version of the package.
     pub(crate) fn name_and_version(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Whether it has an integration test of that name.
+    /// Whether the package has an integration test of that name.
     pub(crate) fn has_test(&self, name: &str) -> bool {
         self.targets
             .iter()
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
-    /// The root of its library.
+    /// The root of the package's library.
     pub(crate) fn lib(&self) -> Option<&Path> {
         let lib = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");
         self.targets
@@ -77,7 +77,8 @@ impl Package {
             .map(|target| target.src_path.as_path())
     }
 
-    /// Whether it may have models: it is the shim, or a published crate on top of it.
+    /// Whether the package may have models: it is the shim, or a published crate on top of the
+    /// shim.
     pub(crate) fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
         self.is_published()
@@ -89,12 +90,12 @@ impl Package {
     }
 }
 
-/// The members, and where the workspace is.
+/// Returns the members and the folder of the workspace.
 pub(crate) fn load() -> Result<(Vec<Package>, PathBuf)> {
     load_at(None)
 }
 
-/// The members of the workspace at a folder, or here.
+/// Returns the members and the folder of the workspace at `folder`, or of this one.
 pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
     let mut cargo = cargo();
     if let Some(folder) = folder {
@@ -110,7 +111,8 @@ pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> 
     Ok((metadata.packages, metadata.workspace_root))
 }
 
-/// Those of the packages that are named; all where no name is given. `what` they have.
+/// Returns the packages with these names, or all if there are no names. An error says that no
+/// package of a name has `what`.
 pub(crate) fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],
@@ -129,7 +131,7 @@ pub(crate) fn chosen<'a>(
     Ok(all)
 }
 
-/// Asks at once whether results can be written there, not when they are there.
+/// Checks, before a long run, that results can be written to the file.
 pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
         let opened = fs::OpenOptions::new().create(true).append(true).open(file);
@@ -138,13 +140,13 @@ pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What an earlier run has written there, if one has.
+/// Returns the results that an earlier run has written to the file, if there was one.
 pub(crate) fn earlier<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
     let text = match fs::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => text.with_context(|| format!("reading {}", file.display()))?,
     };
-    // One that failed has only asked whether it could.
+    // An earlier run that failed has only checked that it could write.
     if text.is_empty() {
         return Ok(None);
     }
@@ -158,13 +160,14 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
     fs::write(file, json).with_context(|| format!("writing {}", file.display()))
 }
 
-/// The commit of the tree at a folder, which a result is for: to be asked before anything is built. A tree with changes says so, but for its documents,
-/// where results go.
+/// Returns the commit of the tree at a folder, to which a result belongs. Call it before anything
+/// is built. A tree with changes says so, except for changes of its documents, among which results
+/// are.
 pub(crate) fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(root).args(arguments);
-        // Of a hook that runs this.
+        // A git hook that runs this command sets them.
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             git.env_remove(name);
         }
@@ -188,12 +191,13 @@ pub(crate) fn commit(root: &Path) -> String {
     }
 }
 
-/// Has `cargo` compile the workspace's own crates with these flags of rustc, by way of another
-/// `driver` if there is one.
+/// Has `cargo` compile the workspace's own crates with these flags of rustc, through another
+/// `driver` if one is given.
 ///
-/// `RUSTFLAGS` would build each dependency once more for each set of flags. A wrapper for the
-/// workspace's crates shares the dependencies. It is a script of the shell: elsewhere than on Unix,
-/// and for somebody else's workspace, where our crates are dependencies, the flags are `RUSTFLAGS`.
+/// With `RUSTFLAGS`, cargo would build each dependency once more for each set of flags. A wrapper
+/// for the workspace's crates shares the dependencies. The wrapper is a script of the shell. On
+/// systems other than Unix, and for another workspace, where our crates are dependencies, the flags
+/// go into `RUSTFLAGS`.
 pub(crate) fn add_flags(
     cargo: &mut Command,
     root: &Path,
@@ -204,7 +208,7 @@ pub(crate) fn add_flags(
         cargo.env("RUSTFLAGS", flags);
         return Ok(());
     }
-    // Cargo tells builds apart by the wrapper's path, so the path says the flags.
+    // Cargo tells builds apart by the wrapper's path, so the path contains the flags.
     let folder = root.join("target/rustc-with");
     let driver = driver.map_or_else(String::new, |driver| format!("\"{}\" ", driver.display()));
     let name = driver.rsplit('/').next().unwrap_or_default();
@@ -229,7 +233,7 @@ pub(crate) fn add_flags(
     Ok(())
 }
 
-/// The cargo that runs this, free of what it set for this process.
+/// Returns the cargo that runs this process, without the variables that it set for this process.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.env_remove("CARGO_TARGET_DIR");
@@ -280,7 +284,7 @@ mod tests {
         for package in packages.iter().filter(|package| package.is_published()) {
             let name = package.name.as_str();
             assert!(place(name).is_some(), "{name} is not in the order");
-            // One without a version is left out of what is published.
+            // Cargo leaves a dependency without a version out of the published package.
             let needs = package.dependencies.iter().filter(|d| d.req != "*");
             for needed in needs.filter(|d| published(&d.name)) {
                 assert!(
