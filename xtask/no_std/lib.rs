@@ -19,7 +19,7 @@ use queue_global::{Boxed, Injector, List, Lock, ValueInjector};
 use queue_spmc::{Steal, StealLimit};
 use task_header::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
-/// A piece of memory, which is given out and not taken back.
+/// A piece of memory, from which the allocator gives out pieces and takes none back.
 struct Arena;
 
 const SIZE: usize = 4 << 20;
@@ -27,7 +27,7 @@ const SIZE: usize = 4 << 20;
 static mut MEMORY: [u8; SIZE] = [0; SIZE];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: each piece is given out once, aligned and inside.
+// SAFETY: each piece is given out once, is aligned, and lies inside the arena.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let first = (&raw mut MEMORY).cast::<u8>();
@@ -59,11 +59,12 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     unsafe extern "C" {
         fn abort() -> !;
     }
-    // SAFETY: C's.
+    // SAFETY: C's `abort` has no premises.
     unsafe { abort() }
 }
 
-/// The prebuilt `core` and `alloc` unwind, so their tables name it. Nothing here unwinds.
+/// Does nothing. The prebuilt `core` and `alloc` unwind, so their tables name it; nothing here
+/// unwinds.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
@@ -125,7 +126,7 @@ fn queues() {
     assert!(SHARED.push_batch((0..3).map(node).collect::<List<_>>()).is_ok());
     assert!(SHARED.pop_n(2).len() == 2 && SHARED.pop().is_some() && SHARED.close());
     let slot = worker_queue::Slot::<Boxed<u32>>::new();
-    // SAFETY: by one thread.
+    // SAFETY: only one thread uses the slot.
     assert!(unsafe { slot.put(node(1)) }.is_none() && slot.take().is_some());
 
     struct Alone;
@@ -171,7 +172,7 @@ fn time() {
     assert!(matches!(groups.pick(), sched_group::Pick::Run(key) if key == group));
 }
 
-/// 0 if the parts work.
+/// Returns 0 if the parts work.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> c_int {
     queues();
@@ -184,6 +185,6 @@ extern "C" fn main() -> c_int {
     let counter = thread_counts::Counter::new();
     counter.add(1);
     let cell = sync_shim::cell::UnsafeCell::new(counter.get());
-    // SAFETY: by one thread.
+    // SAFETY: only one thread uses the cell.
     c_int::from(cell.with(|n| unsafe { *n }) != 1)
 }

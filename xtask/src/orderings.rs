@@ -1,14 +1,16 @@
-//! `cargo xtask orderings`: is each ordering needed, and would a model notice if it were gone?
+//! `cargo xtask orderings`: checks that each ordering is needed, so that a model fails without it.
 //!
-//! The calls of a crate's atomics are found in its text ([`sites`]), and its models are built once.
-//! sync-shim, through which each call goes, records which of them a model makes, and weakens the one
-//! that the environment names. Each model runs once without a mutant, which also says how long it
-//! takes; then each mutant ([`mutants`]) runs against the models that come by its call, a process
-//! each, until one fails ([`trial`]). The changes of the source that `orderings.toml` lists are all
-//! choices in one copy of the workspace ([`tree`]), which is built once, too.
+//! The command finds the calls of a crate's atomics in its text ([`sites`]), and builds its models
+//! once. Each call goes through sync-shim, which records the calls that a model makes, and weakens
+//! the call that the environment names. Each model runs once without a mutant, which also measures
+//! its time. Then each mutant ([`mutants`]) runs against the models that reach its call, one
+//! process for each model, until a model fails ([`trial`]). The changes of the source that
+//! `orderings.toml` lists are all choices in one copy of the workspace ([`tree`]), which is built
+//! once, too.
 //!
-//! A survivor is an ordering stronger than needed, or a scenario that is missing, or something that the checker can't
-//! see. The last is written down with its reason in `orderings.toml` ([`list`]).
+//! A mutant survives if the ordering is stronger than needed, if a scenario is missing, or if the
+//! checker can't see the difference. In the last case, `orderings.toml` lists the mutant with a
+//! reason ([`list`]).
 use crate::{
     jobs,
     loom::{self, Build},
@@ -41,10 +43,10 @@ pub(crate) struct Options {
     /// Only sites whose key contains this.
     #[arg(long, value_name = "TEXT")]
     site: Option<String>,
-    /// Only models whose path contains this judge.
+    /// Only models whose path contains this judge the mutants.
     #[arg(long, value_name = "TEXT")]
     model: Option<String>,
-    /// Also the large models.
+    /// Also run the large models.
     #[arg(long)]
     full: bool,
     /// Lists the mutants and runs none.
@@ -53,16 +55,18 @@ pub(crate) struct Options {
     /// Writes the results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// A model that takes longer than this without a mutant judges none. 60, or 1800 with --full.
+    /// A model that takes longer than this without a mutant judges no mutant. 60, or 1800 with
+    /// --full.
     #[arg(long, value_name = "SECONDS")]
     limit: Option<u64>,
-    /// A mutant is given up, as a survivor, when its models together have taken so long.
+    /// Seconds that the models of a mutant may take together; then the mutant is given up, as a
+    /// survivor.
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     mutant_limit: u64,
     /// Models at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Somebody else's workspace, whose models run on `sync-shim`.
+    /// Another workspace, whose models run on `sync-shim`.
     #[arg(long, value_name = "FOLDER", requires = "crates")]
     path: Option<PathBuf>,
     /// Only mutants of these functions: `crate/file/function`.
@@ -85,17 +89,17 @@ pub(crate) struct Row {
     pub(crate) model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// What the model that killed it said.
+    /// The message of the model that killed the mutant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     said: Option<String>,
     tried: usize,
     seconds: f64,
-    /// Of the tree that it is for.
+    /// The commit of the tree to which the result belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<String>,
 }
 
-/// The function of a site: `crate/file/function` of `crate/file/function#n`.
+/// Returns the function of a site: `crate/file/function` of `crate/file/function#n`.
 fn function(site: &str) -> &str {
     site.split_once('#').map_or(site, |(function, _)| function)
 }
@@ -112,7 +116,7 @@ impl Row {
         }
     }
 
-    /// What tells it from others, also after the source has changed.
+    /// The key of the row, which stays the same when lines of the source move.
     pub(crate) fn name(&self) -> (String, String) {
         row_name(&self.site, &self.operation, &self.ordering, &self.mutant)
     }
@@ -142,7 +146,7 @@ impl Row {
 }
 
 impl Options {
-    /// Of some crates, or all; `list`: the mutants alone.
+    /// Selects the mutants of some crates, or of all; with `list`, the command only lists them.
     pub(crate) fn of(crates: Vec<String>, list: bool) -> Self {
         Self {
             crates,
@@ -159,20 +163,21 @@ impl Options {
         }
     }
 
-    /// The models that judge.
+    /// Selects the models that judge the mutants of a package.
     fn models_of(&self, package: &Package) -> loom::Options {
         let (full, path) = (self.full, self.path.clone());
         loom::Options::of(&package.name, self.model.clone(), full, path)
     }
 
-    /// The same, of these functions only.
+    /// Selects the mutants of these functions only.
     pub(crate) fn only(self, functions: BTreeSet<String>) -> Self {
         let functions = Some(functions);
         Self { functions, ..self }
     }
 }
 
-/// Runs the mutants; false when one survives, or the list names what is gone or needs no reason.
+/// Runs the mutants; returns `false` when a mutant survives, or when an entry of the list names
+/// something that is gone or needs no reason.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit != Some(0), "--limit is at least 1");
     ensure!(options.mutant_limit > 0, "--mutant-limit is at least 1");
@@ -201,20 +206,20 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(report(&results.rows, &results.stale, &results.unreached))
 }
 
-/// What a run gives.
+/// The result of a run.
 #[derive(Default)]
 pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
-    /// Entries of `orderings.toml` about what is gone.
+    /// Entries of `orderings.toml` whose site or mutant is gone.
     pub(crate) stale: Vec<String>,
-    /// Orderings of which no mutant can be made, and calls that the text does not show.
+    /// Orderings that can have no mutant, and calls that the text does not show.
     pub(crate) unreached: Vec<String>,
 }
 
 pub(crate) fn results(options: &Options) -> Result<Results> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
-    // The shim is what the models run on; its own atomics are not in them.
+    // The models run on the shim; its own atomics are not in them.
     let ours = |package: &&Package| package.is_modelled() && package.name != "sync-shim";
     let modelled = packages.iter();
     let modelled = modelled.filter(|package| options.path.is_some() || ours(package));
@@ -291,7 +296,7 @@ impl Mutant {
         self.written.map_or("-".into(), |order| order.to_string())
     }
 
-    /// As [`Row::name`].
+    /// The key of the mutant's row; see [`Row::name`].
     fn row_name(&self) -> (String, String) {
         row_name(&self.site, &self.operation, &self.ordering(), &self.how)
     }
@@ -302,7 +307,7 @@ fn row_name(site: &str, operation: &str, ordering: &str, mutant: &str) -> (Strin
     (site.to_owned(), change)
 }
 
-/// The verdicts, and the calls that models make and the text does not show.
+/// Returns the verdicts, and the calls that models make but the text does not show.
 fn run_mutants(
     options: &Options,
     package: &Package,
@@ -367,7 +372,7 @@ fn run_mutants(
     Ok((verdicts?, unlisted))
 }
 
-/// Prints the table; true when all is well.
+/// Prints the table; returns `true` when it shows no mistake.
 fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
     let width = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let sites = width(|row| row.site.len());
@@ -399,7 +404,7 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
     survived == 0 && listed_well && all_judged
 }
 
-/// Whether there is a mutant of every ordering. Says of which there is none.
+/// Whether every ordering can have a mutant. Prints each ordering that can't.
 pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
     for what in unreached {
         say!("NOT A CHOICE: no mutant can be made of {what}");
@@ -407,7 +412,8 @@ pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
     unreached.is_empty()
 }
 
-/// Whether all that `orderings.toml` tells of is there, and needs a reason where it has one. Says what isn't.
+/// Whether each entry of `orderings.toml` names something that exists, and gives a reason only
+/// where one is needed. Prints each entry that does not.
 pub(crate) fn list_fits(rows: &[Row], stale: &[String]) -> bool {
     for what in stale {
         say!("STALE: orderings.toml {what}, which is gone");

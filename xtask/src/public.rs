@@ -1,11 +1,14 @@
-//! The step `public`: has each public item of the executor an example that runs?
+//! The step `public`: checks that each public item of the executor has an example that runs.
 //!
-//! An item is public if a path from the crate's root leads there: by `pub mod`, and by `pub use` through private modules and into the workspace's other
-//! crates. What a public type derefs to is public as it is. So are an inherent impl's functions and constants, a trait's own, and what a
-//! `macro_rules!` of the same crate makes. Fields, variants, trait impls and `#[doc(hidden)]` are left out.
+//! An item is public if a path from the crate's root leads to it: by `pub mod`, and by `pub use`
+//! through private modules and into the workspace's other crates. The type to which a public type
+//! derefs is public. So are the functions and constants of an inherent impl, the items of a trait,
+//! and the items that a `macro_rules!` of the same crate makes. Fields, variants, trait impls and
+//! `#[doc(hidden)]` are left out.
 //!
-//! An item has an example if its own docs have a block that a doctest runs. A function or constant of an impl, or of a trait, may share one: that of its
-//! type, its trait or its impl block, if that names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
+//! An item has an example if its own docs have a block that a doctest runs. A function or constant
+//! of an impl, or of a trait, may share the example of its type, its trait or its impl block, if
+//! the example names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
 use crate::{
     source,
     workspace::{self, Package},
@@ -27,7 +30,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(without.is_empty())
 }
 
-/// A module, by its path in its crate.
+/// A module, with its path in its crate.
 struct Module {
     path: Vec<String>,
     syntax: syn::File,
@@ -36,18 +39,18 @@ struct Module {
 /// The modules of each crate, by the crate's name in paths.
 struct Crates(BTreeMap<String, Vec<Module>>);
 
-/// What a doctest may be at.
+/// The attributes of an item, whose docs may have doctests.
 #[derive(Clone, Copy)]
 struct Docs<'a>(&'a [Attribute]);
 
-/// A module of a crate.
+/// The path of a module, and its crate.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     krate: String,
     path: Vec<String>,
 }
 
-/// What is looked at, and what was found.
+/// The items that were checked, and those without an example.
 #[derive(Default)]
 struct Survey {
     seen: BTreeSet<(Place, Option<String>)>,
@@ -91,7 +94,7 @@ impl Crates {
         modules.iter().find(|module| module.path == place.path)
     }
 
-    /// All that is public in a public module.
+    /// Checks all public items of a public module.
     fn module(&self, place: &Place, survey: &mut Survey) -> Result<()> {
         if !survey.seen.insert((place.clone(), None)) {
             return Ok(());
@@ -110,7 +113,7 @@ impl Crates {
         Ok(())
     }
 
-    /// What a `pub use` in the module `here` makes public.
+    /// Checks the items that a `pub use` in the module `here` makes public.
     fn used(&self, here: &Place, at: Place, tree: &UseTree, survey: &mut Survey) -> Result<()> {
         match tree {
             UseTree::Path(path) => {
@@ -153,7 +156,7 @@ impl Crates {
         }
     }
 
-    /// A public name of a module, wherever what it names is.
+    /// Checks the item of a public name of a module, wherever the item is.
     fn named(&self, at: &Place, name: &str, survey: &mut Survey) -> Result<()> {
         if self.find(&at.below(name)).is_some() {
             self.module(&at.below(name), survey)?;
@@ -184,7 +187,7 @@ impl Crates {
         self.impls(&at, &name, &shown, survey)
     }
 
-    /// Where the item is that a name means in a module.
+    /// Finds the item to which a name refers in a module.
     fn resolve(&self, at: &Place, name: &str) -> Option<(Place, String)> {
         let here = |item: &Item| {
             is_named(item, name)
@@ -200,7 +203,7 @@ impl Crates {
         })
     }
 
-    /// The inherent impls of a type, and what it derefs to.
+    /// Checks the inherent impls of a type, and the type to which it derefs.
     fn impls(&self, at: &Place, name: &str, shown: &str, survey: &mut Survey) -> Result<()> {
         let of_type = self.items(at).find(|item| is_named(item, name));
         let of_type = Docs(of_type.map_or(&[], attributes));
@@ -290,7 +293,7 @@ impl Crates {
             .flat_map(|module| &module.syntax.items)
     }
 
-    /// Where a `use` leads for a name.
+    /// Finds the item to which a `use` leads for a name.
     fn leads(
         &self,
         here: &Place,
@@ -315,7 +318,7 @@ impl Crates {
 }
 
 impl Survey {
-    /// The item's own docs first, then those that it may share.
+    /// Checks one item: its own docs come first, then the docs whose example it may share.
     fn look(&mut self, shown: &str, docs: &[Docs<'_>], shares: Option<&str>) {
         let Some((own, others)) = docs.split_first() else {
             return;
@@ -374,7 +377,7 @@ impl Docs<'_> {
                     lit: syn::Lit::Str(line),
                     ..
                 }) => text += &line.value(),
-                // The README, whose examples run.
+                // An included README, whose examples run.
                 _ => text += "```\n```",
             }
             text.push('\n');
@@ -390,7 +393,7 @@ impl Docs<'_> {
         })
     }
 
-    /// The blocks that a doctest runs.
+    /// Returns the blocks that a doctest runs.
     fn examples(&self) -> Vec<String> {
         let (text, mut found, mut block) = (self.text(), Vec::new(), None::<(bool, String)>);
         for line in text.lines() {
@@ -466,7 +469,7 @@ fn name_of_public(item: &Item) -> Option<String> {
     matches!(vis, Visibility::Public(_)).then(|| name.to_string())
 }
 
-/// A module is found by its place.
+/// Whether the item has this public name. A module is found by its path instead.
 fn is_named(item: &Item, name: &str) -> bool {
     !matches!(item, Item::Mod(_)) && visible(item).is_some_and(|(_, ident, _)| ident == name)
 }
@@ -517,7 +520,7 @@ fn scan(tokens: TokenStream, found: &mut Vec<Made>) {
             },
             TokenTree::Group(group) => match group.delimiter() {
                 Delimiter::Bracket => {}
-                // Of `pub(crate)`.
+                // The brackets of `pub(crate)`.
                 Delimiter::Parenthesis if public && !kind => public = false,
                 _ => {
                     scan(group.stream(), found);

@@ -1,7 +1,8 @@
-//! `cargo xtask report`: what was verified, in `docs/verification.md`.
+//! `cargo xtask report`: writes the results of the verification to `docs/verification.md`.
 //!
-//! The results are kept in `docs/verification/`: those of the models and of the mutants by this command, which runs what is new or changed, the others by the
-//! commands that make them, with `--json docs/verification/NAME.json`. The page is written from them.
+//! The results are kept in `docs/verification/`. This command writes the results of the models and
+//! of the mutants, and runs those that are new or changed. The other commands write theirs with
+//! `--json docs/verification/NAME.json`. The page is written from these files.
 use crate::{
     loom::{self, Model, Outcome},
     orderings::{
@@ -25,13 +26,14 @@ mod page;
 /// Options of `cargo xtask report`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Runs no model and no mutant, but says what is missing or gone. Exit 1 if something is.
+    /// Runs no model and no mutant, but prints the results that are missing or gone. Exit 1 if one
+    /// is.
     #[arg(long)]
     check: bool,
     /// Runs all models and mutants again.
     #[arg(long, conflicts_with = "check")]
     all: bool,
-    /// Runs those of this package again.
+    /// Runs the models and mutants of this package again.
     #[arg(
         long = "crate",
         value_name = "PACKAGE",
@@ -39,10 +41,10 @@ pub(crate) struct Options {
         conflicts_with = "check"
     )]
     crates: Vec<String>,
-    /// Runs no large model (`full_...`): the page tells which of them have no result.
+    /// Runs no large model (`full_...`): the page lists those that have no result.
     #[arg(long, conflicts_with_all = ["check", "all"])]
     quick: bool,
-    /// First takes up what `loom --json`, or `orderings --json`, has written to this file.
+    /// First takes the results that `loom --json`, or `orderings --json`, has written to this file.
     #[arg(
         long,
         value_name = "FILE",
@@ -64,7 +66,8 @@ impl Options {
 const FOLDER: &str = "docs/verification";
 const PAGE: &str = "docs/verification.md";
 
-/// Brings the results up to date and writes the page; false when a model failed or a mutant survives.
+/// Brings the results up to date and writes the page; returns `false` when a model failed or a
+/// mutant survives.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     if options.check {
@@ -87,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let page = page::text(&root, &folder, &packages, models, mutants, &large)?;
         fs::write(&file, page).with_context(|| format!("writing {}", file.display()))
     };
-    // What follows takes long: whoever ends it has a page without it.
+    // The next runs take long. A user who ends them still has a page, without their results.
     write(
         &models,
         &read::<Vec<Row>>(&folder, "mutants")?.unwrap_or_default(),
@@ -101,7 +104,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(passes(models.values(), &mutants))
 }
 
-/// Says which models failed, and which mutants survived.
+/// Prints the models that failed and the mutants that survived; returns `true` if there are none.
 fn passes<'a>(models: impl Iterator<Item = &'a Outcome> + Clone, mutants: &[Row]) -> bool {
     let failed = models.filter(|model| !model.status.passes());
     let survived = mutants.iter().filter(|row| row.survived());
@@ -114,7 +117,8 @@ fn passes<'a>(models: impl Iterator<Item = &'a Outcome> + Clone, mutants: &[Row]
     failed.count() == 0 && survived.count() == 0
 }
 
-/// Whether the page lists the models and the mutants that there are, and no others, each with what became of it. A large model may be listed as one that has not run.
+/// Whether the page lists exactly the models and the mutants that exist, each with its result. The
+/// page may list a large model as one that has not run.
 pub(crate) fn is_current() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let folder = root.join(FOLDER);
@@ -150,7 +154,7 @@ pub(crate) fn is_current() -> Result<bool> {
     Ok(current && sound && passes(known.iter(), &mutants))
 }
 
-/// The rows that are known, each with the reason that it has now.
+/// Returns the known rows, each with its present reason.
 fn with_reasons_of(there: &[Row], known: Vec<Row>) -> Vec<Row> {
     let reasons: BTreeMap<_, _> = (there.iter())
         .map(|row| (row.name(), row.reason.clone()))
@@ -161,7 +165,7 @@ fn with_reasons_of(there: &[Row], known: Vec<Row>) -> Vec<Row> {
         .collect()
 }
 
-/// Whether each mistake that has a name is caught by a model. Says which isn't.
+/// Whether a model kills each mutant that has a name. Prints each one that survives.
 fn names_are_killed(named: &[Named], mutants: &[Row]) -> bool {
     let lost = named.iter().filter(|named| {
         let mut of = mutants.iter().filter(|row| named.is(row));
@@ -172,7 +176,7 @@ fn names_are_killed(named: &[Named], mutants: &[Row]) -> bool {
         == 0
 }
 
-/// Whether at most a tenth of the mutants are left to a reason.
+/// Whether at most a tenth of the mutants are justified by a reason.
 fn few_are_justified(mutants: &[Row]) -> bool {
     let justified = mutants.iter().filter(|row| row.is_justified()).count();
     let few = justified * JUSTIFIED_OF <= mutants.len();
@@ -188,7 +192,7 @@ fn few_are_justified(mutants: &[Row]) -> bool {
 /// One mutant of so many, at most, may survive with a reason.
 const JUSTIFIED_OF: usize = 10;
 
-/// The page but for the version of the compiler, which may be another where it is checked.
+/// Returns the page without the compiler's version, which may differ where the page is checked.
 fn without_compiler(page: &str) -> Vec<&str> {
     let is_compiler = |line: &&str| line.starts_with("rustc ");
     page.lines().filter(|line| !is_compiler(line)).collect()
@@ -215,7 +219,7 @@ fn key(model: &Outcome) -> (String, String) {
     (model.package.clone(), model.model.clone())
 }
 
-/// The models' results that stay, and the models that have none.
+/// Returns the results of models that stay, and the models that have none.
 fn kept_and_new(
     folder: &Path,
     there: &loom::Options,
@@ -238,11 +242,11 @@ fn kept_and_new(
     Ok((all, new))
 }
 
-/// Puts the results of another run in the place of those that are there.
+/// Replaces the stored results by those of another run.
 fn take(folder: &Path, file: &Path) -> Result<()> {
     let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     if let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&text) {
-        // What else was known of their functions may be gone.
+        // The functions' other mutants may be gone, so their earlier rows are dropped, too.
         let taken: BTreeSet<_> = rows.iter().map(|row| row.function().to_owned()).collect();
         let mut all: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
         all.retain(|row| !taken.contains(row.function()));
@@ -262,7 +266,7 @@ fn take(folder: &Path, file: &Path) -> Result<()> {
     write_json(folder, "models", &all.values().collect::<Vec<_>>())
 }
 
-/// Runs models. Each result is written as soon as it is there, so that a run that is cut off goes on next time.
+/// Runs models. Each result is written at once, so that a run that is cut off can continue later.
 fn run_models(folder: &Path, options: &Options, all: &mut Models, new: Vec<Model>) -> Result<()> {
     let commit = workspace::commit(folder);
     let write = |all: &Models| write_json(folder, "models", &all.values().collect::<Vec<_>>());
@@ -277,7 +281,8 @@ fn run_models(folder: &Path, options: &Options, all: &mut Models, new: Vec<Model
     Ok(())
 }
 
-/// The mutants' results, written a crate at a time. All mutants of a function run again of which one is new, gone, or has survived.
+/// Returns the results of the mutants, and writes them after each crate. If one mutant of a
+/// function is new, is gone, or has survived, all mutants of the function run again.
 fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
     let kept: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
     let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
@@ -325,7 +330,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(name).with_extension("json")
 }
 
-/// `None` when there is no such file.
+/// Reads a file of results; `None` when there is no such file.
 fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
     workspace::earlier(&file(folder, name))
 }

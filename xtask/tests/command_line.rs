@@ -1,4 +1,4 @@
-//! The commands as a shell runs them.
+//! Runs the commands as a shell runs them.
 #![cfg(unix)]
 use std::{
     fs::{self, File},
@@ -22,7 +22,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs what must be refused with exit status 2, before cargo starts; gives what it said.
+/// Runs a command that must be refused, with exit status 2, before cargo starts; returns its
+/// message.
 fn refused(arguments: &str) -> String {
     let output = xtask(arguments).env("CARGO", NOWHERE).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments}: {output:?}");
@@ -40,7 +41,7 @@ fn program(folder: &Path, name: &str, text: &str) {
     fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// Waits until the file holds so many lines, which `child` writes there.
+/// Waits until the file, which `child` writes, has this many lines.
 fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     while fs::read_to_string(file).unwrap_or_default().lines().count() < lines {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -48,9 +49,9 @@ fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     }
 }
 
-/// Presses Ctrl-C: of a terminal, all processes get it.
+/// Presses Ctrl-C: as on a terminal, all processes of the group get the signal.
 fn interrupt(child: &Child) {
-    // SAFETY: it has no premises.
+    // SAFETY: `killpg` has no premises.
     unsafe { libc::killpg(child.id() as libc::pid_t, libc::SIGINT) };
 }
 
@@ -155,7 +156,7 @@ fn a_list_of_models_takes_no_optimised_build() {
     }
 }
 
-/// A package, out of this workspace, with a test binary of each kind.
+/// Writes a package, outside this workspace, with a test binary of each kind.
 fn package(folder: &Path) {
     let manifest = "[package]\nname = \"probe\"\nversion = \"1.2.3-a\"\nedition = \"2024\"\n";
     write(folder, "Cargo.toml", manifest);
@@ -208,7 +209,7 @@ fn ran(mut flaky: Command) -> (Output, String) {
     (output, said)
 }
 
-/// Waits until what the hanging test has started, if it came so far, is gone.
+/// Waits until the process that the hanging test has started, if it started one, is gone.
 #[cfg(target_os = "linux")]
 fn nothing_is_left(folder: &Path) {
     let Ok(child) = fs::read_to_string(folder.join("hangs")) else {

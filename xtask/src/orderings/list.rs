@@ -1,4 +1,4 @@
-//! `orderings.toml`: survivors that are justified, and structural mutants that no rule finds.
+//! Reads `orderings.toml`: survivors that are justified, and structural mutants that no rule finds.
 use super::{Row, mutants::Order, sites::Mutant};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(crate) struct List {
     pub(crate) named: Vec<Named>,
 }
 
-/// A mutant that the report tells of by a name.
+/// A mutant to which the report gives a name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named {
@@ -31,7 +31,8 @@ pub(crate) struct Named {
 pub(crate) struct Justified {
     pub(crate) site: String,
     pub(crate) mutant: String,
-    /// What is written at the site; none for a structural one. When the source changes, the reason is to be thought over.
+    /// The ordering that is written at the site; `None` for a structural mutant. When the source
+    /// changes, the reason needs a new look.
     pub(crate) written: Option<Order>,
     pub(crate) reason: String,
 }
@@ -40,14 +41,14 @@ pub(crate) struct Justified {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
-    /// `crate/file/function#name`.
+    /// The key of the site: `crate/file/function#name`.
     pub(crate) site: String,
     pub(crate) find: String,
     pub(crate) with: String,
 }
 
 impl List {
-    /// Empty when there is no file.
+    /// Reads the file; the list is empty when there is no file.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         if !file.exists() {
             return Ok(Self::default());
@@ -72,7 +73,7 @@ impl List {
         Some(&entry.reason)
     }
 
-    /// The entries that name, in this crate, a mutant that is gone.
+    /// Returns the entries of this crate whose mutant is gone.
     pub(crate) fn stale(&self, mutants: &[Mutant], package: &str) -> Vec<String> {
         let justified = self.justified.iter().filter(|entry| {
             of(&entry.site, package) && !mutants.iter().any(|mutant| entry.fits(mutant))
@@ -88,7 +89,7 @@ impl List {
         justified.chain(named).collect()
     }
 
-    /// The entries of crates that are not among all these.
+    /// Returns the entries whose crate is not one of `crates`.
     pub(crate) fn strangers(&self, crates: &[&str]) -> Vec<String> {
         let justified = self
             .justified
@@ -123,7 +124,7 @@ impl Justified {
     }
 }
 
-/// Whether a site's key is of the crate `name`.
+/// Whether a site's key belongs to the crate `name`.
 pub(crate) fn of(key: &str, name: &str) -> bool {
     key.strip_prefix(name)
         .is_some_and(|rest| rest.starts_with('/'))

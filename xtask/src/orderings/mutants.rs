@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An ordering as it is written.
+/// An ordering that the source names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     Relaxed,
@@ -35,8 +35,8 @@ impl fmt::Display for Order {
     }
 }
 
-/// What an ordering is for, which decides what may stand in its place: a load never releases, a
-/// store never acquires, a fence is never relaxed.
+/// The use of an ordering, which decides its weaker orderings: a load never releases, a store never
+/// acquires, a fence is never relaxed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A load, or the failure of an exchange.
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     Fence,
 }
 
-/// The mutants of an ordering, by the words that sync-shim understands.
+/// Returns the mutants of an ordering, in the words that sync-shim understands.
 pub(crate) fn weaker(kind: Kind, written: Order) -> &'static [&'static str] {
     use Order::{AcqRel, Acquire, Relaxed, Release, SeqCst};
     match (kind, written) {
@@ -60,12 +60,13 @@ pub(crate) fn weaker(kind: Kind, written: Order) -> &'static [&'static str] {
         (Kind::Rmw, SeqCst) => &["AcqRel"],
         (Kind::Rmw, AcqRel) => &["Acquire", "Release"],
         (_, Acquire | Release) => &["Relaxed"],
-        // Refused by the operation as it is written.
+        // The operation itself refuses this ordering.
         (Kind::Load | Kind::Store, AcqRel) => &[],
     }
 }
 
-/// Which arguments of a call are orderings, and what for. None for what is no atomic's operation.
+/// Returns the index and the use of each argument that is an ordering; none if the call is not an
+/// atomic's operation.
 pub(crate) fn orderings_of(call: &str) -> &'static [(usize, Kind)] {
     match call {
         "fence" => &[(0, Kind::Fence)],

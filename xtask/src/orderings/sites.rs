@@ -1,10 +1,10 @@
 //! Finds the calls of a crate that have mutants, and makes the listed changes of its source.
 //!
-//! A call is a method of an atomic, or a fence, whose arguments name its orderings. Its place is what
-//! `std::panic::Location` gives to sync-shim. A site's key names no line: it is
+//! A call is a method of an atomic, or a fence, whose arguments name its orderings. sync-shim gets
+//! the place of a call from `std::panic::Location`. The key of a site contains no line: it is
 //! `crate/file/function#operation`, with a number from the function's second such call on, and with
-//! `.failure` for the ordering of a failed exchange. An ordering that is no such argument is
-//! reported.
+//! `.failure` for the ordering of a failed exchange. An ordering that is not an argument of a call
+//! is reported.
 use super::{
     list::Listed,
     mutants::{Order, orderings_of, weaker},
@@ -17,44 +17,44 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A way in which a site goes wrong.
+/// A mutant: one change at one site.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
     pub(crate) site: String,
     pub(crate) line: usize,
-    /// The file's place among the modules, as test names begin.
+    /// The path of the file's module, with which test names begin.
     pub(crate) module: String,
-    /// The operation, in a word.
+    /// The operation, in one word.
     pub(crate) operation: String,
-    /// The ordering that is written there; none where it is something else that changes.
+    /// The ordering that is written there; `None` if the mutant changes something else.
     pub(crate) written: Option<Order>,
     pub(crate) how: String,
-    /// `file:line:column` of the call; none for a change of the source.
+    /// `file:line:column` of the call; `None` for a change of the source.
     pub(crate) place: Option<String>,
-    /// What sync-shim calls it.
+    /// The name of the mutant in sync-shim.
     pub(crate) name: String,
 }
 
-/// What was found in a crate.
+/// The calls, orderings and files found in a crate.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) mutants: Vec<Mutant>,
-    /// The places of all calls, also of those without a mutant.
+    /// The places of all calls, including those without a mutant.
     places: HashSet<String>,
-    /// What looks like an ordering, and is none of a call's.
+    /// Text that looks like an ordering, but is not an argument of a call.
     pub(crate) unreached: Vec<String>,
     files: Vec<File>,
 }
 
 struct File {
-    /// From the root of the workspace, as the compiler is told.
+    /// The path from the root of the workspace, as the compiler gets it.
     path: PathBuf,
-    /// `crate/file`.
+    /// The key of the file: `crate/file`.
     key: String,
     module: Module,
 }
 
-/// Reads the crate whose library is `lib`, in the workspace at `root`.
+/// Finds the calls in the crate whose library is `lib`, in the workspace at `root`.
 pub(crate) fn find(package: &str, lib: &Path, root: &Path) -> Result<Found> {
     let base = lib.parent().context("a library has a folder")?;
     let mut found = Found::default();
@@ -71,8 +71,8 @@ pub(crate) fn find(package: &str, lib: &Path, root: &Path) -> Result<Found> {
 }
 
 impl Found {
-    /// Makes the changes in the text of the crate, each a choice when the program runs, and gives
-    /// the files that have one.
+    /// Makes the changes in the text of the crate, each as a choice at run time, and returns the
+    /// files that have a change.
     pub(crate) fn change(&mut self, listed: &[&Listed]) -> Result<Vec<(PathBuf, String)>> {
         let mut edits: HashMap<&Path, Vec<(Range<usize>, String)>> = HashMap::new();
         for Listed { site, find, with } in listed {
@@ -84,7 +84,7 @@ impl Found {
                 );
             };
             let edits = edits.entry(&file.path).or_default();
-            // No choice is made in a `const fn`, which nothing listed needs to be.
+            // A `const fn` can make no choice at run time, and no listed change needs a `const fn`.
             let head = &file.module.source[function.start..range.start];
             if let Some(at) = head.find("const fn ") {
                 let word = function.start + at..function.start + at + "const ".len();
@@ -126,8 +126,8 @@ impl Found {
         Ok(changed.collect())
     }
 
-    /// What is said of a call that a model has come by, if it should have mutants and has none.
-    /// `passed` is what sync-shim has recorded: its place, its name and its orderings.
+    /// Returns the complaint about a call that a model has reached, if the call should have mutants
+    /// and has none. `passed` is sync-shim's record: the call's place, its name and its orderings.
     pub(crate) fn unlisted(&self, passed: &str) -> Option<String> {
         let (place, call) = passed.split_once(' ')?;
         if self.places.contains(place)
@@ -141,7 +141,7 @@ impl Found {
         let line: usize = parts.next()?.parse().ok()?;
         let path = Path::new(parts.next()?);
         let file = self.files.iter().find(|file| file.path == path)?;
-        // A test's is no part of the crate.
+        // A call in a test is no part of the crate.
         let is_code = file
             .module
             .code
@@ -157,7 +157,7 @@ impl File {
         self.module.source[..at].matches('\n').count() + 1
     }
 
-    /// As `std::panic::Location` shows it.
+    /// Returns the place in the form of `std::panic::Location`.
     fn place(&self, at: usize) -> String {
         let line = self.module.source[..at]
             .rfind('\n')
@@ -166,7 +166,7 @@ impl File {
         format!("{}:{}:{column}", self.path.display(), self.line(at))
     }
 
-    /// Where `find` is in a function.
+    /// Finds the text `find` in a function.
     fn matches<'a>(
         &'a self,
         function: &'a str,
@@ -279,7 +279,7 @@ impl File {
     }
 }
 
-/// Where `find` is in `text`; runs of white space are alike.
+/// Finds `find` in `text`; all runs of white space are equal.
 fn places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<_> = find.split_whitespace().collect();
     let begins = text.match_indices(words[0]);

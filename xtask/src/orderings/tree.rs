@@ -1,4 +1,4 @@
-//! The scratch tree: a copy of a workspace without build results, in which some files are changed.
+//! Copies a workspace, without build results and with changes of some files, to a scratch tree.
 use anyhow::{Context, Result};
 use std::{
     collections::{HashMap, HashSet},
@@ -7,8 +7,8 @@ use std::{
 };
 use walkdir::WalkDir;
 
-/// Makes `to` a copy of `from`, in which `changed` have other texts. A file that has not changed is
-/// left as it is, so that cargo sees no change, and what is gone is removed.
+/// Makes `to` a copy of `from`, in which the files `changed` have other texts. Files that have not
+/// changed are left alone, so that cargo sees no change. Files that are gone are removed.
 pub(crate) fn copy(from: &Path, to: &Path, changed: Vec<(PathBuf, String)>) -> Result<()> {
     let changed: HashMap<_, _> = changed.into_iter().collect();
     let mut there = HashSet::from([to.to_owned()]);

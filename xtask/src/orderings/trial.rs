@@ -1,4 +1,5 @@
-//! Runs the models of a crate: all once as it is, then for each mutant until one fails.
+//! Runs the models of a crate: each model once without a mutant, then for each mutant until one
+//! fails.
 use super::sites::Mutant;
 use crate::{
     jobs,
@@ -14,61 +15,62 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A model that passes on the crate as it is.
+/// A model that passes without a mutant.
 pub(crate) struct Judge {
     model: Model,
     seconds: f64,
-    /// The calls that it makes, as sync-shim records them: place, name and orderings.
+    /// The calls that the model makes, as sync-shim records them: place, name and orderings.
     pub(crate) calls: HashSet<String>,
-    /// What panics say in it without a mutant: a model may have some on purpose.
+    /// The messages of its panics without a mutant: a model may panic on purpose.
     panics: HashSet<String>,
 }
 
-/// How a mutant ended.
+/// The end of a mutant's trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum End {
     /// A model failed.
     Killed,
-    /// No model failed, but one took more than ten times as long as without the mutant, or more branches than the checker follows.
+    /// No model failed, but one took more than ten times as long as without the mutant, or more
+    /// branches than the checker follows.
     Limit,
     Survived,
-    /// Survived so far, when its time was up.
+    /// The mutant had survived when its time was up.
     GivenUp,
-    /// No model comes by there.
+    /// No model reaches the call.
     #[default]
     Unreached,
 }
 
-/// A mutant's fate.
+/// The result of a mutant's trial.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) end: End,
-    /// Who killed it.
+    /// The model that killed the mutant.
     pub(crate) by: Option<String>,
-    /// The first line of what its panic said, or how it ended.
+    /// The first line of the panic's message, or how the process ended.
     pub(crate) said: Option<String>,
-    /// Models that were run.
+    /// The number of models that ran.
     pub(crate) tried: usize,
     pub(crate) seconds: f64,
 }
 
-/// How models are run.
+/// The limits and binaries with which models run.
 pub(crate) struct Bench<'a> {
     pub(crate) jobs: usize,
-    /// What a model may take as the crate is written.
+    /// The longest time of a model without a mutant.
     pub(crate) limit: Duration,
-    /// What all models of a mutant may take.
+    /// The longest time of all models of a mutant together.
     pub(crate) mutant_limit: Duration,
     pub(crate) scratch: &'a Path,
     /// The test binary of the tree with the listed changes, if there is one.
     pub(crate) changed: Option<PathBuf>,
-    /// Which model killed a mutant in an earlier run: it is run first.
+    /// Returns the model that killed a mutant in an earlier run; it runs first.
     pub(crate) killer: &'a (dyn Fn(&Mutant) -> Option<&'a str> + Sync),
 }
 
 impl Bench<'_> {
-    /// Runs every model on the crate as it is. One that must fail judges nothing.
+    /// Runs every model without a mutant. A model that must fail judges nothing.
     pub(crate) fn judges(&self, models: &[Model]) -> Result<Vec<Judge>> {
         let judges = jobs::each(self.jobs, models, |model| {
             let file = self.scratch.join(model.name.replace(':', "-"));
@@ -92,9 +94,9 @@ impl Bench<'_> {
         Ok(judges.into_iter().flatten().collect())
     }
 
-    /// Runs a mutant against the models that come by its call, or all if it is a change of the
-    /// source: first the one that killed it before, then those of the site's own module, the quick
-    /// ones first.
+    /// Runs a mutant against the models that reach its call, or against all models if it is a
+    /// change of the source. The model that killed it before runs first, then the models of the
+    /// site's own module, the quick ones first.
     pub(crate) fn verdict(&self, mutant: &Mutant, judges: &[Judge]) -> Result<Verdict> {
         let comes_by = |judge: &&Judge| {
             let is_there = |place: &String| {
@@ -132,7 +134,8 @@ impl Bench<'_> {
             if let (None, Some(binary)) = (&mutant.place, &self.changed) {
                 model.binary.clone_from(binary);
             }
-            // A weaker ordering has more executions, which is no bug: the limit leaves room for them.
+            // A weaker ordering has more executions, which is no bug: the limit leaves time for
+            // them.
             let limit = Duration::from_secs_f64((10.0 * judge.seconds).max(10.0));
             let chosen = [("SELVEDGE_MUTANT", mutant.name.as_ref())];
             let (outcome, said) = loom::run_one(&model, limit, &chosen)?;
@@ -155,10 +158,10 @@ impl Bench<'_> {
     }
 }
 
-/// How a mutant ends for one model.
+/// Returns the end of a mutant's run against one model.
 fn end(status: Status, said: &str) -> End {
     match status {
-        // Loom's own word: an endless loop, or only a longer way.
+        // Loom's own message: the loop may be endless, or the path only longer.
         Status::Failed if said.starts_with("Model exceeded maximum number of branches") => {
             End::Limit
         }
@@ -168,7 +171,7 @@ fn end(status: Status, said: &str) -> End {
     }
 }
 
-/// The first line of what each panic says, in order.
+/// Returns the first line of each panic's message, in order.
 fn panics(said: &str) -> impl Iterator<Item = &str> {
     let lines = said.lines().zip(said.lines().skip(1));
     lines.filter_map(|(line, next)| {
@@ -177,13 +180,14 @@ fn panics(said: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What the first panic says that is not one of `usual`; if there is none, the last line: how the process ended.
+/// Returns the first panic's message that is not in `usual`; without one, the last line, which says
+/// how the process ended.
 fn first_new(said: &str, usual: &HashSet<String>) -> String {
     let new = panics(said).find(|line| !usual.contains(*line));
     new.or(said.lines().last()).unwrap_or_default().to_owned()
 }
 
-/// How many modules two paths have in common from the start.
+/// Counts the modules that two paths share from the start.
 fn shared(test: &str, module: &str) -> usize {
     let pairs = test.split("::").zip(module.split("::"));
     pairs.take_while(|(a, b)| a == b).count()

@@ -1,4 +1,4 @@
-//! The page's text, from the results.
+//! Writes the text of the page from the results.
 use super::{Models, file, read};
 use crate::{
     loom::{Model, Outcome, Status},
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path, process::Command};
 
-/// All of it. `missing` are the large models that have no result.
+/// Returns the whole page. `missing` are the large models that have no result.
 pub(super) fn text(
     root: &Path,
     folder: &Path,
@@ -80,7 +80,8 @@ fn summary(page: &mut String, models: &Models, mutants: &[Row], missing: usize) 
     Ok(())
 }
 
-/// The structures that have models, and whether random schedules are expected of them: not where each model must fail.
+/// Returns the structures that have models, each with whether it should run under random schedules.
+/// A structure whose models must all fail should not.
 fn structures(packages: &[Package], models: &Models, missing: &[&Model]) -> BTreeMap<String, bool> {
     let mut all = BTreeMap::new();
     let models = models.values().map(|model| {
@@ -91,7 +92,7 @@ fn structures(packages: &[Package], models: &Models, missing: &[&Model]) -> BTre
     let with_histories = (packages.iter()).filter(|package| package.has_test(shuttle::HISTORIES));
     let histories = with_histories.map(|package| (&package.name, shuttle::HISTORIES, true));
     for (package, test, expected) in models.chain(missing).chain(histories) {
-        // The shim's are of what it stands for.
+        // The shim's models are about the types that it replaces, and belong to no structure.
         if package != "sync-shim" {
             *all.entry(shuttle::structure_of(package, test)).or_default() |= expected;
         }
@@ -99,12 +100,12 @@ fn structures(packages: &[Package], models: &Models, missing: &[&Model]) -> BTre
     all
 }
 
-/// What ran of what is there.
+/// Returns the rows of random schedules whose structures still exist.
 fn schedules_of<'a>(
     random: &'a shuttle::Done,
     structures: &BTreeMap<String, bool>,
 ) -> Vec<(&'a String, &'a shuttle::Row)> {
-    // A crowd is of a structure that has models, and no model itself.
+    // A crowd belongs to a structure that has models, and is no model itself.
     let is_known = |name: &str| {
         let of = name
             .strip_suffix("crowd")
@@ -115,7 +116,7 @@ fn schedules_of<'a>(
     rows.filter(|(name, _)| is_known(name)).collect()
 }
 
-/// What should have run, and did not.
+/// Returns the structures that should have run under random schedules, and did not.
 fn not_run<'a>(random: &shuttle::Done, structures: &'a BTreeMap<String, bool>) -> Vec<&'a str> {
     let expected = structures.iter().filter(|&(_, expected)| *expected);
     let names = expected.map(|(name, _)| name.as_str());
@@ -140,7 +141,7 @@ fn random_schedules(
     Ok(())
 }
 
-/// The sanitizers and the soak, also those that have not run.
+/// Writes the rows of the sanitizers and the soak, including those that have not run.
 fn tools(page: &mut String, folder: &Path) -> Result<()> {
     let clean: Vec<sanitize::Clean> = read(folder, "sanitize")?.unwrap_or_default();
     for tool in sanitize::Tool::ALL.map(sanitize::Tool::name) {
@@ -180,14 +181,14 @@ fn tools(page: &mut String, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Which tree a result is for.
+/// Names the tree to which a result belongs.
 fn at(commit: &Option<String>) -> String {
     (commit.as_ref()).map_or("of an unrecorded commit".into(), |commit| {
         format!("at {commit}")
     })
 }
 
-/// How many results are for which tree.
+/// Writes how many results belong to each tree.
 fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
     let mut trees = BTreeMap::<_, (usize, usize)>::new();
     for model in models.values() {
@@ -265,7 +266,7 @@ fn of_orderings(page: &mut String, mutants: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// What cargo-mutants has found in a file.
+/// The results of cargo-mutants for one file.
 #[derive(Deserialize)]
 struct CodeMutants {
     file: String,
@@ -331,7 +332,7 @@ fn schedules(
     Ok(())
 }
 
-/// The version of a dependency of the shim's.
+/// Returns the version of one of the shim's dependencies.
 fn locked(root: &Path, name: &str) -> Result<String> {
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let lock: toml::Table = toml::from_str(&lock).context("reading Cargo.lock")?;
@@ -346,7 +347,7 @@ fn version(lock: &toml::Table, name: &str) -> Option<String> {
         packages.iter().find(is)
     };
     let mut needed = find("sync-shim")?.get("dependencies")?.as_array()?.iter();
-    // With its version only where there are several.
+    // The lockfile names the version only where there are several.
     let needed = needed.find_map(|needed| {
         let mut words = needed.as_str()?.split(' ');
         (words.next() == Some(name)).then(|| words.next().map(str::to_owned))
