@@ -5,10 +5,12 @@
 //! nothing there would report nothing elsewhere either.
 //!
 //! The sanitizers need a nightly toolchain, but not std's source. So std stays as it was compiled,
-//! and ThreadSanitizer doesn't see the orderings inside std. Under ThreadSanitizer, therefore: the
-//! shim's locks are parking_lot's, and its fences are exchanges; only code that goes through the
-//! shim runs, which is the models and the tests named `threads`; copies by std's compiled code
-//! count for nothing; and the two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
+//! and ThreadSanitizer doesn't see the orderings inside std. Therefore, under ThreadSanitizer:
+//!
+//! - The shim's locks are parking_lot's, and its fences are exchanges.
+//! - Only code that goes through the shim runs: the models, and the tests named `threads`.
+//! - ThreadSanitizer ignores copies by std's compiled code.
+//! - The two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
 use crate::{
     test::succeeds,
     workspace::{self, Package, cargo},
