@@ -1,11 +1,11 @@
-//! Weakens one call site, which the environment names. So one build of the models serves all mutants
-//! of their orderings.
+//! Weakens one call site, which the environment names. So one build of the models serves all
+//! mutants of their orderings.
 //!
-//! - `SELVEDGE_MUTANT` is `FILE:LINE:COLUMN INDEX HOW`: the place of a call, the index of one of its
-//!   orderings (1 is a failed exchange's), and a weaker ordering, `dropped` (the fence does nothing)
-//!   or `stored` (the exchange is a store). Or it is a name, for [`is_on`].
-//! - `SELVEDGE_SITES` is a file. When the process first reaches a call, it appends a line to the file:
-//!   the call's place, name and orderings.
+//! - `SELVEDGE_MUTANT` is `FILE:LINE:COLUMN INDEX HOW`: the place of a call, the index of one of
+//!   its orderings (1 is a failed exchange's), and a weaker ordering, `dropped` (the fence does
+//!   nothing) or `stored` (the exchange is a store). Or it is a name, for [`is_on`].
+//! - `SELVEDGE_SITES` is a file. When the process first reaches a call, it appends a line to the
+//!   file: the call's place, name and orderings.
 use std::{
     cell::RefCell,
     collections::HashSet,
