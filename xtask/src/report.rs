@@ -1,8 +1,8 @@
 //! `cargo xtask report`: writes the results of the verification to `docs/verification.md`.
 //!
 //! The results are kept in `docs/verification/`. This command writes the results of the models and
-//! of the mutants, and runs those that are new or changed. The other commands write theirs with
-//! `--json docs/verification/NAME.json`. The page is written from these files.
+//! of the mutants, and runs those that have no result or a bad one. The other commands write their
+//! results with `--json docs/verification/NAME.json`. The page is written from these files.
 use crate::{
     loom::{self, Model, Outcome},
     orderings::{
