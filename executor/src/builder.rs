@@ -374,8 +374,12 @@ impl Builder {
     /// driver every [`global_interval`](Self::global_interval) ticks. It then
     /// [delivers](Park::deliver) the collected events: the tasks that this wakes go to the worker's
     /// own queue, behind the tasks there. A task that [blocks in place](crate::block_in_place())
-    /// gives the driver away with the worker. A panic of a driver goes to
-    /// [`on_panic`](Self::on_panic), and the worker goes on.
+    /// gives the driver away with the worker. `build` starts the threads of all workers, so that each
+    /// driver is parked or polled.
+    ///
+    /// A panic of a driver that parks, polls or delivers goes to [`on_panic`](Self::on_panic), and the
+    /// worker goes on. A panic of `make` or `unparker` leaves `build`. A panic of a driver's drop goes
+    /// nowhere. A driver whose `park` returns at once, or panics, each time keeps its CPU busy.
     ///
     /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this.
     ///
@@ -441,9 +445,10 @@ impl Builder {
     /// by its type.
     ///
     /// It may be a driver's handle that sockets look for, for example. It replaces an earlier value
-    /// of the same type. It is dropped with the runtime's memory, by the last thread or handle that
-    /// refers to the runtime. A value that contains a [`Handle`](crate::Handle) keeps that memory
-    /// for ever.
+    /// of the same type. Clones of the builder share it. It is dropped with the runtime's memory, by
+    /// the last thread or handle that refers to the runtime, unless it is still shared. A value that
+    /// contains a [`Handle`](crate::Handle) keeps that memory for ever; one that contains the
+    /// [`Runtime`] keeps its threads, too.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().extend(7_u32).build()?;
@@ -678,7 +683,7 @@ impl Builder {
     ///   would hold up others, the threads that had started may still be about to end.)
     pub fn build(mut self) -> io::Result<Runtime> {
         let workers = self.workers.map_or_else(default_workers, Ok)?;
-        let at_once = self.prestart || self.hooks.on_start.is_some();
+        let at_once = self.prestart || self.hooks.on_start.is_some() || self.driver.is_some();
         self.settings.has_drivers = self.driver.is_some();
         let parker = |worker| Parker::new(self.driver.as_ref(), worker);
         let parkers = (0..workers).map(parker).collect();

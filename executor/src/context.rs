@@ -38,6 +38,26 @@ pub(crate) unsafe fn as_worker<R>(
     })
 }
 
+/// Runs user code in the middle of an operation of this thread's core, which stays with this thread.
+pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<bool>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            if let Some(lendable) = self.0 {
+                with_core(|core| core.lendable.set(lendable));
+            }
+        }
+    }
+    let _restore = Restore(with_core(|core| core.lendable.replace(false)));
+    f()
+}
+
+/// Runs user code that must not find this thread's core: its wakes go the way of wakes from outside.
+pub(crate) fn without_core<R>(f: impl FnOnce() -> R) -> R {
+    let _outer = Outer(CORE.with(|at| at.replace(ptr::null())));
+    f()
+}
+
 /// Sets the thread's core back to this one when it is dropped.
 pub(crate) struct Outer(*const Core);
 

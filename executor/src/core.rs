@@ -1,15 +1,24 @@
-//! A worker's core: its queues, its list of live tasks, and how it finds work.
+//! A worker's core: its queue, its list of live tasks, and the order in which it finds work.
 //!
-//! Work is found in this order: every so many ticks (61, unless the builder says otherwise), and after a poll that an exhausted budget ended, a fair share of the
-//! injector; the LIFO slot; the ring; a fair share of the injector; half of another's ring, from a random start; the injector again.
+//! A worker looks for its next task in this order ([`Core::next`]):
 //!
-//! A worker that has polled nothing but tasks that gave way, 4,096 times, yields its processor at the interval: see [`Spin`]. What they wait for may be a thread that waits for it.
+//! 1. every 61st tick (or as the builder says), and after a poll that a refused operation ended: a
+//!    fair share of the injector;
+//! 2. the LIFO slot;
+//! 3. the ring;
+//! 4. a fair share of the injector;
+//! 5. half of another worker's ring, from a random start, if it may search ([`steal`](crate::steal));
+//! 6. the injector once more.
 //!
-//! The slot, the ring and the task kept at hand are a [`WorkerQueue`]; who is told of what goes into it is that part's business. What it asks for is here: the injector takes what
-//! overflows, and to tell a sleeper is to notify.
+//! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`]. It calls back here: tasks that
+//! overflow go to the injector, and a push that others may take notifies a sleeper.
 //!
-//! A core belongs to one thread at a time, which is the only one to touch it: that of its worker, or the one that took it over when a task of
-//! that worker blocked (see [`Lent`](blocking_threads::Lent)). Since a task in its poll may give it away, nothing borrows the core across a call of user code in a poll.
+//! A worker that has polled only tasks that yielded, 4,096 times, yields its CPU at the next interval:
+//! the tasks may wait for a thread that needs it ([`Spin`]).
+//!
+//! A core belongs to one thread at a time, and that thread alone touches it: the worker's own, or the
+//! one that accepted it when a task of that worker blocked (see [`Lent`](blocking_threads::Lent)). A
+//! task in its poll may lend the core, so nothing borrows it across a call of user code in a poll.
 use crate::{
     context,
     driver::Parker,
@@ -30,8 +39,8 @@ use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
 use worker_queue::{QueueHooks, WorkerQueue};
 
-/// What makes a thread a worker. On lines of its own: what is in it changes with every poll.
-/// In this order: the list is at its address, so that `after_poll` gives one for the other.
+/// The state that makes a thread a worker. It has cache lines of its own, because each poll writes to
+/// it. The list comes first: it is at the core's address, so that `after_poll` needs one pointer.
 #[repr(C, align(128))]
 pub(crate) struct Core {
     owned: UnsafeCell<Owned<Scheduler>>,
@@ -43,33 +52,33 @@ pub(crate) struct Core {
     /// Of the settings, those that every poll asks for.
     pub(crate) budget: Budget,
     pub(crate) observed: bool,
-    /// Whether somebody hears of spawns, or a guard leads them elsewhere.
+    /// Spawns take the slow path: a hook is set, or an `EnterGuard` redirects them.
     pub(crate) special_spawns: Cell<bool>,
-    /// Whether an exhausted budget ended a poll: a long one, so that others may have come meanwhile.
+    /// Whether a refused operation ended a poll. Such a poll was long, so the injector comes next.
     forced: Cell<bool>,
-    /// Whether a task is polled that may give the core away.
+    /// Whether a task is being polled that may lend the core.
     pub(crate) lendable: Cell<bool>,
     pub(crate) searching: Cell<bool>,
-    /// Whether a sleep was told of, and its end not yet.
+    /// Whether the hook for a park was called, and the one for its unpark not yet.
     pub(crate) owes_unpark: Cell<bool>,
-    /// Whether it does nothing but poll tasks that give way.
+    /// Counts polls of tasks that only yield.
     pub(crate) spin: Spin,
     /// Ticks until the injector's turn.
     interval: Cell<u32>,
     pub(crate) index: usize,
-    /// How a thread of the runtime sleeps. One that others drive has its own.
+    /// The parker of a thread of the runtime. A driven worker keeps its own.
     pub(crate) park: Cell<Option<Parker>>,
-    /// Whether the interval has come since somebody last polled the driver. A driven worker looks.
+    /// Whether an interval has passed since a driven worker last polled its parker.
     pub(crate) poll_is_due: Cell<bool>,
-    /// Whether it pays to wait a moment before a sleep.
+    /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
-    /// How far the last watch has come, if no notification ended it.
+    /// The progress of the last watch, unless a notification ended it.
     pub(crate) calm: Cell<WatchState>,
-    /// What the watcher has seen in the others' slots.
+    /// The contents of the workers' slots at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
-    /// Its polls when it was last notified in its sleep, until it sleeps again.
+    /// The count of polls at the last notification that ended a park, until the next park.
     pub(crate) notified_at: Cell<Option<u64>>,
-    /// Since when it is awake, if that is measured.
+    /// The time of the last unpark, if busy time is measured.
     awake: Cell<Option<Instant>>,
 }
 
@@ -124,7 +133,7 @@ impl Core {
         })
     }
 
-    /// A new task; given back once the runtime is closing.
+    /// Queues a new task, or returns it if the runtime is closing.
     #[inline]
     pub(crate) fn accept(&self, task: Task) -> Option<Task> {
         if self.shared.is_closing() {
@@ -135,7 +144,7 @@ impl Core {
         None
     }
 
-    /// A task that was woken by this thread.
+    /// Queues a task that this thread woke.
     #[inline]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
         self.counters().local_schedules.add(1);
@@ -152,7 +161,8 @@ impl Core {
         self.running.set(Some(task));
     }
 
-    /// Has the running task go behind the others when its poll is over, if that is what `waker` wakes.
+    /// Requeues the running task behind the others when its poll is over, if `waker` wakes that task.
+    /// Returns whether it does.
     #[inline]
     pub(crate) fn yield_task(&self, waker: &Waker) -> bool {
         let running = self.running.get();
@@ -163,10 +173,10 @@ impl Core {
         own
     }
 
-    /// The poll is over. Whether its task has asked to go behind the others.
+    /// Ends a poll. Returns whether its task yielded.
     #[inline]
     pub(crate) fn end_poll(&self) -> bool {
-        // Nobody runs from here on: who polls with that task's waker outside of its polls is to wake it.
+        // No task runs from here on: a use of that task's waker now is a wake, not a yield.
         self.running.take().is_none()
     }
 
@@ -175,7 +185,7 @@ impl Core {
         self.forced.set(true);
     }
 
-    /// Time goes by as busy from here on, if it doesn't already.
+    /// Begins a span of busy time, unless one has begun.
     pub(crate) fn clock_in(&self) {
         if self.shared.settings.busy_time && self.awake.get().is_none() {
             self.awake.set(Some(Instant::now()));
@@ -189,7 +199,7 @@ impl Core {
         }
     }
 
-    /// The task to run next.
+    /// Returns the task to run next, in the order of the page above.
     #[inline]
     pub(crate) fn next(&self) -> Option<Task> {
         let left = self.interval.get() - 1;
@@ -214,12 +224,12 @@ impl Core {
         self.take_share().or_else(|| self.search())
     }
 
-    /// By which those outside nudge this worker to look at the injector.
+    /// The worker's time slice, by which others nudge it to look at the injector, or end its run.
     pub(crate) fn slice(&self) -> &Preempt {
         self.shared.slices.of(self.index)
     }
 
-    /// Begins a new time slice if the last one was asked to end. A load while it was not.
+    /// Begins a new time slice if a request has ended the last one. A load if none has.
     #[cold]
     pub(crate) fn begin_slice(&self) {
         let slice = self.slice();
@@ -245,13 +255,15 @@ impl Core {
             self.leave_search();
             self.drain();
         }
+        self.begin_slice();
         if self.shared.settings.has_drivers {
+            self.leave_search();
             self.poll_driver();
         }
         self.poll_is_due.set(true);
         let task = self.take_share();
         if task.is_none() && !self.searching.get() {
-            // What changes with all that happens to tasks, but for one that is polled again since it gave way.
+            // This sum changes with each event of a task, except a poll after a yield.
             let c = self.counters();
             let news = c.spawned.get() + c.local_schedules.get() + c.injected.get();
             self.spin.look(news + c.stolen.get(), c.polls.get());
@@ -259,13 +271,14 @@ impl Core {
         task
     }
 
-    /// Lets go of tasks that ended elsewhere. Some memory is freed, and with it what users have put there.
+    /// Releases tasks that ended on other threads. This may free their memory, which drops metadata of
+    /// users.
     pub(crate) fn drain(&self) {
-        // SAFETY: for this call: what it drops reaches the queues, but no list.
+        // SAFETY: borrowed for this call: the drops in it may reach the queues, but no list.
         unsafe { self.owned() }.drain();
     }
 
-    /// A fair share of the injector: one to run, the others to the ring.
+    /// Takes a fair share of the injector: returns one task, and moves the others to the ring.
     pub(crate) fn take_share(&self) -> Option<Task> {
         let Shared {
             injector, remotes, ..
@@ -276,12 +289,13 @@ impl Core {
         Some(share.first)
     }
 
-    /// Drops the futures of this worker's tasks and of all that are queued. Whether its own list is empty by now.
+    /// Drops the futures of this worker's tasks and of all queued tasks. Returns whether this worker's
+    /// list and the queues are empty.
     pub(crate) fn end(&self) -> bool {
         self.clock_in();
         self.leave_search();
-        // SAFETY: for this call. What the futures' drops do reaches the queues, and no list: there is
-        // no poll here, and no core is given away outside of one.
+        // SAFETY: borrowed for this call. The futures' drops may reach the queues, but no list: no task
+        // is polled here, and a core is lent only in a poll.
         let owned = unsafe { self.owned() };
         owned.close();
         owned.cancel_all_and(|id| self.ended(id));
@@ -293,19 +307,20 @@ impl Core {
         }
         owned.drain();
         self.clock_out();
-        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`, after the close was seen.
+        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. It comes after
+        // this thread has seen the close.
         fence(SeqCst);
         owned.is_empty() && injector.is_empty() && self.queue.is_empty()
     }
 
-    /// Whether an end that failed has something to do if it is tried again at once.
+    /// Returns whether an end that failed has something to do if it is tried again at once.
     pub(crate) fn has_leftovers(&self) -> bool {
         !self.shared.injector.is_empty() || !self.queue.is_empty() || self.has_releases()
     }
 }
 
 impl Core {
-    /// Runs what may be user code outside of a poll: the core stays here.
+    /// Runs `f`, which may be user code outside of a poll. The core stays with this thread.
     #[cold]
     pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         let lendable = self.lendable.replace(false);
@@ -314,14 +329,14 @@ impl Core {
         result
     }
 
-    /// Runs `f` as the worker that it is. The core stays here.
+    /// Runs `f` in this worker's scope. The core stays with this thread.
     pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         debug_assert!(!self.lendable.get(), "it could be given away");
         // SAFETY: it is borrowed for as long, and not given away.
         unsafe { context::as_worker(&self.shared, self, f) }
     }
 
-    /// The future of a queued task was dropped.
+    /// Counts the end of a queued task whose future was dropped, and calls the hook.
     pub(crate) fn ended(&self, task: Id) {
         self.counters().ended.add(1);
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);

@@ -1,4 +1,4 @@
-//! A worker without a thread: a loop of its user's ticks it.
+//! A worker without a thread of the runtime: its user's loop ticks it.
 use crate::{
     Handle, context::OnWorker, core::Core, park::Park, run::run, scope, shared::Task,
     sleep::Patience,
@@ -6,12 +6,12 @@ use crate::{
 use coop_budget::{Budget, Scope, Turns};
 use std::{
     fmt,
-    mem::ManuallyDrop,
+    mem::{self, ManuallyDrop},
     time::{Duration, Instant},
 };
 use worker_idle::announce::Registry;
 
-/// What a [`Worker::tick`] did.
+/// The result of a [`Worker::tick`].
 ///
 /// ```
 /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -27,22 +27,25 @@ use worker_idle::announce::Registry;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a worker that is ticked while it is idle or has ended spins"]
 pub enum Tick {
-    /// It ran a task, and up to three more that followed from it.
+    /// The worker ran a task, and up to three more from its LIFO slot.
     Ran,
     /// There is nothing to run: [`park`](Worker::park), or do something else for a while.
     Idle,
-    /// The runtime has ended, and this worker's tasks are gone. It will say nothing else from now on.
+    /// The runtime has ended, and this worker's tasks are gone. Each later tick returns this too.
     Ended,
 }
 
-/// A worker that somebody else's loop drives, made by [`Builder::build_driven`](crate::Builder::build_driven).
+/// A worker that its user's loop drives, made by [`Builder::build_driven`](crate::Builder::build_driven).
 ///
-/// It is what the runtime's own threads are, less the loop: `tick` while it says [`Tick::Ran`], `park` when it is idle, stop when it has ended.
-/// What is to happen beside tasks (timers, I/O, a user interface) goes into the [`Park`] or between the ticks. In its tasks
-/// [`block_in_place`](crate::block_in_place()) gives no worker away. After 4,096 polls in a row of tasks that only gave way a tick yields the processor.
+/// It does what a thread of the runtime does, without the loop: call `tick` while that returns
+/// [`Tick::Ran`], `park` when it returns [`Tick::Idle`], and stop at [`Tick::Ended`]. Timers, I/O and a
+/// user interface go into the [`Park`], or between the ticks. A task that calls
+/// [`block_in_place`](crate::block_in_place()) does not lend this worker. After 4,096 polls in a row of
+/// tasks that only yielded, a tick yields the CPU.
 ///
-/// One that is dropped before it has ended shuts its runtime down, and drops the futures of its tasks. Those that are in others' hands at that moment end there; their
-/// memory, and the runtime's, is not freed.
+/// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of its
+/// tasks. A task that another thread holds at that moment ends there; its memory, and the runtime's, is
+/// not freed.
 ///
 /// ```
 /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -63,9 +66,18 @@ pub enum Tick {
 pub struct Worker<P: Park> {
     core: ManuallyDrop<Box<Core>>,
     park: P,
-    /// What the last sleep has found.
+    /// The task that the last sleep found.
     found: Option<Task>,
     stage: Stage,
+}
+
+/// Takes a worker out of the search when its parker panics: nobody may tick it for long.
+struct LeaveSearch<'a>(&'a Core);
+
+impl Drop for LeaveSearch<'_> {
+    fn drop(&mut self) {
+        self.0.as_worker(|| self.0.leave_search());
+    }
 }
 
 /// How far a driven worker has come.
@@ -90,7 +102,7 @@ impl Core {
             return Tick::Ended;
         }
         let Some(task) = self.next() else {
-            // What it does until it parks may take a while, and nobody shall count on it meanwhile.
+            // It may take a while until it parks, and no push may rely on it meanwhile.
             self.leave_search();
             return Tick::Idle;
         };
@@ -115,11 +127,10 @@ impl<P: Park> Worker<P> {
         }
     }
 
-    /// Runs what is next.
+    /// Runs the next task.
     ///
     /// # Panics
-    /// When the [`Park`] does, which this polls every so many ticks. The worker is as good as
-    /// before.
+    /// When the [`Park`] panics, which this polls every so many ticks. The worker may be used further.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -131,26 +142,27 @@ impl<P: Park> Worker<P> {
         }
         let (core, found) = (&*self.core, self.found.take());
         let tick = core.as_worker(|| core.tick(found));
-        if core.poll_is_due.take() {
-            core.poll_park(&mut self.park);
-        }
         if tick == Tick::Ended {
             self.stage = Stage::Ended;
+        } else if core.poll_is_due.take() {
+            core.poll_park(&mut self.park);
+            core.as_worker(|| core.queue.leave(&**core));
         }
         tick
     }
 
-    /// Waits until there may be something to do, or until the [`Park`] returns for a reason of its own. At once, if there is.
+    /// Parks until there may be a task to run, or until the [`Park`] returns for a reason of its own.
+    /// Returns at once if there is a task.
     ///
-    /// [`tick`](Self::tick) it soon afterwards: what woke it counts on this worker until then.
+    /// Call [`tick`](Self::tick) soon afterwards: the notifier relies on this worker until then.
     ///
     /// # Panics
-    /// When the [`Park`] does. The worker is as good as before.
+    /// When the [`Park`] panics. The worker may be used further.
     pub fn park(&mut self) {
         self.park_for(None);
     }
 
-    /// As [`park`](Self::park), for as long as `limit` at most.
+    /// Parks as [`park`](Self::park), at most for `limit`.
     ///
     /// ```
     /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -175,11 +187,16 @@ impl<P: Park> Worker<P> {
         if self.stage == Stage::Ended || self.found.is_some() {
             return;
         }
+        let unwinding = LeaveSearch(&self.core);
         if self.core.shared.is_closing() {
             self.core.sleep_until_release(&mut self.park, limit);
+            self.core.deliver(&mut self.park);
+            mem::forget(unwinding);
         } else {
             self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
             self.core.deliver(&mut self.park);
+            mem::forget(unwinding);
+            self.core.as_worker(|| self.core.queue.leave(&**self.core));
             if self.found.is_none() && !self.core.shared.has_work() {
                 self.core.as_worker(|| self.core.leave_search());
             }
@@ -216,7 +233,7 @@ impl<P: Park> Worker<P> {
         }
     }
 
-    /// Drives it until the runtime ends, in a loop of the usual kind.
+    /// Ticks and parks until the runtime ends.
     pub fn run(mut self) {
         loop {
             match self.tick() {
@@ -227,10 +244,10 @@ impl<P: Park> Worker<P> {
         }
     }
 
-    /// The way in which it waits.
+    /// Returns the parker.
     ///
-    /// What wakes it was asked for once, when the runtime was made: another [`Park`] that is put in its place has to be woken by the same unparker. Else this worker
-    /// sleeps on when there is work, and so do tasks that rely on it.
+    /// The runtime got its unparker once, when it was built. Another [`Park`] in its place must be woken
+    /// by the same unparker. Else this worker sleeps on when there is work.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, Unpark};
@@ -244,7 +261,7 @@ impl<P: Park> Worker<P> {
         &mut self.park
     }
 
-    /// A way into its runtime.
+    /// Returns a handle of its runtime.
     ///
     /// ```
     /// let park = selvedge::park::ThreadPark::new();
@@ -263,10 +280,10 @@ impl<P: Park> Worker<P> {
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
         if scope::is_worker_by(&self.core.shared) {
-            // In its own poll, which has exited the process: the core is in use for good.
+            // Its own poll has exited the process, so the core is in use for good.
             return;
         }
-        // SAFETY: it is used no more after this.
+        // SAFETY: the field is not used after this.
         let core = unsafe { ManuallyDrop::take(&mut self.core) };
         if self.stage != Stage::Ended {
             abandon(&core, self.found.take());
@@ -274,7 +291,7 @@ impl<P: Park> Drop for Worker<P> {
     }
 }
 
-/// Ends the runtime with a worker that has not ended.
+/// Ends the runtime of a worker that is dropped before its end.
 fn abandon(core: &Core, found: Option<Task>) {
     let shared = core.shared.clone();
     shared.abandon();
@@ -284,8 +301,8 @@ fn abandon(core: &Core, found: Option<Task>) {
     let has_ended = core.as_worker(|| {
         loop {
             let has_ended = core.end();
-            // Else something came in after the look at its queue: a wake by a thread that may not have seen that the worker
-            // goes, a wake by what this end has dropped, or a task that ended elsewhere.
+            // Else a task came in after the check of its queue: by a thread that may not have seen that
+            // the worker is dropped, by a drop in this end, or by an end on another thread.
             if has_ended || !core.has_leftovers() {
                 return has_ended;
             }
@@ -294,7 +311,7 @@ fn abandon(core: &Core, found: Option<Task>) {
     if has_ended {
         Registry::wait_keeping(&shared.foreign, || shared.clone());
     } else {
-        // Tasks in others' hands name it.
+        // Tasks that other threads hold point to it.
         std::mem::forget(shared);
     }
 }

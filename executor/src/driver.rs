@@ -3,7 +3,8 @@
 //! A driver belongs to its worker's core, and goes with the core to another thread
 //! ([`block_in_place`](crate::block_in_place())).
 //!
-//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile.
+//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile. Its
+//!    code does not find the core then: a wake in there goes the way of a wake from outside.
 //! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
 //!    unless the builder says otherwise).
 //! 3. After either the worker delivers what was collected. It has left the search by then, because
@@ -12,6 +13,7 @@
 //! 4. A panic of a driver is contained as one of a hook is. The worker goes on. A panic of its drop
 //!    goes nowhere: any thread may drop the core of a worker that was never started.
 use crate::{
+    context,
     core::Core,
     hooks,
     park::{self, Park, ThreadPark},
@@ -124,19 +126,19 @@ impl Park for Borrowed<'_> {
     type Unpark = NoUnpark;
 
     fn park(&mut self) {
-        self.0.park();
+        context::without_core(|| self.0.park());
     }
 
     fn park_timeout(&mut self, limit: Duration) {
-        self.0.park_timeout(limit);
+        context::without_core(|| self.0.park_timeout(limit));
     }
 
     fn poll(&mut self, max: usize) {
-        self.0.poll(max);
+        context::without_core(|| self.0.poll(max));
     }
 
     fn has_events(&self) -> bool {
-        self.0.has_events()
+        context::without_core(|| self.0.has_events())
     }
 
     fn deliver(&mut self) {

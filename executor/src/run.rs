@@ -39,16 +39,17 @@ impl Core {
     }
 }
 
-/// How tasks are run.
+/// The settings of a run, read before it.
 #[derive(Clone, Copy)]
 pub(crate) struct How {
     budget: Budget,
     observed: bool,
 }
 
-/// Runs a task, and what it puts into the slot. A copy for each kind of worker, so that it is part of the loop.
+/// Runs a task, and those that follow it in the slot. There is a copy for each kind of worker, so that
+/// it is inlined into its loop.
 ///
-/// The thread is a worker when it is called.
+/// The calling thread is a worker.
 #[inline]
 pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task: Task) {
     turns.run(how.budget, || {
@@ -91,7 +92,7 @@ fn poll(shared: &Shared, task: Task) {
     }
 }
 
-/// A poll that hooks or a clock look at.
+/// Polls a task under the hooks, and the clock.
 #[cold]
 fn observed_poll(shared: &Shared, task: Task) {
     let (id, hooks) = (task.id(), &shared.hooks);

@@ -1,20 +1,23 @@
-//! What all workers of a runtime share, and how a task reaches a queue.
+//! The state that all workers of a runtime share, and how a task reaches a queue.
 //!
-//! A task names its runtime by a plain pointer, so that neither spawn nor completion counts on a
-//! line that all share. Why the pointer holds:
+//! A task names its runtime by a plain pointer, so neither a spawn nor a completion writes to a count
+//! that all workers share. Why the pointer is good when it is used:
 //!
-//! 1. A task that is not complete and has been pending is in some worker's list; one that has
-//!    never been pending is in a queue or runs. A worker leaves only when its list and the queues are
-//!    empty, and its thread has a counted `Shared` until then. So whoever holds a `Notified` may use the pointer.
-//! 2. After the push, the task may complete at once, and the runtime with it. A worker of this
-//!    runtime goes on all the same with its own counted `Shared`; any other thread has announced
-//!    itself in its [`announce`](worker_idle::announce) record, which the workers await before they leave.
-//!    A worker that leaves within an announcement of its own thread (a wake drops a task that owns a
-//!    driven one) leaves its counted `Shared` to that announcement, which awaits the others in its stead.
-//! 3. A thread whose core went to another in the middle of a poll has a counted `Shared` until that poll is over. What the
-//!    poll leaves it queues itself, and if the workers have left by then, it ends what is queued.
+//! 1. *A task's runtime is there while a `Notified` of it is.* A task that is not complete and has been
+//!    pending is in some worker's list. A task that has never been pending is queued or runs. A
+//!    worker leaves only when its list and the queues are empty, and its thread has a counted `Shared`
+//!    until then.
+//! 2. *A notifier's runtime is there until it has notified.* After its push the task may complete at
+//!    once, and the runtime end. A worker of this runtime has its own counted `Shared`. Any other thread
+//!    has announced itself in its [`announce`](worker_idle::announce) record, which the workers await
+//!    before they leave. A worker that leaves within an announcement of its own thread (a wake drops a
+//!    task that owns a driven worker) leaves its counted `Shared` to that announcement, which awaits
+//!    the others in its place.
+//! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues the task
+//!    that the poll leaves. If the workers have left by then, it ends the queued tasks.
 use crate::{
     blocking::{self, Pool},
+    context,
     core::Core,
     extensions::Extensions,
     hooks::Hooks,
@@ -41,10 +44,10 @@ use task_header::{Node, Notified};
 use worker_idle::{Backoff, Idle, announce::Registry};
 use worker_queue::Stealer;
 
-/// A task of this executor, queued.
+/// A queued task of this executor.
 pub(crate) type Task = Notified<Scheduler>;
 
-/// What a builder has settled for the workers.
+/// The builder's settings for the workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Ticks between looks at the injector while there is other work.
@@ -53,26 +56,26 @@ pub(crate) struct Settings {
     pub(crate) lifo: bool,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
-    /// Whether anything looks at spawns, or at panics.
+    /// Whether a hook observes spawns, or panics.
     pub(crate) special_spawns: bool,
-    /// Whether anything looks at polls: hooks, or a clock.
+    /// Whether a hook or a clock observes polls.
     pub(crate) observed: bool,
     pub(crate) poll_times: bool,
     /// Whether workers wait in drivers of the builder's.
     pub(crate) has_drivers: bool,
     pub(crate) busy_time: bool,
-    /// With which a thread begins.
+    /// A thread's first backoff.
     pub(crate) backoff: Backoff,
-    /// What the threads' names begin with.
+    /// The first part of the threads' names.
     pub(crate) thread_name: String,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 pub(crate) struct Shared {
     pub(crate) injector: Injector<Node<Scheduler>>,
     pub(crate) idle: Idle,
     pub(crate) remotes: Box<[Arc<Remote>]>,
-    /// By which who pushes into the injector while all are busy nudges one of them to look at it.
+    /// The workers' time slices. A push into the injector nudges one of them while all are busy.
     pub(crate) slices: Slices,
     pub(crate) blocking: Pool,
     pub(crate) foreign: Arc<Registry>,
@@ -82,23 +85,23 @@ pub(crate) struct Shared {
     pub(crate) unhandled: Unhandled,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
-    /// That has the threads.
+    /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     closing: CachePadded<AtomicBool>,
-    /// A driven worker was dropped before its end: what is queued may find nobody.
+    /// Whether a driven worker was dropped before its end: then no worker may come for queued tasks.
     abandoned: AtomicBool,
 }
 
-/// What the others see of a worker.
+/// The part of a worker that the others see.
 pub(crate) struct Remote {
     pub(crate) stealer: Stealer<Node<Scheduler>>,
-    /// Unparks it.
+    /// Unparks the worker.
     pub(crate) unpark: Waker,
-    /// Its core until its thread is started.
+    /// The core of a worker whose thread is not started yet.
     pub(crate) unstarted: Lent<Core>,
-    /// Where its core is while nobody runs it.
+    /// The core while it is lent and no thread has accepted it.
     pub(crate) lent: Lent<Core>,
-    /// What the worker alone writes.
+    /// Counters that the worker alone writes.
     pub(crate) counters: CachePadded<Counters>,
 }
 
@@ -129,12 +132,16 @@ impl Shared {
         }
     }
 
-    /// After a push into a queue that others can see: wakes one worker if that is called for, or starts its thread. If that can't be started the others do without.
-    /// (Who relied on it as a searcher is answered by the next one, or by a busy worker, who looks before it sleeps.)
+    /// Wakes one worker after a push into a queue that others can see, if none searches, or starts that
+    /// worker's thread. If the thread cannot be started, the next worker is tried. A notifier that has
+    /// relied on the failed one as a searcher is served by the next one, or by a busy worker, which
+    /// checks all queues before it parks.
     pub(crate) fn notify(&self) {
         let next = self.idle.notify();
         if next.is_some() {
-            self.call(next);
+            // This may be in the middle of a worker's own operation, and an unparker or the drop of a
+            // refused worker's driver is user code.
+            context::hold_core(|| self.call(next));
         }
     }
 
@@ -145,40 +152,44 @@ impl Shared {
             let Some(core) = remote.unstarted.take() else {
                 return self.unpark(worker);
             };
-            // A fork's copy has no threads, and starts none.
+            // A copy that `fork` made has no threads, and starts none.
             if self.process != std::process::id() || blocking::start(core).is_ok() {
                 return;
             }
-            remote.counters.refused.add(1); // By who had its core, the last.
+            // This thread had the core, so it is the counter's only writer.
+            remote.counters.refused.add(1);
             self.idle.stop_searching();
             next = self.idle.notify();
         }
     }
 
-    /// After a push into the injector by who is no worker. If all are busy, and what is there was not taken at once, one is nudged: the next operation of the task that it polls is refused, which
-    /// as a rule ends the poll. One that has just been nudged may not hear it: then what was pushed waits for its next look. And what was taken in that moment costs a turn for nothing.
+    /// Notifies after a push into the injector by a thread that is no worker. If all workers are busy and
+    /// the push was not taken at once, one worker is nudged: the next operation of the task that it
+    /// polls is refused, which usually ends the poll. A worker that was just nudged ignores the nudge,
+    /// and the task waits for that worker's next look. If the task was taken meanwhile, the nudge costs
+    /// a yield.
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
-        // Nothing rests on it, so that a model leaves it out: the budget's part has models of it.
+        // Correctness does not depend on it, so the models leave it out. coop-budget models it.
         let nudges = cfg!(not(selvedge_loom));
         if nudges && self.idle.counts() == (0, 0) && !self.injector.is_empty() {
             self.slices.nudge_one();
         }
     }
 
-    /// A user's unparker may panic: that is no reason for the waker's caller to fail.
+    /// Unparks a worker. A panic of a user's unparker is contained, so that a waker's caller goes on.
     fn unpark(&self, worker: usize) {
         self.hooks
             .contain(|| self.remotes[worker].unpark.wake_by_ref());
     }
 
-    /// Whether slots are watched at all: there is somebody to rob and somebody to do it.
+    /// Returns whether slots are watched: there are slots, and another worker to watch them.
     pub(crate) fn watches_slots(&self) -> bool {
         self.settings.lifo && self.remotes.len() > 1
     }
 
-    /// After a worker has filled its empty slot. A load while there is a watcher; three if nobody sleeps who could be one.
-    /// It may start a thread: see [`watch`](crate::watch).
+    /// Asks for a watcher after a worker has filled its empty slot. A load if there is a watcher, three
+    /// if no worker sleeps that could become one. It may start a thread: see [`watch`](crate::watch).
     pub(crate) fn call_watcher(&self) {
         if !self.idle.is_watched() && self.watches_slots() {
             self.idle.want_watcher();
@@ -188,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Queues a task that was spawned by a thread that is no worker of this runtime.
+    /// Queues a task that a thread spawned that is no worker of this runtime.
     pub(crate) fn inject(&self, task: Task) {
         // A refused task is dropped here, which cancels it.
         if self.injector.push(task).is_ok() {
@@ -198,21 +209,22 @@ impl Shared {
         }
     }
 
-    /// Queues a task that its poll has left without a worker: the core went to another thread.
+    /// Queues a task whose poll has lent the core to another thread.
     ///
-    /// Once the runtime closes, the workers may have gone: then what is queued ends here.
+    /// Once the runtime is closing, the workers may have left: then this thread ends the queued tasks.
     pub(crate) fn take_in(&self, task: Task) {
         self.injector.requeue(task);
-        // Its fence, between the push and the look at the close, pairs with the one in `Core::end`: a worker that has seen the close sees the
-        // task, or this thread the close.
+        // Its fence, between the push and the check for the close, pairs with the one in `Core::end`:
+        // either a worker that has seen the close sees the task, or this thread sees the close.
         self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();
         }
     }
 
-    /// Cancels what is queued, on this thread, unless it does so further out: the drop of a future has queued something then, which
-    /// the loop around that drop finds. Panics of the drops and of the hook are contained, so that the loop goes on.
+    /// Cancels the queued tasks on this thread. If the thread is in this loop already, the drop of a
+    /// future has queued a task, which the outer loop finds. Panics of the drops and of the hook are
+    /// contained, so the loop goes on.
     #[cold]
     pub(crate) fn end_queued(&self) {
         if scope::is_ending(self) {
@@ -229,31 +241,33 @@ impl Shared {
         });
     }
 
-    /// A worker goes before its end, which it tries after this.
+    /// Closes the runtime because a driven worker is dropped before its end, which it tries next.
     pub(crate) fn abandon(&self) {
-        // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in `schedule`: a wake that comes in after
-        // the end's last look sees this.
+        // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in `schedule`:
+        // a wake that comes in after the end's last check sees this.
         self.abandoned.store(true, Relaxed);
         self.close();
     }
 
-    /// Whether a driven worker was dropped before its end.
+    /// Returns whether a driven worker was dropped before its end.
     pub(crate) fn is_abandoned(&self) -> bool {
         // Ordering: Relaxed, pairs with `abandon` by the fence of the notification before it.
         self.abandoned.load(Relaxed)
     }
 
-    /// Refuses spawns from now on and calls the workers to end.
+    /// Refuses spawns from now on, and unparks the workers so that they end.
     pub(crate) fn close(&self) {
         self.injector.close();
-        // Ordering: Release pairs with the fence of `Core::end`, after a look at it: who ends finds the queue closed, and with that all that was pushed
-        // before. What comes in later is found by that fence and the one of `Idle::notify`, in `take_in`.
+        // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that ends
+        // finds the injector closed, and so every task that was pushed before. Tasks that come in later
+        // are found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
-        // Before the workers, who look at it in their end.
+        // Before the workers, which look at the pool when they end.
         self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unstarted.take().is_some() {
-                // It searches now, for a notifier or by this; who has relied on that finds the others unparked after it.
+                // The worker counts as searching now. A notifier that relied on that is served by the
+                // others, which are unparked below.
                 self.idle.wake_self(worker);
                 self.idle.stop_searching();
             }
@@ -263,18 +277,18 @@ impl Shared {
         }
     }
 
-    /// Whether the workers are to end. A load of a line that is written once.
+    /// Returns whether the runtime is closing. A load of a line that is written once.
     pub(crate) fn is_closing(&self) -> bool {
-        // Ordering: Relaxed, who acts on it fences (see `close`).
+        // Ordering: Relaxed, a thread that acts on it fences (see `close`).
         self.closing.load(Relaxed)
     }
 
-    /// Whether a thief would find anything. For the look after announcing sleep.
+    /// Returns whether a thief would find a task: the check after a sleep was announced.
     pub(crate) fn has_work(&self) -> bool {
         !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
     }
 
-    /// Whether a worker has a task in its slot.
+    /// Returns whether a worker has a task in its slot.
     pub(crate) fn has_filled_slot(&self) -> bool {
         let mut stealers = self.remotes.iter().map(|remote| &remote.stealer);
         stealers.any(|stealer| !stealer.slot_is_empty())
@@ -282,7 +296,8 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Frees what a late notifier would touch: the model sees one that is not ordered before.
+    /// Drops the extensions, and marks the atomics as freed, so that a model fails if a late notifier
+    /// touches them.
     fn drop(&mut self) {
         for extension in self.extensions.take() {
             self.hooks.contain(|| drop(extension));

@@ -1,19 +1,20 @@
-//! How a worker goes to sleep and wakes.
+//! How a worker parks and wakes.
 //!
-//! Sleep is announced and looked over once more as [`worker_idle`] asks.
+//! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] asks.
 //!
-//! While a worker counts as searching, pushes rely on it. So it leaves the search before what users do here (hooks, drops), and the hook
-//! for its wake is called when it has left the search that the wake began: with a task in hand, or before it sleeps again.
+//! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls user
+//! code here (hooks, drops). It calls the hook for its unpark when it has left the search that the
+//! unpark began: with a task in hand, or before it parks again.
 use crate::{core::Core, park::Park, shared::Task};
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
 
-/// How long a sleep may be.
+/// How long a sleep lasts.
 #[derive(Clone, Copy)]
 pub(crate) enum Patience {
-    /// Until it is notified.
+    /// Until the worker is notified.
     Endless,
-    /// Until its parker returns, which is no later than this.
+    /// Until the parker returns, at most for this time.
     Once(Option<Duration>),
 }
 
@@ -27,9 +28,9 @@ impl Patience {
 }
 
 impl Core {
-    /// Before a sleep: a short wait as a searcher, if such waits pay. Whether there is something to look at.
+    /// Waits briefly as a searcher before a park, if such waits pay. Returns whether work came.
     ///
-    /// So long as it lasts pushes wake nobody. One worker does it at a time.
+    /// Pushes wake nobody meanwhile. One worker waits at a time.
     pub(crate) fn backoff(&self) -> bool {
         let shared = &self.shared;
         let mut backoff = self.backoff.get();
@@ -46,7 +47,7 @@ impl Core {
         found
     }
 
-    /// Sleeps until notified, unless there is work after all. It may have found a task.
+    /// Sleeps, unless there is work after all. Returns a task that a watch found in a slot.
     pub(crate) fn sleep(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         if self.prepare() {
             self.announce(park, patience)
@@ -55,7 +56,7 @@ impl Core {
         }
     }
 
-    /// Lets users do what they do before a sleep. Whether this worker has still nothing to do.
+    /// Calls user code that runs before a sleep. Returns whether this worker still has nothing to do.
     fn prepare(&self) -> bool {
         let hooks = &self.shared.hooks;
         let observed = hooks.on_park.is_some() || hooks.on_unpark.is_some();
@@ -75,7 +76,7 @@ impl Core {
         })
     }
 
-    /// The hook for a wake, once for each sleep. Not while searching.
+    /// Calls the hook for an unpark, once for each park. Not while the worker searches.
     pub(crate) fn tell_unpark(&self) {
         if self.owes_unpark.take() {
             let hooks = &self.shared.hooks;
@@ -83,11 +84,11 @@ impl Core {
         }
     }
 
-    /// Sleeps. Goes on as a searcher, also when the parker panics.
+    /// Announces the sleep, and sleeps. The worker searches afterwards, also if the parker panics.
     fn announce(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let _asleep = Asleep::announce(self);
-        if shared.has_work() || shared.is_closing() {
+        if park.has_events() || shared.has_work() || shared.is_closing() {
             return None;
         }
         self.counters().parks.add(1);
@@ -141,15 +142,15 @@ impl Core {
     }
 
     pub(crate) fn has_releases(&self) -> bool {
-        // SAFETY: for this call, which runs no user code.
+        // SAFETY: borrowed for this call, which runs no user code.
         unsafe { self.owned() }.has_releases()
     }
 
-    /// While the runtime ends: waits for a task of this worker that is in another's hands. It comes over the injector or
-    /// the release stack.
+    /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task comes
+    /// by the injector or by the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let _asleep = Asleep::announce(self);
-        if !self.has_leftovers() {
+        if !self.has_leftovers() && !park.has_events() {
             match limit {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),
@@ -158,11 +159,11 @@ impl Core {
     }
 }
 
-/// A worker among the sleepers. In the end it takes itself back, unless a notifier has: it counts as searching either way.
+/// A worker among the sleepers. Its drop makes the worker a searcher, unless a notifier has.
 struct Asleep<'a>(&'a Core);
 
 impl<'a> Asleep<'a> {
-    /// The worker has to look at every queue once more before it sleeps.
+    /// Announces the sleep. The worker must check every queue once more before it parks.
     fn announce(core: &'a Core) -> Self {
         core.shared
             .idle
@@ -174,7 +175,7 @@ impl<'a> Asleep<'a> {
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
         match self.0.shared.idle.wake_self(self.0.index) {
-            // A token may be left in the parker: it costs a turn of the next sleep's loop.
+            // A token may be left in the parker. It costs one turn of the next sleep's loop.
             Woken::BySelf | Woken::ByNotifier => {}
         }
     }

@@ -1,6 +1,7 @@
-//! From a future to a queue: by a task, on the runtime that the thread is in, and by a handle.
+//! The spawn path: from a future to a queue, by a task or by a handle.
 //!
-//! A spawn hook, a subscriber of `tracing`, and the drop of a future that is refused, are code of users: no core is held on to across them.
+//! A hook for spawns, a subscriber of `tracing` and the drop of a refused future are user code: nothing
+//! borrows a core across them.
 use crate::{
     Handle,
     context::{self, with_core},
@@ -55,7 +56,7 @@ impl Handle {
         }
     }
 
-    /// A task that somebody hears of, or whose panics somebody hears of, or that knows its name and where it was spawned.
+    /// Spawns a task with a name and its place, or one whose spawn or panics a hook observes.
     #[cold]
     pub(crate) fn spawn_special<F>(
         &self,
@@ -81,7 +82,8 @@ impl Handle {
 }
 
 impl Shared {
-    /// To the slot, by a worker; once the runtime is closing the task is cancelled here.
+    /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the runtime is
+    /// closing, the task is cancelled here.
     fn submit(&self, task: Task) {
         let mut task = Some(task);
         with_core(|core| {
@@ -95,16 +97,18 @@ impl Shared {
     }
 }
 
-/// Spawns on a worker. Not inlined: a handle that is moved about among the caller's variables costs as much as the rest.
+/// Spawns on a worker. It is not inlined: moves of the handle among the caller's variables cost as much
+/// as the rest.
 ///
 /// # Safety
-/// It is this thread's core. By pointer, as the drop of a future that is refused may give it away: a reference would have to be good until the end.
+/// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the core:
+/// a reference would have to be good until the end.
 #[inline(never)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: the caller's; used before that drop.
+    // SAFETY: passed on; it is not used after that drop.
     let core = unsafe { &*core };
     let (task, join) = task_header::new(future, Scheduler::of(&core.shared));
     drop(core.accept(task));
@@ -113,7 +117,8 @@ where
 
 /// Spawns a task on the current runtime; see [`Handle::spawn`]. By a task
 /// it costs one allocation and no read-modify-write; if it displaces another
-/// from the LIFO slot, one and a `SeqCst` fence. The first that fills a slot wakes a sleeper, who watches the slots from then on.
+/// from the LIFO slot, one and a `SeqCst` fence. The first spawn that fills a slot wakes a sleeper, which
+/// watches the slots from then on.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -130,7 +135,7 @@ pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: used for calls that run no user code, before the last.
+    // SAFETY: the calls that use it run no user code, except the last one.
     match unsafe { context::core() } {
         Some(core) if !core.special_spawns.get() && !trace::enabled() => {
             // SAFETY: this thread's, by the call above.

@@ -1,19 +1,24 @@
 //! How a worker takes tasks from the others.
 //!
-//! 1. Who has found nothing in its own queue, nor in the injector, becomes a *searcher*, unless half of the workers are already. One that isn't let search goes to
-//!    sleep, and looks at every queue on its way there.
-//! 2. A searcher looks at each other worker once, and takes half of the first ring that has any: as [`WorkerQueue::steal`](worker_queue::WorkerQueue::steal) does. The others' slots it
-//!    leaves alone: see [`watch`](crate::watch).
-//! 3. After the last door it looks at the injector once more: what came meanwhile told nobody, as there was a searcher.
-//! 4. A searcher stops to be one before it runs what it has found. The last one to do so looks whether there is more, or a slot is filled that nobody
-//!    watches, and then wakes another, who does the same: so a burst that woke one worker has soon woken as many as it takes.
-//! 5. A searcher that has found nothing stays one until it sleeps: it announces that, and then looks at every queue again; what is left in a ring in mid-copy counts. So
-//!    no task is missed: one that told nobody, since there was a searcher, is found by that searcher, or by rule 4, or by this look. Why that holds for each
-//!    order of events, [`worker_idle`] proves.
+//! 1. A worker that finds nothing in its own queue and the injector becomes a *searcher*, unless half of
+//!    the workers search already. A worker that may not search goes to sleep, and checks every queue
+//!    on its way there.
+//! 2. A searcher looks at each other worker once, and takes half of the first ring that has tasks (see
+//!    [`WorkerQueue::steal`](worker_queue::WorkerQueue::steal)). It leaves the others' slots alone (see
+//!    [`watch`](crate::watch)).
+//! 3. It then looks at the injector once more: a push in the meantime notified nobody, because there
+//!    was a searcher.
+//! 4. A searcher leaves the search before it runs the task that it found. The last one to leave checks
+//!    whether there are more tasks, or a filled slot that nobody watches, and then wakes another
+//!    worker, which does the same. So a burst that woke one worker soon wakes as many as it takes.
+//! 5. A searcher that finds nothing stays one until it sleeps: it announces that, and then checks every
+//!    queue again. Tasks that a thief is copying count as there. So no task is missed: one whose push
+//!    notified nobody, because there was a searcher, is found by that searcher, by rule 4, or by this
+//!    check. [`worker_idle`] proves that for each order of events.
 use crate::{core::Core, shared::Task};
 
 impl Core {
-    /// Looks through the other workers, if few enough do: rules 1, 2 and 3.
+    /// Searches the other workers' rings and the injector, if few enough workers do: rules 1 to 3.
     pub(crate) fn search(&self) -> Option<Task> {
         let shared = &self.shared;
         if shared.remotes.len() == 1 || !self.searching.get() && !shared.idle.try_search() {

@@ -8,9 +8,10 @@ use crate::{
     sleep::Patience,
 };
 use coop_budget::{Budget, Scope, Turns};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use worker_idle::{Backoff, announce::Registry};
 
-/// A thread of the runtime is a worker until the runtime ends, or until a task gives the core away.
+/// Runs a worker on this thread until the runtime ends, or until a task lends the core.
 pub(crate) fn drive(core: Box<Core>) {
     let shared = core.shared.clone();
     core.lendable.set(true);
@@ -34,10 +35,10 @@ pub(crate) fn drive(core: Box<Core>) {
     drop(unsafe { Box::from_raw(core) });
 }
 
-/// Whether it has come to the end, or lost the core.
+/// Runs tasks. Returns true at the runtime's end, and false when a task has lent the core.
 fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
     loop {
-        // SAFETY: used up to the run of a task, which may give the core away.
+        // SAFETY: it is not used after the run of a task, which may lend the core.
         let Some(core) = (unsafe { context::core() }) else {
             return false;
         };
@@ -55,7 +56,7 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
 
 impl Core {
     /// A new runtime usually gets work, or is dropped, at once. So a new worker waits briefly before
-    /// it parks. A model has no use for looks that nothing rests on.
+    /// it parks. The models leave this out: correctness does not depend on it.
     fn stand_aside(&self) {
         let shared = &self.shared;
         let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
@@ -80,7 +81,12 @@ impl Core {
     #[cold]
     fn sleep_in_driver(&self, mut park: Borrowed<'_>) -> Option<Task> {
         let (hooks, mut task) = (&self.shared.hooks, None);
-        hooks.contain(|| task = self.sleep(&mut park, Patience::Endless));
+        let sleep = || task = self.sleep(&mut park, Patience::Endless);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(sleep)) {
+            // The hook for panics is user code, and this worker searches.
+            self.leave_search();
+            hooks.contain(|| resume_unwind(payload));
+        }
         hooks.contain(|| self.deliver(&mut park));
         task
     }

@@ -18,11 +18,12 @@ use std::any::Any;
 use task_header::{Schedule, TaskRef, WakeKind};
 use worker_idle::announce::Registry;
 
-/// A task's way to its runtime.
+/// A task's pointer to its runtime.
 #[derive(Clone, Copy)]
 pub(crate) struct Scheduler(pub(super) NonNull<Shared>);
 
-// SAFETY: it is a shared borrow of a `Shared`, which is `Sync`; rules 1 and 2 are its lifetime.
+// SAFETY: it is a shared borrow of a `Shared`, which is `Sync`. Rules 1 and 2 of `shared` say for how
+// long it is good.
 unsafe impl Send for Scheduler {}
 
 // SAFETY: as above.
@@ -39,7 +40,7 @@ impl Scheduler {
 }
 
 impl Schedule for Scheduler {
-    /// By what the task holds: where its handle is dropped, its runtime may be gone.
+    /// Reports a panic by the task's metadata: its runtime may be gone where its handle is dropped.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         if let Some(by) = task.metadata::<Option<PanicReporter>>() {
             by.panicked(payload);
@@ -49,10 +50,11 @@ impl Schedule for Scheduler {
     fn schedule(task: Task, why: WakeKind) {
         let scheduler = *task.scheduler();
         if let Some(task) = context::schedule(scheduler, task, why) {
-            // SAFETY: the task in hand keeps its runtime up (rule 1).
+            // SAFETY: this thread holds the `Notified`, so the runtime is there (rule 1 of `shared`).
             let foreign = NonNull::from(unsafe { &(*scheduler.0.as_ptr()).foreign });
             let push = move || {
-                // SAFETY: the task keeps the runtime up, and from its push on the announcement (rule 2).
+                // SAFETY: the `Notified` keeps the runtime, and after the push the announcement does
+                // (rule 2 of `shared`).
                 let shared = unsafe { scheduler.0.as_ref() };
                 shared.injector.requeue(task);
                 shared.notify_from_outside();

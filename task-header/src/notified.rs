@@ -46,7 +46,8 @@ pub trait Schedule: Send + Sync + Sized + 'static {
     /// dropped.
     ///
     /// The default does nothing, at no cost. Without `std`, where no panic is caught, it is not
-    /// called for a task that panicked.
+    /// called for a task that panicked, and a panic of this method unwinds further: the join handle
+    /// then finds a cancelled task.
     fn ended(task: TaskRef<'_, Self>, outcome: Outcome) {
         let _ = (task, outcome);
     }

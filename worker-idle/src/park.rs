@@ -94,8 +94,8 @@ pub trait Park {
         false
     }
 
-    /// Wakes what was collected. It may run code of users: wakers are theirs. By default it does
-    /// nothing.
+    /// Wakes what was collected. It may run code of users: wakers are theirs. If it leaves events, the
+    /// worker calls it again before it parks. By default it does nothing.
     fn deliver(&mut self) {}
 
     /// What wakes this.
