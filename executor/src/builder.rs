@@ -374,12 +374,13 @@ impl Builder {
     /// driver every [`global_interval`](Self::global_interval) ticks. It then
     /// [delivers](Park::deliver) the collected events: the tasks that this wakes go to the worker's
     /// own queue, behind the tasks there. A task that [blocks in place](crate::block_in_place())
-    /// gives the driver away with the worker. `build` starts the threads of all workers, so that each
-    /// driver is parked or polled.
+    /// gives the driver away with the worker. `build` starts the threads of all workers, so that
+    /// each driver is parked or polled.
     ///
-    /// A panic of a driver that parks, polls or delivers goes to [`on_panic`](Self::on_panic), and the
-    /// worker goes on. A panic of `make` or `unparker` leaves `build`. A panic of a driver's drop goes
-    /// nowhere. A driver whose `park` returns at once, or panics, each time keeps its CPU busy.
+    /// A panic of a driver that parks, polls or delivers goes to [`on_panic`](Self::on_panic), and
+    /// the worker goes on. A panic of `make` or `unparker` leaves `build`. A panic of a driver's
+    /// drop goes nowhere. A driver whose `park` returns at once, or panics, each time keeps its CPU
+    /// busy.
     ///
     /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this.
     ///
@@ -445,9 +446,9 @@ impl Builder {
     /// by its type.
     ///
     /// It may be a driver's handle that sockets look for, for example. It replaces an earlier value
-    /// of the same type. Clones of the builder share it. It is dropped with the runtime's memory, by
-    /// the last thread or handle that refers to the runtime, unless it is still shared. A value that
-    /// contains a [`Handle`](crate::Handle) keeps that memory for ever; one that contains the
+    /// of the same type. Clones of the builder share it. It is dropped with the runtime's memory,
+    /// by the last thread or handle that refers to the runtime, unless it is still shared. A value
+    /// that contains a [`Handle`](crate::Handle) keeps that memory for ever; one that contains the
     /// [`Runtime`] keeps its threads, too.
     ///
     /// ```

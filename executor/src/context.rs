@@ -38,7 +38,8 @@ pub(crate) unsafe fn as_worker<R>(
     })
 }
 
-/// Runs user code in the middle of an operation of this thread's core, which stays with this thread.
+/// Runs user code in the middle of an operation of this thread's core, which stays with this
+/// thread.
 pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(Option<bool>);
     impl Drop for Restore {
@@ -52,7 +53,8 @@ pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs user code that must not find this thread's core: its wakes go the way of wakes from outside.
+/// Runs user code that must not find this thread's core: its wakes go the way of wakes from
+/// outside.
 pub(crate) fn without_core<R>(f: impl FnOnce() -> R) -> R {
     let _outer = Outer(CORE.with(|at| at.replace(ptr::null())));
     f()

@@ -7,18 +7,20 @@
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
-//! 5. half of another worker's ring, from a random start, if it may search ([`steal`](crate::steal));
+//! 5. half of another worker's ring, from a random start, if it may search
+//!    ([`steal`](crate::steal));
 //! 6. the injector once more.
 //!
-//! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`]. It calls back here: tasks that
-//! overflow go to the injector, and a push that others may take notifies a sleeper.
+//! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`]. It calls back here: tasks
+//! that overflow go to the injector, and a push that others may take notifies a sleeper.
 //!
-//! A worker that has polled only tasks that yielded, 4,096 times, yields its CPU at the next interval:
-//! the tasks may wait for a thread that needs it ([`Spin`]).
+//! A worker that has polled only tasks that yielded, 4,096 times, yields its CPU at the next
+//! interval: the tasks may wait for a thread that needs it ([`Spin`]).
 //!
-//! A core belongs to one thread at a time, and that thread alone touches it: the worker's own, or the
-//! one that accepted it when a task of that worker blocked (see [`Lent`](blocking_threads::Lent)). A
-//! task in its poll may lend the core, so nothing borrows it across a call of user code in a poll.
+//! A core belongs to one thread at a time, and that thread alone touches it: the worker's own, or
+//! the one that accepted it when a task of that worker blocked (see
+//! [`Lent`](blocking_threads::Lent)). A task in its poll may lend the core, so nothing borrows it
+//! across a call of user code in a poll.
 use crate::{
     context,
     driver::Parker,
@@ -39,8 +41,9 @@ use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
 use worker_queue::{QueueHooks, WorkerQueue};
 
-/// The state that makes a thread a worker. It has cache lines of its own, because each poll writes to
-/// it. The list comes first: it is at the core's address, so that `after_poll` needs one pointer.
+/// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
+/// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
+/// pointer.
 #[repr(C, align(128))]
 pub(crate) struct Core {
     owned: UnsafeCell<Owned<Scheduler>>,
@@ -161,8 +164,8 @@ impl Core {
         self.running.set(Some(task));
     }
 
-    /// Requeues the running task behind the others when its poll is over, if `waker` wakes that task.
-    /// Returns whether it does.
+    /// Requeues the running task behind the others when its poll is over, if `waker` wakes that
+    /// task. Returns whether it does.
     #[inline]
     pub(crate) fn yield_task(&self, waker: &Waker) -> bool {
         let running = self.running.get();
@@ -271,8 +274,8 @@ impl Core {
         task
     }
 
-    /// Releases tasks that ended on other threads. This may free their memory, which drops metadata of
-    /// users.
+    /// Releases tasks that ended on other threads. This may free their memory, which drops metadata
+    /// of users.
     pub(crate) fn drain(&self) {
         // SAFETY: borrowed for this call: the drops in it may reach the queues, but no list.
         unsafe { self.owned() }.drain();
@@ -289,13 +292,13 @@ impl Core {
         Some(share.first)
     }
 
-    /// Drops the futures of this worker's tasks and of all queued tasks. Returns whether this worker's
-    /// list and the queues are empty.
+    /// Drops the futures of this worker's tasks and of all queued tasks. Returns whether this
+    /// worker's list and the queues are empty.
     pub(crate) fn end(&self) -> bool {
         self.clock_in();
         self.leave_search();
-        // SAFETY: borrowed for this call. The futures' drops may reach the queues, but no list: no task
-        // is polled here, and a core is lent only in a poll.
+        // SAFETY: borrowed for this call. The futures' drops may reach the queues, but no list: no
+        // task is polled here, and a core is lent only in a poll.
         let owned = unsafe { self.owned() };
         owned.close();
         owned.cancel_all_and(|id| self.ended(id));
@@ -307,8 +310,8 @@ impl Core {
         }
         owned.drain();
         self.clock_out();
-        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. It comes after
-        // this thread has seen the close.
+        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. It comes
+        // after this thread has seen the close.
         fence(SeqCst);
         owned.is_empty() && injector.is_empty() && self.queue.is_empty()
     }

@@ -35,17 +35,18 @@ pub enum Tick {
     Ended,
 }
 
-/// A worker that its user's loop drives, made by [`Builder::build_driven`](crate::Builder::build_driven).
+/// A worker that its user's loop drives, made by
+/// [`Builder::build_driven`](crate::Builder::build_driven).
 ///
 /// It does what a thread of the runtime does, without the loop: call `tick` while that returns
-/// [`Tick::Ran`], `park` when it returns [`Tick::Idle`], and stop at [`Tick::Ended`]. Timers, I/O and a
-/// user interface go into the [`Park`], or between the ticks. A task that calls
-/// [`block_in_place`](crate::block_in_place()) does not lend this worker. After 4,096 polls in a row of
-/// tasks that only yielded, a tick yields the CPU.
+/// [`Tick::Ran`], `park` when it returns [`Tick::Idle`], and stop at [`Tick::Ended`]. Timers, I/O
+/// and a user interface go into the [`Park`], or between the ticks. A task that calls
+/// [`block_in_place`](crate::block_in_place()) does not lend this worker. After 4,096 polls in a
+/// row of tasks that only yielded, a tick yields the CPU.
 ///
-/// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of its
-/// tasks. A task that another thread holds at that moment ends there; its memory, and the runtime's, is
-/// not freed.
+/// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of
+/// its tasks. A task that another thread holds at that moment ends there; its memory, and the
+/// runtime's, is not freed.
 ///
 /// ```
 /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -130,7 +131,8 @@ impl<P: Park> Worker<P> {
     /// Runs the next task.
     ///
     /// # Panics
-    /// When the [`Park`] panics, which this polls every so many ticks. The worker may be used further.
+    /// When the [`Park`] panics, which this polls every so many ticks. The worker may be used
+    /// further.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -151,8 +153,8 @@ impl<P: Park> Worker<P> {
         tick
     }
 
-    /// Parks until there may be a task to run, or until the [`Park`] returns for a reason of its own.
-    /// Returns at once if there is a task.
+    /// Parks until there may be a task to run, or until the [`Park`] returns for a reason of its
+    /// own. Returns at once if there is a task.
     ///
     /// Call [`tick`](Self::tick) soon afterwards: the notifier relies on this worker until then.
     ///
@@ -246,8 +248,8 @@ impl<P: Park> Worker<P> {
 
     /// Returns the parker.
     ///
-    /// The runtime got its unparker once, when it was built. Another [`Park`] in its place must be woken
-    /// by the same unparker. Else this worker sleeps on when there is work.
+    /// The runtime got its unparker once, when it was built. Another [`Park`] in its place must be
+    /// woken by the same unparker. Else this worker sleeps on when there is work.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, Unpark};
@@ -301,8 +303,8 @@ fn abandon(core: &Core, found: Option<Task>) {
     let has_ended = core.as_worker(|| {
         loop {
             let has_ended = core.end();
-            // Else a task came in after the check of its queue: by a thread that may not have seen that
-            // the worker is dropped, by a drop in this end, or by an end on another thread.
+            // Else a task came in after the check of its queue: by a thread that may not have seen
+            // that the worker is dropped, by a drop in this end, or by an end on another thread.
             if has_ended || !core.has_leftovers() {
                 return has_ended;
             }

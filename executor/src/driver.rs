@@ -3,8 +3,8 @@
 //! A driver belongs to its worker's core, and goes with the core to another thread
 //! ([`block_in_place`](crate::block_in_place())).
 //!
-//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile. Its
-//!    code does not find the core then: a wake in there goes the way of a wake from outside.
+//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile.
+//!    Its code does not find the core then: a wake in there goes the way of a wake from outside.
 //! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
 //!    unless the builder says otherwise).
 //! 3. After either the worker delivers what was collected. It has left the search by then, because
@@ -151,7 +151,8 @@ impl Park for Borrowed<'_> {
 }
 
 impl Core {
-    /// Wakes what was collected, if anything was (rule 3). No task may give the core away meanwhile.
+    /// Wakes what was collected, if anything was (rule 3). No task may give the core away
+    /// meanwhile.
     pub(crate) fn deliver(&self, park: &mut impl Park) {
         if !park.has_events() {
             return;

@@ -222,9 +222,9 @@ impl Handle {
     /// their turn. A task that makes no operation goes on to the end of its poll. A monitor calls
     /// this for a worker whose slice is long. It costs one exchange.
     ///
-    /// A time slice lasts until a request ends it, and then the worker begins another. A request that
-    /// comes while the worker is idle, or in a poll without operations, stays: it refuses the next
-    /// operation there, of any task, unless the worker has looked at the injector before.
+    /// A time slice lasts until a request ends it, and then the worker begins another. A request
+    /// that comes while the worker is idle, or in a poll without operations, stays: it refuses the
+    /// next operation there, of any task, unless the worker has looked at the injector before.
     ///
     /// ```
     /// use selvedge::{Budget, Builder};

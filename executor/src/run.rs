@@ -46,8 +46,8 @@ pub(crate) struct How {
     observed: bool,
 }
 
-/// Runs a task, and those that follow it in the slot. There is a copy for each kind of worker, so that
-/// it is inlined into its loop.
+/// Runs a task, and those that follow it in the slot. There is a copy for each kind of worker, so
+/// that it is inlined into its loop.
 ///
 /// The calling thread is a worker.
 #[inline]

@@ -59,7 +59,7 @@ pub(crate) enum In<'a> {
     Ending(&'a Shared),
 }
 
-/// What a thread holds up if it blocks.
+/// The work that waits while a thread blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HoldsUp {
     Nothing,
@@ -239,7 +239,7 @@ pub(crate) fn is_ending(shared: &Shared) -> bool {
     innermost(ending).is_some()
 }
 
-/// What this thread holds up if it blocks (rule 2).
+/// Returns the work that waits while this thread blocks (rule 2).
 pub(crate) fn holds_up() -> HoldsUp {
     innermost(|is| is.holds_up()).unwrap_or(HoldsUp::Nothing)
 }

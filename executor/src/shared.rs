@@ -1,20 +1,20 @@
 //! The state that all workers of a runtime share, and how a task reaches a queue.
 //!
-//! A task names its runtime by a plain pointer, so neither a spawn nor a completion writes to a count
-//! that all workers share. Why the pointer is good when it is used:
+//! A task names its runtime by a plain pointer, so neither a spawn nor a completion writes to a
+//! count that all workers share. Why the pointer is good when it is used:
 //!
-//! 1. *A task's runtime is there while a `Notified` of it is.* A task that is not complete and has been
-//!    pending is in some worker's list. A task that has never been pending is queued or runs. A
-//!    worker leaves only when its list and the queues are empty, and its thread has a counted `Shared`
-//!    until then.
-//! 2. *A notifier's runtime is there until it has notified.* After its push the task may complete at
-//!    once, and the runtime end. A worker of this runtime has its own counted `Shared`. Any other thread
-//!    has announced itself in its [`announce`](worker_idle::announce) record, which the workers await
-//!    before they leave. A worker that leaves within an announcement of its own thread (a wake drops a
-//!    task that owns a driven worker) leaves its counted `Shared` to that announcement, which awaits
-//!    the others in its place.
-//! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues the task
-//!    that the poll leaves. If the workers have left by then, it ends the queued tasks.
+//! 1. *A task's runtime is there while a `Notified` of it is.* A task that is not complete and has
+//!    been pending is in some worker's list. A task that has never been pending is queued or runs.
+//!    A worker leaves only when its list and the queues are empty, and its thread has a counted
+//!    `Shared` until then.
+//! 2. *A notifier's runtime is there until it has notified.* After its push the task may complete
+//!    at once, and the runtime end. A worker of this runtime has its own counted `Shared`. Any
+//!    other thread has announced itself in its [`announce`](worker_idle::announce) record, which
+//!    the workers await before they leave. A worker that leaves within an announcement of its own
+//!    thread (a wake drops a task that owns a driven worker) leaves its counted `Shared` to that
+//!    announcement, which awaits the others in its place.
+//! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues
+//!    the task that the poll leaves. If the workers have left by then, it ends the queued tasks.
 use crate::{
     blocking::{self, Pool},
     context,
@@ -88,7 +88,8 @@ pub(crate) struct Shared {
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     closing: CachePadded<AtomicBool>,
-    /// Whether a driven worker was dropped before its end: then no worker may come for queued tasks.
+    /// Whether a driven worker was dropped before its end: then no worker may come for queued
+    /// tasks.
     abandoned: AtomicBool,
 }
 
@@ -132,15 +133,15 @@ impl Shared {
         }
     }
 
-    /// Wakes one worker after a push into a queue that others can see, if none searches, or starts that
-    /// worker's thread. If the thread cannot be started, the next worker is tried. A notifier that has
-    /// relied on the failed one as a searcher is served by the next one, or by a busy worker, which
-    /// checks all queues before it parks.
+    /// Wakes one worker after a push into a queue that others can see, if none searches, or starts
+    /// that worker's thread. If the thread cannot be started, the next worker is tried. A notifier
+    /// that has relied on the failed one as a searcher is served by the next one, or by a busy
+    /// worker, which checks all queues before it parks.
     pub(crate) fn notify(&self) {
         let next = self.idle.notify();
         if next.is_some() {
-            // This may be in the middle of a worker's own operation, and an unparker or the drop of a
-            // refused worker's driver is user code.
+            // This may be in the middle of a worker's own operation, and an unparker or the drop of
+            // a refused worker's driver is user code.
             context::hold_core(|| self.call(next));
         }
     }
@@ -163,11 +164,11 @@ impl Shared {
         }
     }
 
-    /// Notifies after a push into the injector by a thread that is no worker. If all workers are busy and
-    /// the push was not taken at once, one worker is nudged: the next operation of the task that it
-    /// polls is refused, which usually ends the poll. A worker that was just nudged ignores the nudge,
-    /// and the task waits for that worker's next look. If the task was taken meanwhile, the nudge costs
-    /// a yield.
+    /// Notifies after a push into the injector by a thread that is no worker. If all workers are
+    /// busy and the push was not taken at once, one worker is nudged: the next operation of the
+    /// task that it polls is refused, which usually ends the poll. A worker that was just nudged
+    /// ignores the nudge, and the task waits for that worker's next look. If the task was taken
+    /// meanwhile, the nudge costs a yield.
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
         // Correctness does not depend on it, so the models leave it out. coop-budget models it.
@@ -177,7 +178,8 @@ impl Shared {
         }
     }
 
-    /// Unparks a worker. A panic of a user's unparker is contained, so that a waker's caller goes on.
+    /// Unparks a worker. A panic of a user's unparker is contained, so that a waker's caller goes
+    /// on.
     fn unpark(&self, worker: usize) {
         self.hooks
             .contain(|| self.remotes[worker].unpark.wake_by_ref());
@@ -188,8 +190,9 @@ impl Shared {
         self.settings.lifo && self.remotes.len() > 1
     }
 
-    /// Asks for a watcher after a worker has filled its empty slot. A load if there is a watcher, three
-    /// if no worker sleeps that could become one. It may start a thread: see [`watch`](crate::watch).
+    /// Asks for a watcher after a worker has filled its empty slot. A load if there is a watcher,
+    /// three if no worker sleeps that could become one. It may start a thread: see
+    /// [`watch`](crate::watch).
     pub(crate) fn call_watcher(&self) {
         if !self.idle.is_watched() && self.watches_slots() {
             self.idle.want_watcher();
@@ -211,20 +214,22 @@ impl Shared {
 
     /// Queues a task whose poll has lent the core to another thread.
     ///
-    /// Once the runtime is closing, the workers may have left: then this thread ends the queued tasks.
+    /// Once the runtime is closing, the workers may have left: then this thread ends the queued
+    /// tasks.
     pub(crate) fn take_in(&self, task: Task) {
         self.injector.requeue(task);
-        // Its fence, between the push and the check for the close, pairs with the one in `Core::end`:
-        // either a worker that has seen the close sees the task, or this thread sees the close.
+        // Its fence, between the push and the check for the close, pairs with the one in
+        // `Core::end`: either a worker that has seen the close sees the task, or this thread sees
+        // the close.
         self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();
         }
     }
 
-    /// Cancels the queued tasks on this thread. If the thread is in this loop already, the drop of a
-    /// future has queued a task, which the outer loop finds. Panics of the drops and of the hook are
-    /// contained, so the loop goes on.
+    /// Cancels the queued tasks on this thread. If the thread is in this loop already, the drop of
+    /// a future has queued a task, which the outer loop finds. Panics of the drops and of the hook
+    /// are contained, so the loop goes on.
     #[cold]
     pub(crate) fn end_queued(&self) {
         if scope::is_ending(self) {
@@ -243,8 +248,8 @@ impl Shared {
 
     /// Closes the runtime because a driven worker is dropped before its end, which it tries next.
     pub(crate) fn abandon(&self) {
-        // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in `schedule`:
-        // a wake that comes in after the end's last check sees this.
+        // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in
+        // `schedule`: a wake that comes in after the end's last check sees this.
         self.abandoned.store(true, Relaxed);
         self.close();
     }
@@ -258,16 +263,16 @@ impl Shared {
     /// Refuses spawns from now on, and unparks the workers so that they end.
     pub(crate) fn close(&self) {
         self.injector.close();
-        // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that ends
-        // finds the injector closed, and so every task that was pushed before. Tasks that come in later
-        // are found by that fence and the one of `Idle::notify`, in `take_in`.
+        // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that
+        // ends finds the injector closed, and so every task that was pushed before. Tasks that come
+        // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
         // Before the workers, which look at the pool when they end.
         self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unstarted.take().is_some() {
-                // The worker counts as searching now. A notifier that relied on that is served by the
-                // others, which are unparked below.
+                // The worker counts as searching now. A notifier that relied on that is served by
+                // the others, which are unparked below.
                 self.idle.wake_self(worker);
                 self.idle.stop_searching();
             }
@@ -296,8 +301,8 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Drops the extensions, and marks the atomics as freed, so that a model fails if a late notifier
-    /// touches them.
+    /// Drops the extensions, and marks the atomics as freed, so that a model fails if a late
+    /// notifier touches them.
     fn drop(&mut self) {
         for extension in self.extensions.take() {
             self.hooks.contain(|| drop(extension));

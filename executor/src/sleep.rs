@@ -2,9 +2,9 @@
 //!
 //! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] asks.
 //!
-//! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls user
-//! code here (hooks, drops). It calls the hook for its unpark when it has left the search that the
-//! unpark began: with a task in hand, or before it parks again.
+//! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls
+//! user code here (hooks, drops). It calls the hook for its unpark when it has left the search that
+//! the unpark began: with a task in hand, or before it parks again.
 use crate::{core::Core, park::Park, shared::Task};
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
@@ -56,7 +56,8 @@ impl Core {
         }
     }
 
-    /// Calls user code that runs before a sleep. Returns whether this worker still has nothing to do.
+    /// Calls user code that runs before a sleep. Returns whether this worker still has nothing to
+    /// do.
     fn prepare(&self) -> bool {
         let hooks = &self.shared.hooks;
         let observed = hooks.on_park.is_some() || hooks.on_unpark.is_some();
@@ -146,8 +147,8 @@ impl Core {
         unsafe { self.owned() }.has_releases()
     }
 
-    /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task comes
-    /// by the injector or by the release stack.
+    /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task
+    /// comes by the injector or by the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let _asleep = Asleep::announce(self);
         if !self.has_leftovers() && !park.has_events() {

@@ -1,7 +1,7 @@
 //! The spawn path: from a future to a queue, by a task or by a handle.
 //!
-//! A hook for spawns, a subscriber of `tracing` and the drop of a refused future are user code: nothing
-//! borrows a core across them.
+//! A hook for spawns, a subscriber of `tracing` and the drop of a refused future are user code:
+//! nothing borrows a core across them.
 use crate::{
     Handle,
     context::{self, with_core},
@@ -17,9 +17,10 @@ use task_header::JoinHandle;
 impl Handle {
     /// Spawns a task, which runs whether its handle is awaited or not.
     ///
-    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the handle
-    /// detaches the task. From a thread that is no worker of the runtime it costs one allocation, two
-    /// read-modify-writes and a fence; and two more, and an unpark, where a sleeper is to be woken.
+    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the
+    /// handle detaches the task. From a thread that is no worker of the runtime it costs one
+    /// allocation, two read-modify-writes and a fence; and two more, and an unpark, where a sleeper
+    /// is to be woken.
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -82,8 +83,8 @@ impl Handle {
 }
 
 impl Shared {
-    /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the runtime is
-    /// closing, the task is cancelled here.
+    /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the
+    /// runtime is closing, the task is cancelled here.
     fn submit(&self, task: Task) {
         let mut task = Some(task);
         with_core(|core| {
@@ -97,12 +98,12 @@ impl Shared {
     }
 }
 
-/// Spawns on a worker. It is not inlined: moves of the handle among the caller's variables cost as much
-/// as the rest.
+/// Spawns on a worker. It is not inlined: moves of the handle among the caller's variables cost as
+/// much as the rest.
 ///
 /// # Safety
-/// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the core:
-/// a reference would have to be good until the end.
+/// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the
+/// core: a reference would have to be good until the end.
 #[inline(never)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
@@ -115,10 +116,9 @@ where
     join
 }
 
-/// Spawns a task on the current runtime; see [`Handle::spawn`]. By a task
-/// it costs one allocation and no read-modify-write; if it displaces another
-/// from the LIFO slot, one and a `SeqCst` fence. The first spawn that fills a slot wakes a sleeper, which
-/// watches the slots from then on.
+/// Spawns a task on the current runtime; see [`Handle::spawn`]. By a task it costs one allocation
+/// and no read-modify-write; if it displaces another from the LIFO slot, one and a `SeqCst` fence.
+/// The first spawn that fills a slot wakes a sleeper, which watches the slots from then on.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -1,20 +1,21 @@
 //! How a worker takes tasks from the others.
 //!
-//! 1. A worker that finds nothing in its own queue and the injector becomes a *searcher*, unless half of
-//!    the workers search already. A worker that may not search goes to sleep, and checks every queue
-//!    on its way there.
-//! 2. A searcher looks at each other worker once, and takes half of the first ring that has tasks (see
-//!    [`WorkerQueue::steal`](worker_queue::WorkerQueue::steal)). It leaves the others' slots alone (see
-//!    [`watch`](crate::watch)).
-//! 3. It then looks at the injector once more: a push in the meantime notified nobody, because there
-//!    was a searcher.
-//! 4. A searcher leaves the search before it runs the task that it found. The last one to leave checks
-//!    whether there are more tasks, or a filled slot that nobody watches, and then wakes another
-//!    worker, which does the same. So a burst that woke one worker soon wakes as many as it takes.
-//! 5. A searcher that finds nothing stays one until it sleeps: it announces that, and then checks every
-//!    queue again. Tasks that a thief is copying count as there. So no task is missed: one whose push
-//!    notified nobody, because there was a searcher, is found by that searcher, by rule 4, or by this
-//!    check. [`worker_idle`] proves that for each order of events.
+//! 1. A worker that finds nothing in its own queue and the injector becomes a *searcher*, unless
+//!    half of the workers search already. A worker that may not search goes to sleep, and checks
+//!    every queue on its way there.
+//! 2. A searcher looks at each other worker once, and takes half of the first ring that has tasks
+//!    (see [`WorkerQueue::steal`](worker_queue::WorkerQueue::steal)). It leaves the others' slots
+//!    alone (see [`watch`](crate::watch)).
+//! 3. It then looks at the injector once more: a push in the meantime notified nobody, because
+//!    there was a searcher.
+//! 4. A searcher leaves the search before it runs the task that it found. The last one to leave
+//!    checks whether there are more tasks, or a filled slot that nobody watches, and then wakes
+//!    another worker, which does the same. So a burst that woke one worker soon wakes as many as it
+//!    takes.
+//! 5. A searcher that finds nothing stays one until it sleeps: it announces that, and then checks
+//!    every queue again. Tasks that a thief is copying count as there. So no task is missed: one
+//!    whose push notified nobody, because there was a searcher, is found by that searcher, by rule
+//!    4, or by this check. [`worker_idle`] proves that for each order of events.
 use crate::{core::Core, shared::Task};
 
 impl Core {

@@ -55,8 +55,8 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
 }
 
 impl Core {
-    /// A new runtime usually gets work, or is dropped, at once. So a new worker waits briefly before
-    /// it parks. The models leave this out: correctness does not depend on it.
+    /// A new runtime usually gets work, or is dropped, at once. So a new worker waits briefly
+    /// before it parks. The models leave this out: correctness does not depend on it.
     fn stand_aside(&self) {
         let shared = &self.shared;
         let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));

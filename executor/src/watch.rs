@@ -1,21 +1,23 @@
 //! The watch over the LIFO slots.
 //!
-//! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU. But a
-//! task in the slot waits for the poll in progress, which may be long. So a slot is robbed as a last
-//! resort, once it is *aged*: two looks, some time apart, find the same task in it and the same number
-//! of polls. (The task alone does not tell: it may have run in between.)
+//! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU.
+//! But a task in the slot waits for the poll in progress, which may be long. So a slot is robbed as
+//! a last resort, once it is *aged*: two looks, some time apart, find the same task in it and the
+//! same number of polls. (The task alone does not tell: it may have run in between.)
 //!
-//! [`Watch`] says which sleeper looks, and when; the places in its rules are the slots. A driven worker
-//! returns to its user at each look. Its next sleep continues the watch, unless something has ended it.
+//! [`Watch`] says which sleeper looks, and when; the places in its rules are the slots. A driven
+//! worker returns to its user at each look. Its next sleep continues the watch, unless something
+//! has ended it.
 //!
-//! The first slot that is filled starts the thread of an unstarted worker, if no other worker sleeps,
-//! only to watch. It cannot start later: while the only thread runs a poll, nothing else of the runtime
-//! runs, and so nothing could notice that the poll is long.
+//! The first slot that is filled starts the thread of an unstarted worker, if no other worker
+//! sleeps, only to watch. It cannot start later: while the only thread runs a poll, nothing else of
+//! the runtime runs, and so nothing could notice that the poll is long.
 //!
-//! If all this fails no task is lost: it waits for its worker's poll. It may fail if a slot is filled in
-//! the nanoseconds in which the watcher leaves for work that keeps it: the filler still sees a watcher,
-//! and the watcher, which checks as it leaves, does not see the task yet. A fence at each push into a
-//! slot would prevent that, and cost every push. The next worker that goes to sleep looks again.
+//! If all this fails no task is lost: it waits for its worker's poll. It may fail if a slot is
+//! filled in the nanoseconds in which the watcher leaves for work that keeps it: the filler still
+//! sees a watcher, and the watcher, which checks as it leaves, does not see the task yet. A fence
+//! at each push into a slot would prevent that, and cost every push. The next worker that goes to
+//! sleep looks again.
 use crate::{core::Core, shared::Task};
 use std::mem;
 use worker_idle::Watch;

@@ -267,8 +267,8 @@ fn panic_of_a_driver_goes_to_the_hook_and_no_further() {
     assert_eq!(panics.load(SeqCst), 1);
 }
 
-/// An unparker, and a driver's drop, that block in place: they are called in the middle of a worker's
-/// own operations, which must keep their core.
+/// An unparker, and a driver's drop, that block in place: they are called in the middle of a
+/// worker's own operations, which must keep their core.
 #[derive(Clone)]
 struct BlockingUnpark(ThreadUnpark, Arc<AtomicUsize>);
 
@@ -319,8 +319,8 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
     let called = unparks.clone();
     let task = runtime.spawn(async move {
         while called.load(SeqCst) == 0 {
-            // The other worker goes to sleep. The second spawn displaces the first from the slot, and
-            // so wakes it.
+            // The other worker goes to sleep. The second spawn displaces the first from the slot,
+            // and so wakes it.
             thread::sleep(Duration::from_millis(1));
             let tasks = [(); 2].map(|()| selvedge::spawn(yield_now()));
             for task in tasks {

@@ -73,7 +73,7 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// thread.join().unwrap();
 /// ```
 pub trait Park {
-    /// What wakes it.
+    /// The handle that ends its parks.
     type Unpark: Unpark;
 
     /// Waits for an unpark since the last return, without end. May return early.
@@ -94,17 +94,18 @@ pub trait Park {
         false
     }
 
-    /// Wakes what was collected. It may run code of users: wakers are theirs. If it leaves events, the
-    /// worker calls it again before it parks. By default it does nothing.
+    /// Wakes what was collected. It may run code of users: wakers are theirs. If it leaves events,
+    /// the worker calls it again before it parks. By default it does nothing.
     fn deliver(&mut self) {}
 
-    /// What wakes this.
+    /// Returns the handle that ends its parks.
     fn unparker(&self) -> Self::Unpark;
 }
 
 /// Wakes a [`Park`].
 ///
-/// Whoever pushes calls it, so it is short: it neither blocks nor panics, and calls nothing of the scheduler's. A worker that was not woken after all is counted as awake for ever.
+/// Whoever pushes calls it, so it is short: it neither blocks nor panics, and calls nothing of the
+/// scheduler's. A worker that was not woken after all is counted as awake for ever.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
@@ -127,7 +128,7 @@ pub trait Park {
 /// assert_eq!(unparker.1.load(Relaxed), 1);
 /// ```
 pub trait Unpark: Clone + Send + Sync + 'static {
-    /// Ends the current or the next `park`. Several at a time count as one. What this thread did before is
-    /// visible after the `park`.
+    /// Ends the current or the next `park`. Several at a time count as one. What this thread did
+    /// before is visible after the `park`.
     fn unpark(&self);
 }

@@ -270,7 +270,7 @@ impl Drop for WakesWhenDropped {
 }
 
 /// The worker frees a task that ended elsewhere, and with it a waker whose drop wakes another task.
-/// That task goes into this worker's queue when all others have ended.
+/// The task goes into this worker's queue when all others have ended.
 #[test]
 fn worker_whose_last_drain_wakes_a_task_frees_the_runtime() {
     let (runtime, [mut one, mut two], memory) = driven();

@@ -16,8 +16,8 @@ std::thread_local! {
     static STEPS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Prepares a scenario. It creates `TURN`, so that the first thread that fences orders nothing by its
-/// creation.
+/// Prepares a scenario. It creates `TURN`, so that the first thread that fences orders nothing by
+/// its creation.
 pub(crate) fn begin(steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
     STEPS.set(steps);
