@@ -368,6 +368,13 @@ impl<T> JoinHandle<T> {
     }
 
     /// Whether the output was taken, so that a poll of the handle would panic. No atomic access.
+    ///
+    /// ```
+    /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
+    /// drop(task.run());
+    /// assert!(!join.is_terminated());
+    /// assert!(join.try_join().is_some() && join.is_terminated());
+    /// ```
     #[inline]
     pub fn is_terminated(&self) -> bool {
         self.word.addr().get() & TAKEN != 0

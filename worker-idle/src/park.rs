@@ -72,6 +72,52 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// bell.park();
 /// thread.join().unwrap();
 /// ```
+///
+/// A driver, which collects what is ready, up to a limit:
+///
+/// ```
+/// use std::{mem, task::Waker, time::Duration};
+/// use worker_idle::park::{Park, ThreadPark, ThreadUnpark};
+///
+/// struct Driver {
+///     thread: ThreadPark,
+///     ready: Vec<Waker>,
+///     collected: Vec<Waker>,
+/// }
+///
+/// impl Park for Driver {
+///     type Unpark = ThreadUnpark;
+///     fn park(&mut self) {
+///         self.thread.park();
+///         self.poll(usize::MAX);
+///     }
+///     fn park_timeout(&mut self, limit: Duration) {
+///         self.thread.park_timeout(limit);
+///         self.poll(usize::MAX);
+///     }
+///     fn poll(&mut self, max: usize) {
+///         let count = self.ready.len().min(max);
+///         self.collected.extend(self.ready.drain(..count));
+///     }
+///     fn has_events(&self) -> bool {
+///         !self.collected.is_empty()
+///     }
+///     fn deliver(&mut self) {
+///         mem::take(&mut self.collected).into_iter().for_each(Waker::wake);
+///     }
+///     fn unparker(&self) -> ThreadUnpark {
+///         self.thread.unparker()
+///     }
+/// }
+///
+/// let ready = vec![Waker::noop().clone(), Waker::noop().clone()];
+/// let mut driver = Driver { thread: ThreadPark::new(), ready, collected: Vec::new() };
+/// driver.poll(1);
+/// assert!(driver.has_events());
+/// driver.deliver();
+/// assert!(!driver.has_events());
+/// assert_eq!(driver.ready.len(), 1);
+/// ```
 pub trait Park {
     /// The handle that ends its parks.
     type Unpark: Unpark;
