@@ -140,28 +140,30 @@ impl Shared {
     pub(crate) fn notify(&self) {
         let next = self.idle.notify();
         if next.is_some() {
-            // This may be in the middle of a worker's own operation, and an unparker or the drop of
-            // a refused worker's driver is user code.
-            context::hold_core(|| self.call(next));
+            self.call(next);
         }
     }
 
+    /// Unparks a worker, or starts its thread. This may be in the middle of an operation of this
+    /// thread's worker, and an unparker or the drop of a refused worker's driver is user code.
     #[cold]
     fn call(&self, mut next: Option<usize>) {
-        while let Some(worker) = next {
-            let remote = &self.remotes[worker];
-            let Some(core) = remote.unstarted.take() else {
-                return self.unpark(worker);
-            };
-            // A copy that `fork` made has no threads, and starts none.
-            if self.process != std::process::id() || blocking::start(core).is_ok() {
-                return;
+        context::hold_core(|| {
+            while let Some(worker) = next {
+                let remote = &self.remotes[worker];
+                let Some(core) = remote.unstarted.take() else {
+                    return self.unpark(worker);
+                };
+                // A copy that `fork` made has no threads, and starts none.
+                if self.process != std::process::id() || blocking::start(core).is_ok() {
+                    return;
+                }
+                // This thread had the core, so it is the counter's only writer.
+                remote.counters.refused.add(1);
+                self.idle.stop_searching();
+                next = self.idle.notify();
             }
-            // This thread had the core, so it is the counter's only writer.
-            remote.counters.refused.add(1);
-            self.idle.stop_searching();
-            next = self.idle.notify();
-        }
+        });
     }
 
     /// Notifies after a push into the injector by a thread that is no worker. If all workers are
