@@ -72,7 +72,7 @@ pub struct Worker<P: Park> {
     stage: Stage,
 }
 
-/// Takes a worker out of the search when its parker panics: nobody may tick it for long.
+/// Takes a worker out of the search when its parker panics, because its user may not tick it soon.
 struct LeaveSearch<'a>(&'a Core);
 
 impl Drop for LeaveSearch<'_> {
@@ -205,10 +205,11 @@ impl<P: Park> Worker<P> {
         }
     }
 
-    /// Ticks for as long as `limit`, or until there is nothing to run: what a frame of a game or a
-    /// turn of a user interface's loop has left for tasks. The last tick: [`Tick::Ran`] says that
-    /// there may be more to run. A tick that has begun goes on beyond the limit. A look at the
-    /// clock a tick.
+    /// Ticks until there is nothing to run, at most for `limit`. Returns the last tick.
+    ///
+    /// A game calls this with the time that a frame has left for tasks. [`Tick::Ran`] says that
+    /// there may be more to run. A tick that has begun goes on beyond the limit. Each tick reads
+    /// the clock once.
     ///
     /// ```
     /// use selvedge::{Builder, Tick, park::ThreadPark};

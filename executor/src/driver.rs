@@ -31,7 +31,7 @@ const MAX_EVENTS: usize = 64;
 /// Makes the driver of the worker with this index.
 pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> Box<dyn Driver> + Send + Sync>;
 
-/// A [`Park`] of whatever type. It moves with its core.
+/// A [`Park`] of any type. It moves with its core.
 pub(crate) trait Driver: Send {
     fn park(&mut self);
     fn park_timeout(&mut self, limit: Duration);
@@ -73,7 +73,7 @@ pub(crate) enum Parker {
     Driver(OwnedDriver),
 }
 
-/// A driver whose drop may panic: whoever drops the core is no concern of its user's (rule 4).
+/// Owns a driver, and catches a panic of its drop: any thread may drop the core (rule 4).
 pub(crate) struct OwnedDriver(Option<Box<dyn Driver>>);
 
 impl OwnedDriver {

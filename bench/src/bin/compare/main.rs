@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_during_which_the_processors_moved_is_neither_near_nor_far() {
+    fn sample_is_unplaced_if_the_processors_moved_meanwhile() {
         let moved = sample(Some(60.0), Some(450.0), Some(0.0));
         assert_eq!(moved.verdict(Placement::Near, 5.0), Verdict::Misplaced);
         assert_eq!(moved.verdict(Placement::Far, 5.0), Verdict::Misplaced);
@@ -619,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_does_not_say_how_far_its_processors_are_suits_any_only() {
+    fn machine_without_distances_suits_any_placement_only() {
         let unknown = sample(None, None, None);
         assert_eq!(unknown.verdict(Placement::Near, 5.0), Verdict::Misplaced);
         assert_eq!(unknown.verdict(Placement::Any, 5.0), Verdict::Kept);
