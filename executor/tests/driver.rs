@@ -395,30 +395,36 @@ fn wakes_in_a_park_and_events_left_by_a_delivery_are_not_lost() {
 
 #[test]
 fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
-    struct Panics(ThreadPark);
+    struct Panics(ThreadPark, bool);
     impl Park for Panics {
         type Unpark = ThreadUnpark;
         fn park(&mut self) {
-            panic!("a park that panics, as the test asks");
+            assert!(!self.1, "a park that panics, as the test asks");
+            self.0.park();
         }
-        fn park_timeout(&mut self, _: Duration) {
-            self.park();
+        fn park_timeout(&mut self, limit: Duration) {
+            assert!(!self.1, "a park that panics, as the test asks");
+            self.0.park_timeout(limit);
         }
         fn unparker(&self) -> ThreadUnpark {
             self.0.unparker()
         }
     }
-    let parks = [Panics(ThreadPark::new()), Panics(ThreadPark::new())];
+    let parks = [true, false].map(|panics| Panics(ThreadPark::new(), panics));
     let (runtime, mut workers) = Builder::new().build_driven(parks);
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| workers[0].park()));
-    assert!(caught.is_err());
-    // A searcher would keep a push from waking the other: that one may search now.
-    let task = runtime.spawn(async { 7 });
-    while !task.is_finished() {
-        let _ = workers[1].tick();
+    let other = workers.pop().unwrap();
+    let other = thread::spawn(move || other.run());
+    while runtime.metrics().parks == 0 {
+        thread::yield_now();
     }
+    let mut worker = workers.pop().unwrap();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.park()));
+    assert!(caught.is_err());
+    // If this worker still searched, the push would not wake the other.
+    assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     drop(runtime);
-    workers.into_iter().for_each(selvedge::Worker::run);
+    drop(worker);
+    other.join().unwrap();
 }
 
 #[test]
