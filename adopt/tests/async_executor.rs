@@ -316,7 +316,7 @@ fn panic_of_a_runs_future_frees_its_slot() {
 }
 
 #[test]
-fn executor_inside_anothers_task_keeps_its_own_ring() {
+fn executor_inside_a_task_of_another_keeps_its_own_ring() {
     let outer = Executor::new(1);
     let task = outer.spawn(async {
         let inner = Executor::new(1);

@@ -18,7 +18,7 @@ pub(crate) fn run() -> Result<bool> {
     let published = published.map(|package| package.lib().context("a library"));
     let published: Vec<_> = published.collect::<Result<_>>()?;
     let mut alive = true;
-    for file in documents(&root)? {
+    for file in files(&root, "md")? {
         let folder = file.parent().context("a file")?;
         let text = fs::read_to_string(&file)?;
         let is_published = published.iter().any(|lib| lib.starts_with(folder)) && folder != root;
@@ -31,8 +31,8 @@ pub(crate) fn run() -> Result<bool> {
     Ok(alive)
 }
 
-/// Returns the documents of the repository.
-fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+/// Returns the files of the repository with this extension.
+pub(crate) fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let files = WalkDir::new(root).min_depth(1).into_iter();
     let files = files.filter_entry(|entry| {
         let name = entry.file_name().to_string_lossy();
@@ -40,8 +40,8 @@ fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     });
     let paths = files.map(|entry| Ok(entry?.into_path()));
     let paths: Vec<_> = paths.collect::<Result<_>>()?;
-    let is_document = |path: &PathBuf| path.extension().is_some_and(|end| end == "md");
-    Ok(paths.into_iter().filter(is_document).collect())
+    let is_one = |path: &PathBuf| path.extension().is_some_and(|end| end == extension);
+    Ok(paths.into_iter().filter(is_one).collect())
 }
 
 fn is_dead(link: &str, folder: &Path, is_published: bool) -> bool {

@@ -23,6 +23,7 @@ mod msrv;
 mod no_std;
 mod orderings;
 mod output;
+mod prose;
 mod public;
 mod report;
 mod sanitize;

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
-    links, lockfile, loom, msrv, no_std, public, report,
+    links, lockfile, loom, msrv, no_std, prose, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -25,6 +25,11 @@ type Step = (&'static str, &'static str, fn() -> Result<bool>);
 
 const STEPS: &[Step] = &[
     ("fmt", "format check", fmt),
+    (
+        "prose",
+        "the lengths of comments, documents' lines and tests' names",
+        prose::run,
+    ),
     (
         "clippy",
         "lints, on the real backend and under the model",

@@ -145,7 +145,7 @@ fn push_racing_the_close() {
 ///
 /// Bites: wait in the nested `Registry::wait_keeping`, or drop the scheduler there.
 #[test]
-fn worker_dropped_in_a_wake_racing_anothers_end_ends() {
+fn worker_dropped_in_a_wake_racing_another_end_ends() {
     (Model::new().bound(2).branches(20_000)).check(|| {
         let parks = [(); 3].map(|()| ThreadPark::new());
         let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);

@@ -209,7 +209,7 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
 }
 
 #[test]
-fn runtime_dropped_in_anothers_block_on_waits_for_no_closure() {
+fn runtime_dropped_in_the_block_on_of_another_waits_for_none() {
     let outer = workers(1);
     let (sender, receiver) = mpsc::channel();
     outer.block_on(async {

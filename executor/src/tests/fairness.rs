@@ -344,7 +344,7 @@ fn push_from_outside_ends_a_poll_at_its_next_operation() {
         .build_driven([ThreadPark::new()]);
     let mut worker = workers.remove(0);
     let (late, handle) = (Arc::new(Mutex::new(Vec::new())), runtime.handle().clone());
-    let lates = late.clone();
+    let late_here = late.clone();
     runtime.spawn_detached(async move {
         let operations = Arc::new(AtomicUsize::new(0));
         loop {
@@ -353,7 +353,7 @@ fn push_from_outside_ends_a_poll_at_its_next_operation() {
             // This is long after the last push, so that the worker takes nudges again.
             if now % 3_000 == 2_500 {
                 let (handle, late, operations) =
-                    (handle.clone(), lates.clone(), operations.clone());
+                    (handle.clone(), late_here.clone(), operations.clone());
                 let outside = move || {
                     handle.spawn_detached(async move {
                         late.lock().unwrap().push(operations.load(SeqCst) - now - 1);

@@ -9,7 +9,7 @@ use sync_shim::conformance::{Account, bury};
 
 const RIGHT: u8 = 0;
 const NODE_MOVES: u8 = 1;
-const CONTENT_IS_ANOTHERS: u8 = 2;
+const CONTENT_IS_FOREIGN: u8 = 2;
 const LINK_IS_SET_AT_FIRST: u8 = 3;
 const LINK_LOSES_ITS_MARK: u8 = 4;
 const LINK_IS_SHARED: u8 = 5;
@@ -77,7 +77,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         node.apart += 1;
         match FAULT {
             WEARS_OUT if node.apart == 3 => bury(token),
-            CONTENT_IS_ANOTHERS => ASIDE.with_borrow_mut(|aside| {
+            CONTENT_IS_FOREIGN => ASIDE.with_borrow_mut(|aside| {
                 let height = aside.len();
                 aside.extend(token.map(|token| (height, token)));
             }),
@@ -93,7 +93,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
         // SAFETY: `into_ptr` leaked it.
         let mut node = unsafe { Box::from_raw(node.as_ptr()) };
         match FAULT {
-            CONTENT_IS_ANOTHERS => {
+            CONTENT_IS_FOREIGN => {
                 node.token = ASIDE.with_borrow_mut(|aside| aside.remove(&(aside.len() - 1)));
             }
             CONTENT_STAYS_WITH_THE_THREAD => {
@@ -162,7 +162,7 @@ fn each_fault_is_found_and_named() {
     for (said, check, name) in [
         (said::<NODE_MOVES>(), handles, "the node is elsewhere"),
         (
-            said::<CONTENT_IS_ANOTHERS>(),
+            said::<CONTENT_IS_FOREIGN>(),
             handles,
             "token 2 is in the place of 1",
         ),

@@ -361,7 +361,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn a_structure_without_a_run_and_a_tool_that_has_not_run_are_listed() {
+    fn page_lists_structures_and_tools_without_a_run() {
         let model = |name: &str, status| {
             let outcome = Outcome {
                 package: "a".into(),
