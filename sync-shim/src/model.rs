@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Runs `scenario` under the backend without a bound. See [`Model`].
+///
+/// The variable `SELVEDGE_BOUND` bounds the preemptions of a model that has no bound, for a quick
+/// look under loom.
 pub fn model(scenario: impl Fn() + Send + Sync + 'static) {
     Model::new().check(scenario);
 }
@@ -93,8 +96,15 @@ impl Model {
         self.report(&runs, "failed-as-it-must");
     }
 
+    /// The bound of the model, or for a model without one that of `SELVEDGE_BOUND`, if it is set.
+    fn bound_here(&self) -> Option<usize> {
+        let bound = std::env::var("SELVEDGE_BOUND").ok();
+        let number = |bound: String| bound.parse().expect("SELVEDGE_BOUND is a number");
+        self.bound.or_else(|| bound.map(number))
+    }
+
     fn report(&self, runs: &AtomicU64, outcome: &str) {
-        let bound = self.bound.map_or("none".into(), |b| b.to_string());
+        let bound = self.bound_here().map_or("none".into(), |b| b.to_string());
         // Ordering: Relaxed, nothing else depends on this count.
         let runs = runs.load(Relaxed);
         // A line of its own, even after the test runner's `test name ... `.
@@ -107,7 +117,7 @@ impl Model {
         // loom's own limits end a run with success; a model that is cut short must not pass.
         builder.max_permutations = None;
         builder.max_duration = None;
-        builder.preemption_bound = self.bound;
+        builder.preemption_bound = self.bound_here();
         if let Some(branches) = self.branches {
             builder.max_branches = branches;
         }

@@ -47,6 +47,9 @@ pub(crate) struct Options {
     /// Another workspace, whose models run on `sync-shim`.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
+    /// Bounds the models that took long when the page of results was written.
+    #[arg(long)]
+    brief: bool,
 }
 
 impl Options {
@@ -66,7 +69,15 @@ impl Options {
         }
     }
 
-    /// Selects the models that a contributor runs before a push.
+    /// Selects the models that a contributor runs before a push: the long ones with a bound.
+    pub(crate) fn brief() -> Self {
+        Self {
+            brief: true,
+            ..Self::quick()
+        }
+    }
+
+    /// Selects every model but the large ones.
     pub(crate) fn quick() -> Self {
         Self {
             crates: Vec::new(),
@@ -77,6 +88,7 @@ impl Options {
             limit: None,
             jobs: 2,
             path: None,
+            brief: false,
         }
     }
 
@@ -111,6 +123,8 @@ pub(crate) struct Model {
     pub(crate) package: String,
     pub(crate) binary: PathBuf,
     pub(crate) name: String,
+    /// A bound for this run of a model that has none.
+    pub(crate) bound: Option<u32>,
 }
 
 impl Model {
@@ -170,7 +184,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit != Some(0), "--limit is at least 1");
     workspace::writable(options.json.as_deref())?;
     let commit = workspace::commit(options.path.as_deref().unwrap_or(Path::new(".")));
-    let models = find(options)?;
+    let mut models = find(options)?;
+    if options.brief {
+        bound_long(&mut models)?;
+    }
     if options.list {
         for model in &models {
             say!("{} {}", model.package, model.name);
@@ -215,6 +232,24 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         begun.elapsed().as_secs_f64(),
     );
     Ok(failed == 0)
+}
+
+/// The executions and the bound of a brief run: models with more executions get the bound.
+const LONG: u64 = 50_000;
+const BRIEF_BOUND: u32 = 3;
+
+/// Bounds the models that took more executions than [`LONG`] when `docs/verification` was written.
+fn bound_long(models: &mut [Model]) -> Result<()> {
+    let file = workspace::load()?.1.join("docs/verification/models.json");
+    let known: Vec<Outcome> = workspace::earlier(&file)?.unwrap_or_default();
+    for known in known.iter().filter(|known| known.executions > LONG) {
+        for model in &mut *models {
+            if model.package == known.package && model.name == known.model {
+                model.bound = Some(BRIEF_BOUND);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Set after this process has built the models of all crates that are to run.
@@ -356,6 +391,7 @@ pub(crate) fn tests(package: &str, binary: &Path) -> Result<Vec<Model>> {
             package: package.into(),
             binary: binary.into(),
             name: name.into(),
+            bound: None,
         })
         .collect())
 }
@@ -433,6 +469,8 @@ pub(crate) fn run_one(
         .env_remove("LOOM_CHECKPOINT_FILE")
         .env_remove("LOOM_LOG")
         .env_remove("LOOM_LOCATION")
+        .env_remove("SELVEDGE_BOUND")
+        .envs(model.bound.map(|bound| ("SELVEDGE_BOUND", bound.to_string())))
         .envs(environment.iter().copied());
     let mut child = command
         .spawn()

@@ -74,8 +74,8 @@ const STEPS: &[Step] = &[
         "the example of an executor of one's own: tests and models",
         own,
     ),
-    ("loom", "the models, quick setting", || {
-        loom::run(&loom::Options::quick())
+    ("loom", "the models, the long ones with a bound", || {
+        loom::run(&loom::Options::brief())
     }),
     (
         "report",

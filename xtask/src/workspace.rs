@@ -70,7 +70,10 @@ impl Package {
 
     /// The root of the package's library.
     pub(crate) fn lib(&self) -> Option<&Path> {
-        let lib = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");
+        let lib = |target: &&Target| {
+            let kinds = ["lib", "proc-macro"];
+            target.kind.iter().any(|kind| kinds.contains(&kind.as_str()))
+        };
         self.targets
             .iter()
             .find(lib)
