@@ -39,10 +39,13 @@ use worker_idle::{
 };
 
 mod job;
+mod latch;
+mod pending;
 mod scope;
 mod worker;
 
-use job::{Header, Job, OutsideLatch, StackJob, WorkerLatch};
+use job::{Header, Job, StackJob};
+use latch::{OutsideLatch, WorkerLatch};
 pub use scope::Scope;
 use worker::AbortOnUnwind;
 
@@ -88,18 +91,6 @@ trait Awaited {
     fn is_done(&self) -> bool;
     /// Announces that the worker may park: the thread that completes the condition then unparks it.
     fn will_sleep(&self) {}
-}
-
-impl Awaited for WorkerLatch {
-    fn is_done(&self) -> bool {
-        self.is_set()
-    }
-}
-
-impl Awaited for OutsideLatch {
-    fn is_done(&self) -> bool {
-        self.is_set()
-    }
 }
 
 impl Awaited for AtomicBool {
@@ -223,7 +214,7 @@ impl Pool {
             None => {
                 let mut park = ThreadPark::new();
                 self.wait_for(f, park.unparker(), |latch| {
-                    while !latch.is_set() {
+                    while !latch.is_done() {
                         park.park();
                     }
                 })

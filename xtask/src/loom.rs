@@ -470,7 +470,11 @@ pub(crate) fn run_one(
         .env_remove("LOOM_LOG")
         .env_remove("LOOM_LOCATION")
         .env_remove("SELVEDGE_BOUND")
-        .envs(model.bound.map(|bound| ("SELVEDGE_BOUND", bound.to_string())))
+        .envs(
+            model
+                .bound
+                .map(|bound| ("SELVEDGE_BOUND", bound.to_string())),
+        )
         .envs(environment.iter().copied());
     let mut child = command
         .spawn()

@@ -231,6 +231,7 @@ mod tests {
     #[test]
     fn a_structure_is_the_module_that_has_the_models() {
         let model = |name: &str| Model {
+            bound: None,
             package: "a".into(),
             binary: PathBuf::new(),
             name: name.into(),

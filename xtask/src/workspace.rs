@@ -72,7 +72,10 @@ impl Package {
     pub(crate) fn lib(&self) -> Option<&Path> {
         let lib = |target: &&Target| {
             let kinds = ["lib", "proc-macro"];
-            target.kind.iter().any(|kind| kinds.contains(&kind.as_str()))
+            target
+                .kind
+                .iter()
+                .any(|kind| kinds.contains(&kind.as_str()))
         };
         self.targets
             .iter()
@@ -80,11 +83,11 @@ impl Package {
             .map(|target| target.src_path.as_path())
     }
 
-    /// Whether the package may have models: it is the shim, or a published crate on top of the
-    /// shim.
+    /// Whether the package may have models: it is the shim, a published crate on top of the shim, or
+    /// the kits of hosts.
     pub(crate) fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
-        self.is_published()
+        (self.is_published() || self.name == "adopt")
             && (self.name == shim
                 || self
                     .dependencies

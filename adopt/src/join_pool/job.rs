@@ -3,7 +3,7 @@
 //! A [`Job`] is one word: the address of a [`Header`]. The closure follows the header, either in
 //! the frame of the thread that waits for it ([`StackJob`]) or in a box ([`boxed`]). The header has
 //! a link, so the injector queues a job without an allocation.
-use super::Worker;
+use super::latch::Latch;
 use queue_global::Linked;
 use std::{
     any::Any,
@@ -11,13 +11,8 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
-    sync::atomic::{
-        AtomicBool,
-        Ordering::{Acquire, Release},
-    },
     thread,
 };
-use worker_idle::park::{ThreadUnpark, Unpark};
 
 /// The head of every job: the function that runs it, and its link in the injector.
 pub(super) struct Header {
@@ -107,76 +102,6 @@ pub(super) fn contain(f: impl FnOnce()) {
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
     {
         mem::forget(payload);
-    }
-}
-
-/// A flag by which a job tells the waiting thread that it is done.
-pub(super) trait Latch {
-    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
-    /// may be gone.
-    ///
-    /// # Safety
-    /// `this` is live. It is set once, by a worker.
-    unsafe fn set(this: *const Self);
-}
-
-/// A latch for a waiting worker, which runs other jobs meanwhile.
-pub(super) struct WorkerLatch {
-    done: AtomicBool,
-    worker: usize,
-}
-
-impl WorkerLatch {
-    pub(super) fn new(worker: usize) -> Self {
-        let done = AtomicBool::new(false);
-        Self { done, worker }
-    }
-
-    #[inline]
-    pub(super) fn is_set(&self) -> bool {
-        // Ordering: Acquire pairs with the store in `set`: the job's result is written.
-        self.done.load(Acquire)
-    }
-}
-
-impl Latch for WorkerLatch {
-    unsafe fn set(this: *const Self) {
-        // SAFETY: the latch is live until the store below.
-        let latch = unsafe { &*this };
-        let worker = latch.worker;
-        // Ordering: Release pairs with the load in `is_set`.
-        latch.done.store(true, Release);
-        // From here on the latch may be gone. The workers are not, as this thread is one of them.
-        Worker::with(|current| current.shared.workers[worker].unpark.unpark());
-    }
-}
-
-/// A latch for a waiting thread that is no worker of the pool.
-pub(super) struct OutsideLatch {
-    done: AtomicBool,
-    unpark: ThreadUnpark,
-}
-
-impl OutsideLatch {
-    pub(super) fn new(unpark: ThreadUnpark) -> Self {
-        let done = AtomicBool::new(false);
-        Self { done, unpark }
-    }
-
-    pub(super) fn is_set(&self) -> bool {
-        // Ordering: Acquire pairs with the store in `set`: the job's result is written.
-        self.done.load(Acquire)
-    }
-}
-
-impl Latch for OutsideLatch {
-    unsafe fn set(this: *const Self) {
-        // SAFETY: the latch is live until the store below.
-        let latch = unsafe { &*this };
-        let unpark = latch.unpark.clone();
-        // Ordering: Release pairs with the load in `is_set`.
-        latch.done.store(true, Release);
-        unpark.unpark();
     }
 }
 

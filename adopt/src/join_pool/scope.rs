@@ -1,18 +1,12 @@
 //! Scopes: jobs that borrow from a frame, and a thread that waits there for all of them.
-use super::{Awaited, Shared, Worker, job};
+use super::{Shared, Worker, job, pending::Pending};
 use std::{
     any::Any,
     cell::Cell,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{
-            AtomicIsize,
-            Ordering::{Acquire, Relaxed, Release},
-        },
-    },
+    sync::{Mutex, PoisonError},
 };
 use worker_idle::park::Unpark;
 
@@ -32,33 +26,6 @@ pub struct Scope<'scope> {
 // owner's frame outlives the jobs.
 unsafe impl Sync for Scope<'_> {}
 
-/// The number of jobs that are not done: the sum of two halves. The owner spawns and runs most
-/// jobs, and counts them in its own half, without a read-modify-write.
-///
-/// Whenever the owner reads the sum, each job that is counted as done is also counted as spawned:
-/// the owner counts its spawns before it reads the sum, and other threads count a job before they
-/// push it. A job that spawns another counts it before it is done itself. So if the owner sees a
-/// sum of 0, all jobs are done.
-struct Pending {
-    here: Cell<isize>,
-    elsewhere: AtomicIsize,
-}
-
-impl Awaited for Pending {
-    fn is_done(&self) -> bool {
-        // Ordering: Acquire pairs with the subtraction in `run_job`: the owner sees what jobs on
-        // other threads did.
-        self.here.get() + self.elsewhere.load(Acquire) == 0
-    }
-
-    /// Moves the owner's half to the other one. The thread that counts that down to 0 then unparks
-    /// the owner.
-    fn will_sleep(&self) {
-        // Ordering: Relaxed. `is_done` is called after this.
-        self.elsewhere.fetch_add(self.here.take(), Relaxed);
-    }
-}
-
 impl<'scope> Scope<'scope> {
     /// Calls `f`, and runs any jobs until all jobs of the scope are done. Then it resumes the panic
     /// of `f`, or else the first panic of a job.
@@ -66,10 +33,7 @@ impl<'scope> Scope<'scope> {
         let scope = Self {
             owner,
             index: owner.index,
-            pending: Pending {
-                here: Cell::new(0),
-                elsewhere: AtomicIsize::new(0),
-            },
+            pending: Pending::new(),
             panic: Mutex::new(None),
             marker: PhantomData,
         };
@@ -106,12 +70,10 @@ impl<'scope> Scope<'scope> {
         Worker::with_any(|worker| {
             if let Some(worker) = worker.filter(|&worker| ptr::eq(worker, self.owner)) {
                 push(worker, job);
-                self.pending.here.set(self.pending.here.get() + 1);
+                self.pending.owner_spawns();
                 return;
             }
-            // Ordering: Relaxed. The push below publishes the job, so it is counted as done after
-            // this.
-            self.pending.elsewhere.fetch_add(1, Relaxed);
+            self.pending.other_spawns();
             match worker.filter(|worker| ptr::eq(&*worker.shared, self.shared())) {
                 Some(worker) => push(worker, job),
                 None => self.shared().inject(job),
@@ -138,14 +100,13 @@ impl<'scope> Scope<'scope> {
         // From here on no reference to the scope is held, as it may be gone after the count.
         let (owner, index, pending) = (scope.owner, scope.index, &raw const scope.pending);
         Worker::with(|worker| {
-            // SAFETY: as above.
-            let pending = unsafe { &*pending };
             if ptr::eq(worker, owner) {
-                pending.here.set(pending.here.get() - 1);
+                // SAFETY: the owner's own frame, which holds the scope, is below this one.
+                unsafe { &*pending }.owner_ends_one();
                 return;
             }
-            // Ordering: Release pairs with the load in `is_done`.
-            if pending.elsewhere.fetch_sub(1, Release) == 1 {
+            // SAFETY: the scope is live until this counts the job.
+            if unsafe { Pending::other_ends_one(pending) } {
                 // The scope may be gone. The workers are not, as this thread is one of them.
                 worker.shared.workers[index].unpark.unpark();
             }

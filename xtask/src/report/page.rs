@@ -380,6 +380,7 @@ mod tests {
             model("z::models::b", Status::FailedAsItMust),
         ]);
         let large = Model {
+            bound: None,
             package: "a".into(),
             binary: PathBuf::new(),
             name: "w::models::full_b".into(),

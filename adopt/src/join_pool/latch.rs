@@ -1,0 +1,89 @@
+//! Latches: how a job in another thread's frame says that it is done.
+//!
+//! The frame may end as soon as the latch is set. So the thread that sets a latch takes everything
+//! that it still needs out of the latch first, and uses nothing of the frame afterwards.
+use super::{Awaited, Worker};
+use sync_shim::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Release},
+};
+use worker_idle::park::{ThreadUnpark, Unpark};
+
+#[cfg(all(test, selvedge_loom))]
+mod models;
+
+/// A flag by which a job tells the waiting thread that it is done.
+pub(super) trait Latch {
+    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
+    /// may be gone.
+    ///
+    /// # Safety
+    /// `this` is live. It is set once, by a worker.
+    unsafe fn set(this: *const Self);
+}
+
+/// A latch for a waiting worker, which runs other jobs meanwhile.
+pub(super) struct WorkerLatch {
+    /// 1 once the latch is set. The model sees the end of a frame in an integer, but not in a flag.
+    done: AtomicU32,
+    worker: usize,
+}
+
+impl WorkerLatch {
+    pub(super) fn new(worker: usize) -> Self {
+        let done = AtomicU32::new(0);
+        Self { done, worker }
+    }
+}
+
+impl Awaited for WorkerLatch {
+    #[inline]
+    fn is_done(&self) -> bool {
+        // Ordering: Acquire pairs with the store in `set`: the job's result is written.
+        self.done.load(Acquire) == 1
+    }
+}
+
+impl Latch for WorkerLatch {
+    unsafe fn set(this: *const Self) {
+        // SAFETY: the latch is live until the store below.
+        let latch = unsafe { &*this };
+        let worker = latch.worker;
+        // Ordering: Release pairs with the load in `is_done`.
+        latch.done.store(1, Release);
+        // From here on the latch may be gone. The workers are not, as this thread is one of them.
+        Worker::with(|current| current.shared.workers[worker].unpark.unpark());
+    }
+}
+
+/// A latch for a waiting thread that is no worker of the pool.
+pub(super) struct OutsideLatch {
+    /// 1 once the latch is set.
+    done: AtomicU32,
+    unpark: ThreadUnpark,
+}
+
+impl OutsideLatch {
+    pub(super) fn new(unpark: ThreadUnpark) -> Self {
+        let done = AtomicU32::new(0);
+        Self { done, unpark }
+    }
+}
+
+impl Awaited for OutsideLatch {
+    fn is_done(&self) -> bool {
+        // Ordering: Acquire pairs with the store in `set`: the job's result is written.
+        self.done.load(Acquire) == 1
+    }
+}
+
+impl Latch for OutsideLatch {
+    unsafe fn set(this: *const Self) {
+        // SAFETY: the latch is live until the store below.
+        let latch = unsafe { &*this };
+        let unpark = latch.unpark.clone();
+        // Ordering: Release pairs with the load in `is_done`.
+        latch.done.store(1, Release);
+        unpark.unpark();
+    }
+}

@@ -1,0 +1,73 @@
+//! The frame of a waiting thread, which ends as soon as its latch is set.
+use super::*;
+use sync_shim::{atomic::Retire, cell::UnsafeCell, model, model_must_fail, thread};
+use worker_idle::park::{Park, ThreadPark};
+
+/// A frame with a job's result and the latch of its waiting thread.
+struct Frame {
+    latch: OutsideLatch,
+    result: UnsafeCell<u32>,
+}
+
+/// The address of a frame, for the thread that runs the job.
+#[derive(Clone, Copy)]
+struct There(*mut Frame);
+
+// SAFETY: the models pass it to one thread, as a pool passes a job.
+unsafe impl Send for There {}
+
+/// Runs a job on another thread, which sets the latch by `set`, and ends the frame after the wait.
+fn job_in_a_frame(set: unsafe fn(*const OutsideLatch)) {
+    let mut park = ThreadPark::new();
+    let frame = There(Box::into_raw(Box::new(Frame {
+        latch: OutsideLatch::new(park.unparker()),
+        result: UnsafeCell::new(0),
+    })));
+    let other = thread::spawn(move || {
+        let There(frame) = { frame };
+        // SAFETY: the frame is there until the latch is set.
+        let there = unsafe { &*frame };
+        there.result.with_mut(|result| {
+            // SAFETY: nobody reads the result before the latch is set.
+            unsafe { *result = 7 };
+        });
+        // SAFETY: as above, and it is set once.
+        unsafe { set(&raw const (*frame).latch) };
+    });
+    // SAFETY: this thread ends the frame below.
+    let here = unsafe { &*frame.0 };
+    while !here.latch.is_done() {
+        park.park();
+    }
+    // SAFETY: the job is done.
+    let result = here.result.with(|result| unsafe { *result });
+    assert_eq!(result, 7);
+    // SAFETY: as above. The other thread uses nothing of it any more.
+    let mut frame = unsafe { Box::from_raw(frame.0) };
+    frame.latch.done.retire();
+    drop(frame);
+    other.join().unwrap();
+}
+
+/// The waiting thread sees the result, and the setter touches nothing of the frame afterwards.
+///
+/// Fails if the store in `set` is Relaxed.
+#[test]
+fn frame_that_ends_once_its_latch_is_set_is_not_used() {
+    model(|| job_in_a_frame(|latch| unsafe { OutsideLatch::set(latch) }));
+}
+
+/// A setter that looks at the latch again after it has set it uses a frame that may be gone.
+#[test]
+fn setter_that_uses_the_latch_afterwards_is_found() {
+    model_must_fail("", || {
+        job_in_a_frame(|latch| {
+            // SAFETY: wrong on purpose: the latch may be gone after the store.
+            unsafe {
+                (*latch).done.store(1, Release);
+                let _ = (*latch).done.load(Acquire);
+                (*latch).unpark.unpark();
+            }
+        });
+    });
+}

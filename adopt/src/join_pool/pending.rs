@@ -1,0 +1,79 @@
+//! The count of a scope's jobs that are not done, in two halves.
+use super::Awaited;
+use std::cell::Cell;
+use sync_shim::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+#[cfg(all(test, selvedge_loom))]
+mod models;
+
+/// The number of jobs that are not done: the sum of two halves. The owner spawns and runs most
+/// jobs, and counts them in its own half, without a read-modify-write.
+///
+/// Whenever the owner reads the sum, each job that is counted as done is also counted as spawned:
+/// the owner counts its spawns before it reads the sum, and other threads count a job before they
+/// push it. A job that spawns another counts it before it is done itself. So if the owner sees a
+/// sum of 0, all jobs are done. A half alone may be below 0, so both wrap.
+///
+/// Only the owner calls the methods whose names say so.
+pub(super) struct Pending {
+    here: Cell<usize>,
+    elsewhere: AtomicUsize,
+}
+
+impl Pending {
+    pub(super) fn new() -> Self {
+        Self {
+            here: Cell::new(0),
+            elsewhere: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn owner_spawns(&self) {
+        self.here.set(self.here.get().wrapping_add(1));
+    }
+
+    #[inline]
+    pub(super) fn owner_ends_one(&self) {
+        self.here.set(self.here.get().wrapping_sub(1));
+    }
+
+    /// Counts a job that a thread other than the owner is about to push.
+    #[inline]
+    pub(super) fn other_spawns(&self) {
+        // Ordering: Relaxed. The push of the job publishes it, so it is counted as done after this.
+        self.elsewhere.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a job that has ended on a thread other than the owner. Returns whether this thread
+    /// unparks the owner. The scope may be gone when this returns.
+    ///
+    /// # Safety
+    /// `this` is live until the job is counted.
+    #[inline]
+    #[must_use]
+    pub(super) unsafe fn other_ends_one(this: *const Self) -> bool {
+        // SAFETY: the caller's promise.
+        let elsewhere = unsafe { &(*this).elsewhere };
+        // Ordering: Release pairs with the load in `is_done`.
+        elsewhere.fetch_sub(1, Release) == 1
+    }
+}
+
+impl Awaited for Pending {
+    fn is_done(&self) -> bool {
+        // Ordering: Acquire pairs with the subtraction in `other_ends_one`: the owner sees what
+        // jobs on other threads did.
+        self.here.get().wrapping_add(self.elsewhere.load(Acquire)) == 0
+    }
+
+    /// Moves the owner's half to the other one. The thread that counts that down to 0 then unparks
+    /// the owner.
+    fn will_sleep(&self) {
+        // Ordering: Relaxed. `is_done` is called after this.
+        self.elsewhere.fetch_add(self.here.take(), Relaxed);
+    }
+}

@@ -1,0 +1,65 @@
+//! The owner of a scope against jobs that end on other threads.
+use super::*;
+use sync_shim::{Model, atomic::Retire, model, sync::Arc, thread};
+use worker_idle::park::{Park, ThreadPark, Unpark};
+
+/// The address of a count, for the threads that run its jobs.
+#[derive(Clone, Copy)]
+struct There(*const Pending);
+
+// SAFETY: the models pass it to threads that use the atomic half alone.
+unsafe impl Send for There {}
+
+/// Spawns `jobs` of which each ends on a thread of its own, waits as a worker without other jobs
+/// does, and ends the scope.
+fn jobs_elsewhere(jobs: usize) {
+    let mut park = ThreadPark::new();
+    let pending = Box::into_raw(Box::new(Pending::new()));
+    let ended = Arc::new(sync_shim::atomic::AtomicU32::new(0));
+    // SAFETY: this thread is the owner, and ends the scope below.
+    let scope = unsafe { &*pending };
+    let others: Vec<_> = (0..jobs)
+        .map(|_| {
+            scope.owner_spawns();
+            let (there, unpark, ended) = (There(pending), park.unparker(), ended.clone());
+            thread::spawn(move || {
+                let There(pending) = { there };
+                ended.fetch_add(1, Relaxed);
+                // SAFETY: the scope is there until the job is counted.
+                if unsafe { Pending::other_ends_one(pending) } {
+                    unpark.unpark();
+                }
+            })
+        })
+        .collect();
+    while !scope.is_done() {
+        scope.will_sleep();
+        if scope.is_done() {
+            break;
+        }
+        park.park();
+    }
+    assert_eq!(ended.load(Relaxed), jobs as u32);
+    // SAFETY: all jobs are counted, so no thread uses it any more.
+    let mut pending = unsafe { Box::from_raw(pending) };
+    pending.elsewhere.retire();
+    drop(pending);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// The owner is unparked, sees what the job did, and nobody uses the scope afterwards.
+///
+/// Fails if the subtraction in `other_ends_one` is Relaxed, or if only the job that ends the sum of
+/// the halves unparks.
+#[test]
+fn owner_that_sleeps_for_a_job_elsewhere_wakes() {
+    model(|| jobs_elsewhere(1));
+}
+
+/// The same with two jobs, of which each may be the last.
+#[test]
+fn owner_that_sleeps_for_two_jobs_elsewhere_wakes() {
+    Model::new().bound(3).check(|| jobs_elsewhere(2));
+}
