@@ -26,6 +26,18 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "spawn_busy_remote",
         "10,000 tasks spawned from outside while every worker is busy with tasks that yield",
     ),
+    (
+        "spawn_busy_1us_remote",
+        "1,000 tasks spawned from outside while every worker is busy with polls of 1 microsecond",
+    ),
+    (
+        "spawn_busy_10us_remote",
+        "1,000 tasks spawned from outside while every worker is busy with polls of 10 microseconds",
+    ),
+    (
+        "spawn_busy_100us_remote",
+        "1,000 tasks spawned from outside while every worker is busy with polls of 100 microseconds",
+    ),
     ("spawn_many_local", "10,000 tasks spawned from a task"),
     (
         "chained_spawn",

@@ -115,6 +115,36 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         ),
         Row::new(
             "spawn",
+            "spawn_busy_1us_remote",
+            &[Background, Fair],
+            repeat(
+                spawn::BURST,
+                spawn::BURST + spawn::BUSY,
+                spawn::busy_remote::<R, { spawn::BURST }, 1>,
+            ),
+        ),
+        Row::new(
+            "spawn",
+            "spawn_busy_10us_remote",
+            &[Background, Fair],
+            repeat(
+                spawn::BURST,
+                spawn::BURST + spawn::BUSY,
+                spawn::busy_remote::<R, { spawn::BURST }, 10>,
+            ),
+        ),
+        Row::new(
+            "spawn",
+            "spawn_busy_100us_remote",
+            &[Background, Fair],
+            repeat(
+                spawn::BURST,
+                spawn::BURST + spawn::BUSY,
+                spawn::busy_remote::<R, { spawn::BURST }, 100>,
+            ),
+        ),
+        Row::new(
+            "spawn",
             "spawn_many_local",
             &[Inside],
             repeat(spawn::MANY, spawn::MANY, spawn::many_local),

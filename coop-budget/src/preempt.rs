@@ -185,10 +185,19 @@ impl Preempt {
         self.0.load(Relaxed) == REQUESTED
     }
 
-    /// Whether the next operation is refused, for a request or a nudge. A load.
-    #[cfg(feature = "std")]
+    /// Whether the slice was asked to end, or nudged. A load.
+    ///
+    /// If so, the next operation is refused. A worker asks this between two polls, too, and then
+    /// opens a slice or [looks](Self::look) for work: the task that it polls may do no operations.
+    ///
+    /// ```
+    /// let slice = coop_budget::Preempt::new();
+    /// assert!(!slice.is_set());
+    /// slice.nudge();
+    /// assert!(slice.is_set() && !slice.need_preempt());
+    /// ```
     #[inline]
-    pub(crate) fn refuses(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         // Ordering: Relaxed, as in `need_preempt`.
         self.0.load(Relaxed) >= REQUESTED
     }

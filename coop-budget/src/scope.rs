@@ -98,7 +98,7 @@ impl Current {
     /// Whether the slice refuses the next operation: it is over, or was nudged.
     #[inline]
     fn refuses(&self) -> bool {
-        self.slice().is_some_and(Preempt::refuses)
+        self.slice().is_some_and(Preempt::is_set)
     }
 
     /// Returns why the slice refuses this operation, if it still does. Ends a nudge, and reports it

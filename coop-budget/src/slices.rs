@@ -19,8 +19,7 @@ sync_shim::thread_local! {
 /// use coop_budget::Slices;
 ///
 /// let slices = Slices::new(2);
-/// slices.nudge_one();
-/// slices.nudge_one();
+/// assert!(slices.nudge_one().is_some() && slices.nudge_one().is_some());
 /// // Now both are nudged.
 /// assert!(!slices.of(0).nudge() && !slices.of(1).nudge());
 /// ```
@@ -55,18 +54,26 @@ impl Slices {
     /// [Nudges](Preempt::nudge) the next worker in this thread's turn, or the one after it if that
     /// one takes no nudge.
     ///
-    /// Push the work before, with a `SeqCst` fence in between. Two loads at most, and an exchange.
+    /// Push the work before, with a `SeqCst` fence in between. Returns the worker that was nudged.
+    /// Two loads at most, and an exchange.
+    ///
+    /// ```
+    /// let slices = coop_budget::Slices::new(1);
+    /// assert_eq!(slices.nudge_one(), Some(0));
+    /// assert_eq!(slices.nudge_one(), None, "it is nudged already");
+    /// ```
     #[inline]
-    pub fn nudge_one(&self) {
+    pub fn nudge_one(&self) -> Option<usize> {
         // A thread whose thread-locals are gone begins with the first worker.
         let turn = TURN.try_with(|turn| {
             let now = turn.get().unwrap_or_else(anywhere);
             turn.set(Some(now.wrapping_add(1)));
             now
         });
-        let of = |turn: u32| &self.0[(turn % self.0.len() as u32) as usize];
+        let of = |turn: u32| (turn % self.0.len() as u32) as usize;
         let turn = turn.unwrap_or(0);
-        let _ = of(turn).nudge() || of(turn.wrapping_add(1)).nudge();
+        let mut both = [turn, turn.wrapping_add(1)].into_iter().map(of);
+        both.find(|&worker| self.0[worker].nudge())
     }
 }
 

@@ -578,16 +578,18 @@ fn nudge_one_visits_the_workers_in_turn() {
     let slices = Slices::new(3);
     // Slices that ignore nudges or have one take none. A slice that takes this one is counted.
     let nudged = || (0..3).filter(|&worker| !slices.of(worker).nudge()).count();
-    slices.nudge_one();
+    let worker = slices.nudge_one().unwrap();
+    assert!(slices.of(worker).is_set());
     assert_eq!(nudged(), 1);
     (0..3).for_each(|worker| slices.of(worker).open_slice());
-    (0..3).for_each(|_| slices.nudge_one());
+    (0..3).for_each(|_| assert!(slices.nudge_one().is_some()));
+    assert_eq!(slices.nudge_one(), None);
     assert_eq!(nudged(), 3);
     // One of two slices ignores nudges.
     for ignoring in [0, 1] {
         let two = Slices::new(2);
         two.of(ignoring).nudge();
-        two.nudge_one();
+        assert_eq!(two.nudge_one(), Some(1 - ignoring));
         assert!(!two.of(1 - ignoring).nudge());
     }
     std::panic::catch_unwind(|| Slices::new(0)).unwrap_err();

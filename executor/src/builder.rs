@@ -17,7 +17,7 @@ use crate::{
 use blocking_threads::Lent;
 use coop_budget::Budget;
 use std::{any::Any, fmt, io, task::Waker, time::Duration};
-use sync_shim::{CachePadded, sync::Arc};
+use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
 use task_header::Id;
 use worker_idle::Backoff;
 use worker_queue::WorkerQueue;
@@ -71,6 +71,7 @@ impl Builder {
             ring_capacity: 256,
             settings: Settings {
                 global_interval: 61,
+                adapts: false,
                 lifo: true,
                 budget: Budget::DEFAULT,
                 seed: 0x9e37_79b9_7f4a_7c15,
@@ -190,8 +191,13 @@ impl Builder {
         self
     }
 
-    /// Sets after how many ticks a worker with tasks of its own looks at the injector. 61 by
-    /// default.
+    /// Sets after how many ticks, at most, a worker with tasks of its own looks at the injector. 61
+    /// by default.
+    ///
+    /// A worker looks earlier while its polls are long: about every 10 µs, and at least after each
+    /// poll. For this it reads the clock, at most once in 10 µs or eight times the ticks set here.
+    /// A [driven worker](Self::build_driven) reads no clock and looks after the ticks set here.
+    /// Any worker looks after the poll in which a push from outside has nudged it.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
@@ -686,6 +692,8 @@ impl Builder {
         let workers = self.workers.map_or_else(default_workers, Ok)?;
         let at_once = self.prestart || self.hooks.on_start.is_some() || self.driver.is_some();
         self.settings.has_drivers = self.driver.is_some();
+        // A model must be repeatable.
+        self.settings.adapts = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
         let parker = |worker| Parker::new(self.driver.as_ref(), worker);
         let parkers = (0..workers).map(parker).collect();
         let (shared, cores) = self.assemble(parkers, Parker::unparker);
@@ -781,6 +789,7 @@ impl Builder {
                 unpark: unparker(park),
                 unstarted: Lent::new(),
                 lent: Lent::new(),
+                nudged_at: AtomicU64::new(0),
                 counters: CachePadded::new(Counters::new(settings.poll_times)),
             })
         });

@@ -2,8 +2,8 @@
 //!
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
-//! 1. every 61st tick (or as the builder says), and after a poll that a refused operation ended: a
-//!    fair share of the injector;
+//! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a refused
+//!    operation ended: a fair share of the injector;
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
@@ -24,6 +24,7 @@
 use crate::{
     context,
     driver::Parker,
+    interval::{Interval, Slice},
     metrics::Counters,
     shared::{Remote, Shared, Task},
     wake::Scheduler,
@@ -49,7 +50,7 @@ pub(crate) struct Core {
     owned: UnsafeCell<Owned<Scheduler>>,
     pub(crate) queue: WorkerQueue<Node<Scheduler>>,
     pub(crate) shared: Arc<Shared>,
-    remote: Arc<Remote>,
+    pub(crate) remote: Arc<Remote>,
     /// The task that is polled, unless it has asked to go behind the others.
     pub(crate) running: Cell<Option<Id>>,
     /// Of the settings, those that every poll asks for.
@@ -58,7 +59,7 @@ pub(crate) struct Core {
     /// Spawns take the slow path: a hook is set, or an `EnterGuard` redirects them.
     pub(crate) special_spawns: Cell<bool>,
     /// Whether a refused operation ended a poll. Such a poll was long, so the injector comes next.
-    forced: Cell<bool>,
+    pub(crate) forced: Cell<bool>,
     /// Whether a task is being polled that may lend the core.
     pub(crate) lendable: Cell<bool>,
     pub(crate) searching: Cell<bool>,
@@ -66,8 +67,8 @@ pub(crate) struct Core {
     pub(crate) owes_unpark: Cell<bool>,
     /// Counts polls of tasks that only yield.
     pub(crate) spin: Spin,
-    /// Ticks until the injector's turn.
-    interval: Cell<u32>,
+    pub(crate) interval: Interval,
+    slice: Slice,
     pub(crate) index: usize,
     /// The parker of a thread of the runtime. A driven worker keeps its own.
     pub(crate) park: Cell<Option<Parker>>,
@@ -102,7 +103,9 @@ impl Core {
             owned: UnsafeCell::new(Owned::new(remote.unpark.clone())),
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
-            interval: Cell::new(settings.global_interval),
+            interval: Interval::new(settings.global_interval, settings.adapts),
+            // SAFETY: the core has the runtime, and drops the slice first.
+            slice: unsafe { Slice::of(&shared, index) },
             searching: Cell::new(false),
             spin: Spin::new(),
             notified_at: Cell::new(None),
@@ -205,16 +208,13 @@ impl Core {
     /// Returns the task to run next, in the order of the page above.
     #[inline]
     pub(crate) fn next(&self) -> Option<Task> {
-        let left = self.interval.get() - 1;
-        if left == 0 {
-            if let Some(task) = self.hold(Self::at_interval) {
-                return Some(task);
-            }
-        } else {
-            self.interval.set(left);
+        if self.interval.tick()
+            && let Some(task) = self.hold(Self::at_interval)
+        {
+            return Some(task);
         }
-        if self.forced.get()
-            && let Some(task) = self.after_forced_yield()
+        if (self.slice().is_set() || self.forced.get())
+            && let Some(task) = self.look_at_signal()
         {
             return Some(task);
         }
@@ -228,8 +228,9 @@ impl Core {
     }
 
     /// The worker's time slice, by which others nudge it to look at the injector, or end its run.
+    #[inline]
     pub(crate) fn slice(&self) -> &Preempt {
-        self.shared.slices.of(self.index)
+        self.slice.get()
     }
 
     /// Begins a new time slice if a request has ended the last one. A load if none has.
@@ -242,16 +243,7 @@ impl Core {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn after_forced_yield(&self) -> Option<Task> {
-        self.forced.set(false);
-        self.begin_slice();
-        self.take_share()
-    }
-
     fn at_interval(&self) -> Option<Task> {
-        self.interval.set(self.shared.settings.global_interval);
         self.clock_out();
         self.clock_in();
         if self.has_releases() {
@@ -264,7 +256,7 @@ impl Core {
             self.poll_driver();
         }
         self.poll_is_due.set(true);
-        let task = self.take_share();
+        let task = self.look_at_interval();
         if task.is_none() && !self.searching.get() {
             // This sum changes with each event of a task, except a poll after a yield.
             let c = self.counters();

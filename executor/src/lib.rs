@@ -11,6 +11,7 @@ mod driver;
 mod extensions;
 mod handle;
 mod hooks;
+mod interval;
 mod join_set;
 mod local;
 mod metrics;

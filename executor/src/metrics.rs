@@ -1,6 +1,6 @@
 //! Counters of a runtime. A worker writes only its own, with plain stores to its own cache lines.
 use crate::shared::Shared;
-use std::fmt;
+use std::{fmt, time::Duration};
 use sync_shim::atomic::Ordering::Relaxed;
 use thread_counts::{Counter, Times};
 
@@ -14,6 +14,8 @@ macro_rules! counters {
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
             pub(crate) poll_times: Option<Times>,
+            waits: Times,
+            longest_wait_ns: Counter,
         }
 
         impl Counters {
@@ -21,7 +23,16 @@ macro_rules! counters {
                 Self {
                     $($name: Counter::new(),)*
                     poll_times: poll_times.then(Times::new),
+                    waits: Times::new(),
+                    longest_wait_ns: Counter::new(),
                 }
+            }
+
+            /// Records how long work from outside waited for this worker's look.
+            pub(crate) fn record_wait(&self, waited: Duration) {
+                self.waits.record(waited);
+                let (waited, longest) = (waited.as_nanos() as u64, &self.longest_wait_ns);
+                longest.add(waited.saturating_sub(longest.get()));
             }
         }
 
@@ -83,6 +94,15 @@ macro_rules! counters {
             /// Durations of polls, if [measured](crate::Builder::measure_polls). Without the polls
             /// in which another thread took the worker over.
             pub poll_times: PollTimes,
+            /// How long tasks from outside waited for a worker while all were busy.
+            ///
+            /// A busy worker that finds tasks in the injector records one time: since the push that
+            /// nudged it, or else since it last read the clock at a look. So a time is exact or too
+            /// long, except for tasks that a look leaves for the next one. Driven workers record
+            /// none.
+            pub remote_waits: PollTimes,
+            /// The longest of these waits, in nanoseconds.
+            pub longest_remote_wait_ns: u64,
             /// Counters of each worker.
             pub per_worker: Vec<WorkerSnapshot>,
         }
@@ -97,6 +117,9 @@ macro_rules! counters {
                         ring_depth: remote.stealer.len() as u64,
                     };
                     $(sum.$name += own.$name;)*
+                    sum.remote_waits.add(&counters.waits);
+                    let longest = counters.longest_wait_ns.get();
+                    sum.longest_remote_wait_ns = sum.longest_remote_wait_ns.max(longest);
                     counters.poll_times.iter().for_each(|times| sum.poll_times.add(times));
                     sum.per_worker.push(own);
                 }
@@ -115,6 +138,7 @@ macro_rules! counters {
                     ("blocking_threads", self.blocking_threads),
                     ("blocking_idle", self.blocking_idle),
                     ("blocking_queue", self.blocking_queue),
+                    ("longest_remote_wait_ns", self.longest_remote_wait_ns),
                 ];
                 write!(f, "workers {}", self.workers)?;
                 for (name, number) in numbers {

@@ -29,7 +29,7 @@ use crate::{
 use blocking_threads::Lent;
 use coop_budget::{Budget, Slices};
 use queue_global::Injector;
-use std::task::Waker;
+use std::{task::Waker, time::Instant};
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -52,6 +52,8 @@ pub(crate) type Task = Notified<Scheduler>;
 pub(crate) struct Settings {
     /// Ticks between looks at the injector while there is other work.
     pub(crate) global_interval: u32,
+    /// Whether that number shrinks while ticks are long, by the clock.
+    pub(crate) adapts: bool,
     /// Whether there is a LIFO slot.
     pub(crate) lifo: bool,
     pub(crate) budget: Budget,
@@ -79,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) slices: Slices,
     pub(crate) blocking: Pool,
     pub(crate) foreign: Arc<Registry>,
+    /// The time that stamps count from.
+    pub(crate) begun: Instant,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) extensions: Extensions,
@@ -102,6 +106,9 @@ pub(crate) struct Remote {
     pub(crate) unstarted: Lent<Core>,
     /// The core while it is lent and no thread has accepted it.
     pub(crate) lent: Lent<Core>,
+    /// When a push last nudged the worker, in nanoseconds since the runtime began. 0 for a nudge
+    /// that the worker has noted.
+    pub(crate) nudged_at: AtomicU64,
     /// Counters that the worker alone writes.
     pub(crate) counters: CachePadded<Counters>,
 }
@@ -121,6 +128,7 @@ impl Shared {
             remotes: remotes.into(),
             blocking,
             foreign: Arc::new(Registry::new()),
+            begun: Instant::now(),
             settings: CachePadded::new(settings),
             hooks,
             extensions,
@@ -168,15 +176,15 @@ impl Shared {
 
     /// Notifies after a push into the injector by a thread that is no worker. If all workers are
     /// busy and the push was not taken at once, one worker is nudged: the next operation of the
-    /// task that it polls is refused, which usually ends the poll. A worker that was just nudged
-    /// ignores the nudge, and the task waits for that worker's next look. If the task was taken
-    /// meanwhile, the nudge costs a yield.
+    /// task that it polls is refused, which usually ends the poll, and the worker looks at the
+    /// injector after the poll. A worker that was just nudged ignores the nudge, and the task waits
+    /// for that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
         // Correctness does not depend on it, so the models leave it out. coop-budget models it.
         let nudges = cfg!(not(selvedge_loom));
         if nudges && self.idle.counts() == (0, 0) && !self.injector.is_empty() {
-            self.slices.nudge_one();
+            self.nudge();
         }
     }
 

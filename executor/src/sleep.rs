@@ -93,6 +93,7 @@ impl Core {
             return None;
         }
         self.counters().parks.add(1);
+        self.interval.forget();
         self.clock_out();
         let task = self.doze(park, patience);
         self.clock_in();

@@ -17,6 +17,7 @@ pub(crate) fn drive(core: Box<Core>) {
     core.lendable.set(true);
     core.stand_aside();
     core.clock_in();
+    core.interval.forget();
     let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
     let turn = || {

@@ -1,5 +1,5 @@
 //! Workloads that spawn tasks.
-use super::Done;
+use super::{Done, load::work};
 use crate::rt::Rt;
 use std::{
     future::Future,
@@ -75,20 +75,33 @@ pub(super) fn join<R: Rt>(runtime: &R, done: Done) {
 /// Number of tasks that keep the workers busy: enough that no worker runs out of them.
 pub(super) const BUSY: usize = 8;
 
+/// Number of tasks in a burst beside long polls.
+pub(super) const BURST: usize = super::size(1_000);
+
+/// Units of work in a microsecond.
+const MICRO: u64 = 25;
+
 /// Spawns tasks from an outside thread, while other tasks yield until all of these have run.
 pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {
-    let left = Arc::new(AtomicUsize::new(MANY));
+    busy_remote::<R, MANY, 0>(runtime, done);
+}
+
+/// Spawns `TASKS` tasks from an outside thread, while other tasks, whose polls take about `MICROS`
+/// microseconds, yield until all of these have run.
+pub(super) fn busy_remote<R: Rt, const TASKS: usize, const MICROS: u64>(runtime: &R, done: Done) {
+    let left = Arc::new(AtomicUsize::new(TASKS));
     for _ in 0..BUSY {
         let left = left.clone();
         runtime.spawn_outside(async move {
             // Ordering: Relaxed. Only the number matters.
             while left.load(Relaxed) > 0 {
+                work(MICROS * MICRO);
                 R::yield_now().await;
             }
             done.one();
         });
     }
-    for _ in 0..MANY {
+    for _ in 0..TASKS {
         let left = left.clone();
         runtime.spawn_outside(async move {
             // Ordering: Relaxed. Only the number matters.

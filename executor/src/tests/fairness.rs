@@ -545,3 +545,60 @@ fn yield_with_a_foreign_waker_wakes_that_waker() {
     assert_eq!(polls.load(SeqCst), 2);
     until(|| runtime.metrics().live == 0);
 }
+
+/// Bites: look at the injector only at a refused operation, or after 61 ticks.
+#[test]
+fn push_beside_polls_without_operations_waits_for_one() {
+    let (runtime, mut worker) = driven();
+    runtime.spawn_detached(async {
+        loop {
+            yield_now().await;
+        }
+    });
+    assert_eq!(worker.tick(), Tick::Ran);
+    for ticks in 0..200 {
+        // The look that found the last task has made the slice ignore nudges.
+        nudge_flag(&runtime).open_slice();
+        let task = runtime.spawn(async {});
+        assert_eq!(worker.tick(), Tick::Ran);
+        assert!(task.is_finished(), "after {ticks} ticks");
+    }
+    drop(runtime);
+    worker.run();
+}
+
+/// A thread pushes in each poll, and each poll takes longer than an interval is to take.
+///
+/// Bites: keep an interval of 61 ticks.
+#[test]
+fn pushes_beside_long_polls_wait_for_few() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let (polls, waited) = <(Arc<AtomicUsize>, Arc<Mutex<Vec<usize>>>)>::default();
+    let (counted, waits, handle) = (polls.clone(), waited.clone(), runtime.handle().clone());
+    let hog = runtime.spawn(async move {
+        // The interval may grow after each poll that was short.
+        for now in 1..=40 {
+            counted.store(now, SeqCst);
+            let (polls, waits, handle) = (counted.clone(), waits.clone(), handle.clone());
+            let outside = move || {
+                handle.spawn_detached(async move {
+                    waits.lock().unwrap().push(polls.load(SeqCst) - now);
+                });
+            };
+            std::thread::spawn(outside).join().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            yield_now().await;
+        }
+    });
+    block_on(hog).unwrap();
+    let metrics = runtime.metrics();
+    drop(runtime);
+    let waited = waited.lock().unwrap();
+    // Before the first reading of the clock there may be one interval of the usual length.
+    assert!(
+        waited.iter().rev().take(30).all(|&polls| polls == 0),
+        "{waited:?}"
+    );
+    assert!(metrics.remote_waits.count() > 10, "{metrics}");
+    assert!(metrics.longest_remote_wait_ns >= 1_000_000, "{metrics}");
+}

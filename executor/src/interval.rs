@@ -1,0 +1,269 @@
+//! When a busy worker looks at the injector.
+//!
+//! A *look* takes a fair share of the injector. A worker that has tasks of its own looks in two
+//! cases:
+//!
+//! 1. *At the end of an interval*, a number of ticks. The builder sets the longest one. A worker
+//!    with a thread of its own reads the clock at the end of an interval, and estimates the length
+//!    of a tick. It then chooses the next interval so that it takes about [`TARGET`], and at least
+//!    one tick. So long polls do not turn 61 ticks into an age. Where intervals are shorter than
+//!    the target, it skips readings.
+//! 2. *At a signal*: another thread has set the flag of the worker's time slice, between two polls
+//!    or in one. A push from outside that finds all workers busy nudges one of them. So such a push
+//!    waits for one poll, whatever the interval.
+//!
+//! A slice ignores nudges after a look that found work, because the worker will look again soon
+//! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new one.
+//!
+//! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
+//! the builder's length.
+//!
+//! The worker records how long the work that it found had waited ([`Core::record_wait`]).
+use crate::{core::Core, shared::Shared, shared::Task};
+use coop_budget::Preempt;
+use std::{
+    cell::Cell,
+    ptr::NonNull,
+    time::{Duration, Instant},
+};
+use sync_shim::atomic::Ordering::Relaxed;
+
+/// The time that an interval is to take.
+const TARGET: Duration = Duration::from_micros(10);
+
+/// The length of an interval, in ticks, while nothing is known of the ticks' length.
+const UNKNOWN: u32 = 2;
+
+/// The most intervals without a reading of the clock, in a row.
+const MAX_SKIPS: u64 = 7;
+
+/// The ticks until a worker's next look.
+pub(crate) struct Interval {
+    /// Ticks until the look, at least 1.
+    left: Cell<u32>,
+    /// Length of the interval in progress.
+    length: Cell<u32>,
+    longest: u32,
+    /// Ticks of the intervals that ended since the last reading.
+    ticks: Cell<u64>,
+    /// Intervals until the next reading.
+    skips: Cell<u64>,
+    /// The last reading, unless the worker has slept since.
+    read: Cell<Option<Instant>>,
+    /// Whether the worker reads the clock.
+    adapts: bool,
+}
+
+/// A reading of the clock at a look.
+pub(crate) struct Reading {
+    now: Instant,
+    before: Option<Instant>,
+}
+
+impl Interval {
+    pub(crate) fn new(longest: u32, adapts: bool) -> Self {
+        let length = if adapts {
+            longest.min(UNKNOWN)
+        } else {
+            longest
+        };
+        Self {
+            left: Cell::new(length),
+            length: Cell::new(length),
+            longest,
+            ticks: Cell::new(0),
+            skips: Cell::new(0),
+            read: Cell::new(None),
+            adapts,
+        }
+    }
+
+    /// Counts a tick. Returns whether the interval is over: then the caller begins the next one.
+    #[inline]
+    pub(crate) fn tick(&self) -> bool {
+        let left = self.left.get() - 1;
+        if left == 0 {
+            return true;
+        }
+        self.left.set(left);
+        false
+    }
+
+    /// Begins the next interval, and reads the clock if that is due.
+    fn begin(&self, is_due: bool) -> Option<Reading> {
+        if !self.adapts {
+            if !is_due {
+                self.left.set(self.length.get());
+            }
+            return None;
+        }
+        // At the end of an interval `left` is 1.
+        let done = u64::from(self.length.get() - self.left.get() + 1);
+        let ticks = self.ticks.get() + done;
+        self.left.set(self.length.get());
+        let skips = self.skips.get();
+        if !is_due && skips > 0 {
+            self.skips.set(skips - 1);
+            self.ticks.set(ticks);
+            return None;
+        }
+        let now = Instant::now();
+        let before = self.read.replace(Some(now));
+        if let Some(before) = before {
+            self.adapt(now.duration_since(before), ticks);
+        }
+        self.ticks.set(0);
+        Some(Reading { now, before })
+    }
+
+    /// Chooses the interval, and the time of the next reading, after `ticks` that took so long.
+    fn adapt(&self, took: Duration, ticks: u64) {
+        let took = u64::try_from(took.as_nanos()).map_or(u64::MAX, |took| took.max(1));
+        let target = TARGET.as_nanos() as u64;
+        let wanted = (target.saturating_mul(ticks) / took).clamp(1, u64::from(self.longest)) as u32;
+        // It shrinks at once and grows step by step: polls of mixed lengths count as long ones.
+        let length = wanted.min(self.length.get().saturating_mul(2));
+        self.length.set(length);
+        self.left.set(length);
+        let interval = (took / ticks).saturating_mul(u64::from(length)).max(1);
+        self.skips
+            .set((target / interval).saturating_sub(1).min(MAX_SKIPS));
+    }
+
+    /// Forgets the estimate, after a sleep or at a change of the thread. The tasks that come next
+    /// may be others, and the time until the next reading is not that of polls alone.
+    pub(crate) fn forget(&self) {
+        if self.adapts {
+            self.read.set(None);
+            self.ticks.set(0);
+            self.skips.set(0);
+            let length = self.length.get().min(UNKNOWN);
+            self.length.set(length);
+            self.left.set(length);
+        }
+    }
+}
+
+/// The flag of a worker's time slice, without the look-up in the runtime.
+pub(crate) struct Slice(NonNull<Preempt>);
+
+// SAFETY: it is a shared reference to a `Preempt`, which is `Sync`.
+unsafe impl Send for Slice {}
+
+impl Slice {
+    /// # Safety
+    /// `shared` is alive while the result is.
+    pub(crate) unsafe fn of(shared: &Shared, worker: usize) -> Self {
+        Self(NonNull::from(shared.slices.of(worker)))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> &Preempt {
+        // SAFETY: the runtime owns it at a fixed address, and is alive by the contract of `of`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Core {
+    /// Begins the next interval, and looks. For the end of an interval.
+    pub(crate) fn look_at_interval(&self) -> Option<Task> {
+        self.look(false)
+    }
+
+    /// Looks because of a signal.
+    ///
+    /// A refused operation also leads here. Without a signal it has used up a budget, and the
+    /// interval goes on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_at_signal(&self) -> Option<Task> {
+        self.forced.set(false);
+        if !self.slice().is_set() {
+            return self.take_share();
+        }
+        self.begin_slice();
+        self.look(true)
+    }
+
+    fn look(&self, is_due: bool) -> Option<Task> {
+        let reading = self.interval.begin(is_due);
+        let task = self.take_share();
+        if let Some(reading) = reading.filter(|_| task.is_some()) {
+            self.record_wait(&reading);
+        }
+        task
+    }
+
+    /// Records how long the work waited that this look has found: since the push that nudged this
+    /// worker, or since the worker's last reading of the clock if that is later.
+    fn record_wait(&self, reading: &Reading) {
+        let nudged = &self.remote.nudged_at;
+        // Ordering: Relaxed, a time that orders nothing. A look that does not see the nudger's
+        // stamp yet takes the last reading, which is before the push.
+        let nudge = match nudged.load(Relaxed) {
+            0 => None,
+            at => self.shared.begun.checked_add(Duration::from_nanos(at)),
+        };
+        // Ordering: Relaxed, as above. A stamp that is lost here is that of a push which waits for
+        // the next look.
+        nudged.store(0, Relaxed);
+        if let Some(since) = nudge.max(reading.before) {
+            let waited = reading.now.saturating_duration_since(since);
+            self.counters().record_wait(waited);
+        }
+    }
+}
+
+impl Shared {
+    /// Nudges a busy worker after a push, and notes when.
+    pub(crate) fn nudge(&self) {
+        if let Some(worker) = self.slices.nudge_one()
+            && self.settings.adapts
+        {
+            let now = self.begun.elapsed().as_nanos() as u64;
+            // Ordering: Relaxed, see `Core::record_wait`.
+            self.remotes[worker].nudged_at.store(now.max(1), Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Interval, TARGET, UNKNOWN};
+    use std::time::Duration;
+
+    fn after(interval: &Interval, each: Duration, ticks: u32) -> (u32, u64) {
+        interval.adapt(each * ticks, ticks.into());
+        (interval.length.get(), interval.skips.get())
+    }
+
+    #[test]
+    fn interval_shrinks_at_once_and_grows_step_by_step() {
+        let interval = Interval::new(61, true);
+        assert_eq!(interval.length.replace(61), UNKNOWN);
+        assert_eq!(after(&interval, Duration::from_micros(1), 61), (10, 0));
+        assert_eq!(after(&interval, Duration::from_millis(50), 10), (1, 0));
+        let short = Duration::from_nanos(20);
+        let lengths = [(); 7].map(|()| after(&interval, short, 10).0);
+        assert_eq!(lengths, [2, 4, 8, 16, 32, 61, 61]);
+    }
+
+    #[test]
+    fn intervals_of_short_ticks_skip_readings() {
+        let interval = Interval::new(61, true);
+        interval.length.set(61);
+        assert_eq!(after(&interval, Duration::from_nanos(41), 61), (61, 2));
+        assert_eq!(after(&interval, Duration::from_nanos(1), 61), (61, 7));
+        assert_eq!(after(&interval, TARGET, 61), (1, 0));
+    }
+
+    #[test]
+    fn extreme_times_leave_a_valid_interval() {
+        let interval = Interval::new(u32::MAX, true);
+        interval.length.set(u32::MAX);
+        assert_eq!(after(&interval, Duration::ZERO, 1), (10_000, 0));
+        assert!(after(&interval, Duration::from_nanos(1), u32::MAX).0 > 0);
+        interval.adapt(Duration::MAX, u64::MAX);
+        assert!(interval.length.get() >= 1);
+    }
+}
