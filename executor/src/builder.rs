@@ -11,6 +11,7 @@ use crate::{
     hooks::Hooks,
     metrics::Counters,
     park::{self, Park},
+    queue::Queue,
     scope,
     shared::{Remote, Settings, Shared},
 };
@@ -20,7 +21,6 @@ use std::{any::Any, fmt, io, task::Waker, time::Duration};
 use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
 use task_header::Id;
 use worker_idle::Backoff;
-use worker_queue::WorkerQueue;
 
 /// Settings of a [`Runtime`], which [`build`](Self::build) starts.
 ///
@@ -778,7 +778,7 @@ impl Builder {
         settings.special_spawns = self.hooks.observe_spawns();
         settings.observed = self.hooks.observe_polls() || settings.poll_times;
         let queue = |index| {
-            WorkerQueue::new(self.ring_capacity)
+            Queue::new(self.ring_capacity)
                 .with_slot(settings.lifo)
                 .with_seed(settings.seed, index)
         };

@@ -11,8 +11,10 @@
 //!    ([`steal`](crate::steal));
 //! 6. the injector once more.
 //!
-//! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`]. It calls back here: tasks
-//! that overflow go to the injector, and a push that others may take notifies a sleeper.
+//! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
+//! The core asks it as a [`RunQueue`](worker_queue::RunQueue), which [`queue`](crate::queue) names.
+//! It calls back here: tasks that overflow go to the injector, and a push that others may take
+//! notifies a sleeper.
 //!
 //! A worker that has polled only tasks that yielded, 4,096 times, yields its CPU at the next
 //! interval: the tasks may wait for a thread that needs it ([`Spin`]).
@@ -26,6 +28,7 @@ use crate::{
     driver::Parker,
     interval::{Interval, Slice},
     metrics::Counters,
+    queue::Queue,
     shared::{Remote, Shared, Task},
     wake::Scheduler,
     watch::Seen,
@@ -40,7 +43,7 @@ use sync_shim::{
 };
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
-use worker_queue::{QueueHooks, WorkerQueue};
+use worker_queue::QueueHooks;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
 /// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
@@ -48,7 +51,7 @@ use worker_queue::{QueueHooks, WorkerQueue};
 #[repr(C, align(128))]
 pub(crate) struct Core {
     owned: UnsafeCell<Owned<Scheduler>>,
-    pub(crate) queue: WorkerQueue<Node<Scheduler>>,
+    pub(crate) queue: Queue,
     pub(crate) shared: Arc<Shared>,
     pub(crate) remote: Arc<Remote>,
     /// The task that is polled, unless it has asked to go behind the others.
@@ -87,11 +90,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        index: usize,
-        queue: WorkerQueue<Node<Scheduler>>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, queue: Queue) -> Self {
         let remote = shared.remotes[index].clone();
         let settings = &shared.settings;
         Self {
@@ -208,23 +207,39 @@ impl Core {
     /// Returns the task to run next, in the order of the page above.
     #[inline]
     pub(crate) fn next(&self) -> Option<Task> {
-        if self.interval.tick()
-            && let Some(task) = self.hold(Self::at_interval)
-        {
-            return Some(task);
+        self.count_tick()
+            .or_else(|| self.look_at_slice())
+            .or_else(|| self.next_own())
+            .or_else(|| self.take_share())
+            .or_else(|| self.search())
+    }
+
+    /// Counts a tick, and looks at the injector if its turn has come.
+    #[inline]
+    fn count_tick(&self) -> Option<Task> {
+        if self.interval.tick() {
+            return self.hold(Self::at_interval);
         }
-        if (self.slice().is_set() || self.forced.get())
-            && let Some(task) = self.look_at_signal()
-        {
-            return Some(task);
+        None
+    }
+
+    /// Looks at the injector if a nudge came in, or a refused operation has ended the last poll.
+    #[inline]
+    fn look_at_slice(&self) -> Option<Task> {
+        if self.slice().is_set() || self.forced.get() {
+            return self.look_at_signal();
         }
-        if let Some(next) = self.queue.next(self) {
-            if next.from_slot {
-                self.counters().lifo_hits.add(1);
-            }
-            return Some(next.item);
+        None
+    }
+
+    /// Takes a task from the worker's own queue.
+    #[inline]
+    fn next_own(&self) -> Option<Task> {
+        let next = self.queue.next(self)?;
+        if next.from_slot {
+            self.counters().lifo_hits.add(1);
         }
-        self.take_share().or_else(|| self.search())
+        Some(next.item)
     }
 
     /// The worker's time slice, by which others nudge it to look at the injector, or end its run.

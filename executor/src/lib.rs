@@ -15,6 +15,7 @@ mod interval;
 mod join_set;
 mod local;
 mod metrics;
+mod queue;
 mod run;
 pub mod runtime;
 mod scope;

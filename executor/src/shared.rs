@@ -22,6 +22,7 @@ use crate::{
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
+    queue::Stealer,
     scope::{self, In},
     unhandled::Unhandled,
     wake::Scheduler,
@@ -42,7 +43,6 @@ use sync_shim::{
 };
 use task_header::{Node, Notified};
 use worker_idle::{Backoff, Idle, announce::Registry};
-use worker_queue::Stealer;
 
 /// A queued task of this executor.
 pub(crate) type Task = Notified<Scheduler>;
@@ -99,7 +99,7 @@ pub(crate) struct Shared {
 
 /// The part of a worker that the others see.
 pub(crate) struct Remote {
-    pub(crate) stealer: Stealer<Node<Scheduler>>,
+    pub(crate) stealer: Stealer,
     /// Unparks the worker.
     pub(crate) unpark: Waker,
     /// The core of a worker whose thread is not started yet.

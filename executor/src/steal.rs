@@ -4,7 +4,7 @@
 //!    half of the workers search already. A worker that may not search goes to sleep, and checks
 //!    every queue on its way there.
 //! 2. A searcher looks at each other worker once, and takes half of the first ring that has tasks
-//!    (see [`WorkerQueue::steal`](worker_queue::WorkerQueue::steal)). It leaves the others' slots
+//!    (see [`RunQueue::steal`]). It leaves the others' slots
 //!    alone (see [`watch`](crate::watch)).
 //! 3. It then looks at the injector once more: a push in the meantime notified nobody, because
 //!    there was a searcher.
@@ -17,6 +17,7 @@
 //!    whose push notified nobody, because there was a searcher, is found by that searcher, by rule
 //!    4, or by this check. [`worker_idle`] proves that for each order of events.
 use crate::{core::Core, shared::Task};
+use worker_queue::RunQueue;
 
 impl Core {
     /// Searches the other workers' rings and the injector, if few enough workers do: rules 1 to 3.
@@ -29,7 +30,8 @@ impl Core {
         let counters = self.counters();
         counters.searches.add(1);
         let others = &shared.remotes;
-        let Some(batch) = self.queue.steal(others, |remote| &remote.stealer) else {
+        let stolen = RunQueue::steal(&self.queue, others, |remote| &remote.stealer, self);
+        let Some(batch) = stolen else {
             return self.take_share();
         };
         counters.steals.add(1);

@@ -35,6 +35,11 @@ fn executor_of_two_classes_runs() {
 }
 
 #[test]
+fn worker_with_a_priority_queue_runs() {
+    run("assemble_run_queue");
+}
+
+#[test]
 fn worker_with_a_timer_heap_runs() {
     run("assemble_park");
 }

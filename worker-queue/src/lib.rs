@@ -7,12 +7,14 @@ extern crate alloc;
 mod arc;
 mod hooks;
 mod queue;
+mod run_queue;
 mod slot;
 mod steal;
 mod stealer;
 
 pub use hooks::QueueHooks;
 pub use queue::{Next, WorkerQueue};
+pub use run_queue::RunQueue;
 pub use slot::{Seen, Slot};
 pub use steal::Batch;
 pub use stealer::Stealer;
