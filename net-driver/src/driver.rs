@@ -1,0 +1,318 @@
+//! A runtime's driver, and how the code of a task finds it.
+//!
+//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of it. Whoever runs tasks
+//! sets the thread's *current driver* around them, and with it the worker's index. A sleep finds
+//! the driver there at its first poll, and so does a socket when it is made.
+//!
+//! A thread-local points to the innermost *frame*, and each frame to the next outer one:
+//!
+//! 1. The current driver is that of the innermost frame.
+//! 2. The frame of a [`scope`](Driver::scope) is on the stack of the function, which takes it out
+//!    of the list before it returns, also in a panic. It borrows the caller's driver.
+//! 3. The frame of an [`Entered`] is in a box, and has a counted driver. It leaves the list from
+//!    wherever it is there, because such a guard may be dropped in any order. A leaked one stays in
+//!    the list, and its box is never freed.
+//! 4. Only its own thread uses the list. The thread-local has no destructor, because destructors of
+//!    other thread-locals may use it.
+use crate::{
+    park::{Token, WorkerPark},
+    role::Role,
+    time::{Instant, Timers, clock},
+};
+use std::{
+    cell::Cell,
+    fmt,
+    ptr::{self, NonNull},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Sleeps and sockets of one runtime, which its workers drive while they are idle.
+///
+/// Clones are the same driver.
+///
+/// ```
+/// use net_driver::{Driver, time};
+/// use std::time::Duration;
+///
+/// let driver = Driver::new(1);
+/// let begun = time::Instant::now();
+/// // A worker whose only task is this one:
+/// driver.park(0).block_on(time::sleep(Duration::from_millis(5)));
+/// assert!(begun.elapsed() >= Duration::from_millis(5));
+/// ```
+#[derive(Clone)]
+pub struct Driver(Arc<Inner>);
+
+/// What the clones of a driver, its parks and its frames share.
+pub(crate) struct Inner {
+    pub(crate) role: Role,
+    /// The tokens of the workers.
+    pub(crate) tokens: Box<[Arc<Token>]>,
+    pub(crate) timers: Timers,
+}
+
+struct Frame {
+    driver: *const Inner,
+    /// The index of the worker, or the number of workers if the thread is none.
+    wheel: usize,
+    outer: Cell<*const Frame>,
+}
+
+thread_local! {
+    static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
+}
+
+impl Driver {
+    /// Creates the driver of a runtime with this many workers.
+    ///
+    /// # Panics
+    /// If `workers` is 0.
+    pub fn new(workers: usize) -> Self {
+        assert!(workers > 0, "a driver has at least one worker");
+        let tokens: Box<[_]> = (0..workers).map(|_| Arc::new(Token::new())).collect();
+        Self(Arc::new_cyclic(|driver| Inner {
+            role: Role::new(),
+            tokens,
+            timers: Timers::new(workers, driver),
+        }))
+    }
+
+    /// Returns how the worker with this index parks. Make one for each worker.
+    ///
+    /// Two parks of one worker share its token: an unpark may end the park of either.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[track_caller]
+    pub fn park(&self, worker: usize) -> WorkerPark {
+        let workers = self.0.tokens.len();
+        assert!(
+            worker < workers,
+            "there are {workers} workers, and no number {worker}"
+        );
+        WorkerPark::new(self.clone(), worker)
+    }
+
+    /// Makes this the thread's current driver while `f` runs: code in there may poll sleeps and
+    /// make sockets. `worker` is the index of the worker that the thread is, if it is one.
+    ///
+    /// Costs two stores to a thread-local.
+    ///
+    /// # Panics
+    /// If there is no such worker, or `f` panics.
+    #[inline]
+    #[track_caller]
+    pub fn scope<R>(&self, worker: Option<usize>, f: impl FnOnce() -> R) -> R {
+        struct Leave<'a>(&'a Frame);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.leave();
+            }
+        }
+        let frame = self.frame(worker);
+        // SAFETY: it stays in this function, which has borrowed the driver, until `leave` takes it
+        // out of the list.
+        unsafe { frame.enter() };
+        let _leave = Leave(&frame);
+        f()
+    }
+
+    /// Makes this the thread's current driver until the guard is dropped, as
+    /// [`scope`](Self::scope) does. Costs an allocation.
+    ///
+    /// ```
+    /// let driver = net_driver::Driver::new(1);
+    /// let entered = driver.enter(None);
+    /// assert!(net_driver::Driver::current().is_some());
+    /// drop(entered);
+    /// assert!(net_driver::Driver::current().is_none());
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[track_caller]
+    pub fn enter(&self, worker: Option<usize>) -> Entered {
+        let boxed = Box::new((self.frame(worker), self.clone()));
+        let entered = Entered(NonNull::from(Box::leak(boxed)));
+        // SAFETY: it stays in its box until the drop takes it out of the list, in this thread, as
+        // an `Entered` is not `Send`. The box also keeps the driver.
+        unsafe { entered.frame().enter() };
+        entered
+    }
+
+    /// Returns the thread's current driver. Costs one read-modify-write.
+    ///
+    /// ```
+    /// let driver = net_driver::Driver::new(1);
+    /// assert!(driver.scope(None, || net_driver::Driver::current().is_some()));
+    /// ```
+    pub fn current() -> Option<Self> {
+        with_frame(|frame| {
+            // SAFETY: an `Arc` made the pointer, which is valid while its frame is in the list.
+            unsafe { Arc::increment_strong_count(frame.driver) };
+            // SAFETY: the count was just added.
+            Self(unsafe { Arc::from_raw(frame.driver) })
+        })
+    }
+
+    /// Ends the timers: wakes all that are armed, and refuses others.
+    ///
+    /// A runtime calls it when it shuts down. The next poll of a sleep that was armed, or that
+    /// would be armed here, panics, unless its deadline has passed or another driver is current.
+    ///
+    /// ```
+    /// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
+    ///
+    /// let driver = net_driver::Driver::new(1);
+    /// driver.shutdown();
+    /// let mut sleep = pin!(net_driver::time::sleep(Duration::from_secs(9)));
+    /// let mut poll = || sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    /// let poll = || driver.scope(None, || poll());
+    /// assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
+    /// ```
+    pub fn shutdown(&self) {
+        self.0.timers.shutdown();
+    }
+
+    #[inline]
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    #[inline]
+    #[track_caller]
+    fn frame(&self, worker: Option<usize>) -> Frame {
+        let workers = self.0.tokens.len();
+        if let Some(worker) = worker {
+            assert!(
+                worker < workers,
+                "there are {workers} workers, and no number {worker}"
+            );
+        }
+        Frame {
+            driver: Arc::as_ptr(&self.0),
+            wheel: worker.unwrap_or(workers),
+            outer: Cell::new(ptr::null()),
+        }
+    }
+}
+
+impl Inner {
+    /// Records the first timer or socket: from now on a parked worker looks after them.
+    #[inline]
+    pub(crate) fn activate(&self) {
+        if self.role.activate() {
+            self.tokens.iter().for_each(|token| token.unpark());
+        }
+    }
+
+    /// Unparks the poller if it parks beyond this tick, for which a timer was just armed.
+    #[inline]
+    pub(crate) fn armed(&self, tick: u64) {
+        if let Some(poller) = self.role.must_unpark(tick) {
+            self.tokens[poller].unpark();
+        }
+    }
+
+    /// Returns how long the poller may park, and publishes it (rule 2 of the role). `None` without
+    /// a timer.
+    pub(crate) fn until_next_deadline(&self) -> Option<Duration> {
+        let mut next = self.timers.next();
+        loop {
+            self.role.publish_until(next);
+            let again = self.timers.next();
+            if again >= next {
+                break;
+            }
+            next = again;
+        }
+        (next != u64::MAX).then(|| clock::span_until(next, Instant::now()))
+    }
+}
+
+/// Runs `f` on the thread's current driver, with the index of the wheel for its timers. `None`
+/// without a current driver.
+#[inline]
+pub(crate) fn with_current<R>(f: impl FnOnce(&Inner, usize) -> R) -> Option<R> {
+    // SAFETY: the driver is valid while its frame is in the list, which is so while this runs.
+    with_frame(|frame| f(unsafe { &*frame.driver }, frame.wheel))
+}
+
+/// Runs `f` on the innermost frame.
+///
+/// `f` does not leave a scope, and drops no guard.
+#[inline]
+fn with_frame<R>(f: impl FnOnce(&Frame) -> R) -> Option<R> {
+    let frame = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: null, or a frame of the list, which is valid (`Frame::enter`).
+    unsafe { frame.as_ref() }.map(f)
+}
+
+impl Frame {
+    /// Puts it at the front of this thread's list.
+    ///
+    /// # Safety
+    /// It is in no list. Until this thread [leaves](Self::leave) it, it is not moved or freed, and
+    /// its driver is not either.
+    #[inline]
+    unsafe fn enter(&self) {
+        INNERMOST.with(|innermost| self.outer.set(innermost.replace(self)));
+    }
+
+    /// Takes it out of the list, from any position.
+    #[inline]
+    fn leave(&self) {
+        INNERMOST.with(|innermost| {
+            let mut at = innermost;
+            while !ptr::eq(at.get(), self) {
+                // SAFETY: it was entered, so it is further down the list, and all frames of the
+                // list are valid (`enter`).
+                at = &unsafe { &*at.get() }.outer;
+            }
+            at.set(self.outer.get());
+        });
+    }
+}
+
+/// Makes a [`Driver`] the thread's current one until it is dropped: see [`Driver::enter`].
+///
+/// ```
+/// let (one, other) = (net_driver::Driver::new(1), net_driver::Driver::new(1));
+/// let entered: net_driver::Entered = one.enter(None);
+/// let inner = other.enter(None);
+/// drop(entered); // In any order.
+/// drop(inner);
+/// assert!(net_driver::Driver::current().is_none());
+/// ```
+#[must_use = "the driver is current until the guard is dropped"]
+pub struct Entered(NonNull<(Frame, Driver)>);
+
+impl Entered {
+    fn frame(&self) -> &Frame {
+        // SAFETY: only the drop frees the box.
+        &unsafe { self.0.as_ref() }.0
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.frame().leave();
+        // SAFETY: it was made from a box, and is in no list by now.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("workers", &self.0.tokens.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Entered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Entered")
+    }
+}

@@ -1,0 +1,284 @@
+//! How a worker parks: on its thread's futex, for at most the next deadline.
+//!
+//! A worker has a token, as a [`ThreadPark`](worker_idle::park::ThreadPark) has:
+//!
+//! | state | token | the worker |
+//! |---|---|---|
+//! | `EMPTY` | no | runs |
+//! | `NOTIFIED` | yes | runs or waits |
+//! | `IN_THREAD` | no | waits on its thread, or is about to |
+//! //!
+//! 1. `unpark` swaps in `NOTIFIED`. If it finds a waiting state, it ends that wait. Otherwise the
+//!    worker will find the token.
+//! 2. The worker enters a waiting state only from `EMPTY`, and leaves it by a swap to `EMPTY`. So a
+//!    token is taken once, and ends one park.
+//! 3. The worker writes its thread's handle before `IN_THREAD`. An unparker reads the handle only
+//!    after it found that state.
+//!
+//! A park collects and wakes nothing: `deliver` does, when the worker counts as awake.
+use crate::{
+    driver::{Driver, Inner},
+    time::Instant,
+};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use sync_shim::{
+    atomic::{
+        AtomicU32,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    sync::Mutex,
+    thread::{self, Thread},
+};
+use worker_idle::park::{self, Park, Unpark};
+
+const EMPTY: u32 = 0;
+const NOTIFIED: u32 = 1;
+const IN_THREAD: u32 = 2;
+
+/// The timers that a park collects at once. More that are due are collected by the next look.
+const MAX_TIMERS: usize = 256;
+
+/// The token of a worker.
+pub(crate) struct Token {
+    state: AtomicU32,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Token {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicU32::new(EMPTY),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// Ends the present or the next park (rule 1).
+    pub(crate) fn unpark(&self) {
+        // Ordering: Release publishes earlier writes to the park, also those before an earlier
+        // unpark (by the release sequence).
+        if self.state.swap(NOTIFIED, Release) == IN_THREAD {
+            let thread = self.thread.lock().clone();
+            if let Some(thread) = thread {
+                thread.unpark();
+            }
+        }
+    }
+
+    fn take(&self) -> bool {
+        // Ordering: Acquire pairs with `unpark`. Without a token the caller learns nothing.
+        self.state
+            .compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed)
+            .is_ok()
+    }
+
+    /// Waits on this thread for a token, at most for `limit`.
+    pub(crate) fn wait_in_thread(&self, limit: Option<Duration>) {
+        if self.take() {
+            return;
+        }
+        *self.thread.lock() = Some(thread::current());
+        // Ordering: Relaxed. The lock publishes the handle to an unparker that finds IN_THREAD. If
+        // there is a token, the swap below acquires it.
+        let entered = self
+            .state
+            .compare_exchange(EMPTY, IN_THREAD, Relaxed, Relaxed)
+            .is_ok();
+        if entered {
+            match limit {
+                Some(limit) => thread::park_timeout(limit),
+                None => loop {
+                    thread::park();
+                    if self.take() {
+                        return;
+                    }
+                },
+            }
+        }
+        // There is a token, or the time is up.
+        // Ordering: Acquire pairs with `unpark`.
+        self.state.swap(EMPTY, Acquire);
+    }
+}
+
+/// The [`Park`] of one worker, made by [`Driver::park`].
+///
+/// It parks until it is unparked, or until the first timer of the runtime is due, if no other
+/// worker parks for that. Before the first timer of the runtime it is a
+/// [`ThreadPark`](worker_idle::park::ThreadPark).
+///
+/// ```
+/// use net_driver::Driver;
+/// use worker_idle::park::{Park, Unpark};
+///
+/// let driver = Driver::new(1);
+/// let mut park = driver.park(0);
+/// park.unparker().unpark();
+/// park.park(); // Takes the token.
+/// assert!(!park.has_events());
+/// ```
+pub struct WorkerPark {
+    driver: Driver,
+    token: Arc<Token>,
+    worker: usize,
+    collected: VecDeque<Waker>,
+}
+
+/// Unparks a [`WorkerPark`].
+///
+/// One read-modify-write; if the worker waits, also the cost of std's unpark.
+///
+/// ```
+/// use worker_idle::park::{Park, Unpark};
+///
+/// let mut park = net_driver::Driver::new(1).park(0);
+/// let unparker = park.unparker();
+/// let thread = std::thread::spawn(move || unparker.unpark());
+/// park.park();
+/// thread.join().unwrap();
+/// ```
+#[derive(Clone)]
+pub struct WorkerUnpark(Arc<Token>);
+
+impl Unpark for WorkerUnpark {
+    fn unpark(&self) {
+        self.0.unpark();
+    }
+}
+
+impl WorkerPark {
+    pub(crate) fn new(driver: Driver, worker: usize) -> Self {
+        let token = driver.inner().tokens[worker].clone();
+        Self {
+            driver,
+            token,
+            worker,
+            collected: VecDeque::new(),
+        }
+    }
+
+    /// Blocks this thread until a future is ready, as the worker whose park this is. Returns the
+    /// future's output.
+    ///
+    /// The driver is current while the future is polled, and while wakers are called. For an
+    /// executor of one task, or of one thread.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::time::Duration;
+    ///
+    /// let mut park = Driver::new(1).park(0);
+    /// park.block_on(async {
+    ///     let limit = Duration::from_millis(5);
+    ///     assert!(time::timeout(limit, std::future::pending::<()>()).await.is_err());
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// If the future or a waker panics.
+    pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
+        let (driver, worker) = (self.driver.clone(), self.worker);
+        let mut future = pin!(future);
+        let waker = park::waker(self.unparker());
+        let mut cx = Context::from_waker(&waker);
+        driver.scope(Some(worker), || {
+            loop {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                    return output;
+                }
+                self.park();
+                self.deliver();
+            }
+        })
+    }
+
+    fn wait(&mut self, limit: Option<Duration>) {
+        let driver = self.driver.inner();
+        if !driver.role.is_active() || !driver.role.try_take(self.worker) {
+            self.token.wait_in_thread(limit);
+            return;
+        }
+        let role = LeaveRole(driver);
+        match driver.until_next_deadline() {
+            None => self.token.wait_in_thread(limit),
+            Some(Duration::ZERO) => {}
+            Some(next) => {
+                let limit = limit.map_or(next, |limit| limit.min(next));
+                self.token.wait_in_thread(Some(limit));
+            }
+        }
+        drop(role);
+        self.collect(MAX_TIMERS);
+    }
+
+    /// Collects the timers that are due, of all wheels: this worker's first.
+    fn collect(&mut self, max: usize) {
+        let driver = self.driver.inner();
+        driver
+            .timers
+            .collect_due(self.worker, max, Instant::now, &mut self.collected);
+    }
+}
+
+/// Leaves the role when it is dropped.
+struct LeaveRole<'a>(&'a Inner);
+
+impl Drop for LeaveRole<'_> {
+    fn drop(&mut self) {
+        self.0.role.leave();
+    }
+}
+
+impl Park for WorkerPark {
+    type Unpark = WorkerUnpark;
+
+    fn park(&mut self) {
+        self.wait(None);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.wait(Some(limit));
+    }
+
+    fn poll(&mut self, max: usize) {
+        if self.driver.inner().role.is_active() {
+            self.collect(max);
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        !self.collected.is_empty()
+    }
+
+    fn deliver(&mut self) {
+        // Each is taken out before it is called: if it panics, the others stay for the next call.
+        while let Some(waker) = self.collected.pop_front() {
+            waker.wake();
+        }
+    }
+
+    fn unparker(&self) -> WorkerUnpark {
+        WorkerUnpark(self.token.clone())
+    }
+}
+
+impl fmt::Debug for WorkerPark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPark")
+            .field("worker", &self.worker)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for WorkerUnpark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WorkerUnpark")
+    }
+}

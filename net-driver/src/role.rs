@@ -1,0 +1,95 @@
+//! The poller role: which parked worker wakes up for the next deadline, and for sockets.
+//!
+//! One parked worker at a time has the role: the *poller*. It parks until the first deadline of all
+//! wheels. The others park without a limit of their own.
+//!
+//! | field | meaning | written by |
+//! |---|---|---|
+//! | `holder` | the poller's index plus 1, or 0 while the role is vacant | the worker that takes or leaves the role |
+//! | `until` | the tick until which the poller parks; 0 while nobody does | the poller |
+//! | `active` | there has been a timer or a socket | the first one to come |
+//!
+//! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. So
+//!    while the role is vacant, the worker that left it last is awake. It looks at the timers
+//!    between its tasks, and takes the role when it parks.
+//! 2. The poller publishes `until`, and then reads the next deadline of each wheel again. A thread
+//!    that arms a timer publishes the wheel's next deadline, and then reads `until`. A `SeqCst`
+//!    fence is between the two steps on each side. So either the poller sees the new deadline
+//!    before it parks, or the thread sees an `until` that is too late, and unparks the poller.
+//! 3. Until `active` is set there is no role, and a park reads no deadline and no clock. Whoever
+//!    sets it unparks every worker after that, so that each parks again under rule 1.
+use sync_shim::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
+
+/// The poller role of a driver.
+pub(crate) struct Role {
+    holder: AtomicUsize,
+    until: AtomicU64,
+    active: AtomicBool,
+}
+
+impl Role {
+    pub(crate) fn new() -> Self {
+        Self {
+            holder: AtomicUsize::new(0),
+            until: AtomicU64::new(0),
+            active: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns whether there has been a timer or a socket (rule 3).
+    #[inline]
+    pub(crate) fn is_active(&self) -> bool {
+        // Ordering: Relaxed. A worker that misses the change is unparked after it (rule 3), and the
+        // token of that unpark orders its next look.
+        self.active.load(Relaxed)
+    }
+
+    /// Records the first timer or socket. Returns whether this call was the first, which must then
+    /// unpark every worker (rule 3).
+    #[must_use = "the first call must unpark every worker"]
+    pub(crate) fn activate(&self) -> bool {
+        // Ordering: Relaxed, as in `is_active`. The tokens of the unparks publish it.
+        !self.is_active() && !self.active.swap(true, Relaxed)
+    }
+
+    /// Takes the role, if it is vacant (rule 1).
+    pub(crate) fn try_take(&self, worker: usize) -> bool {
+        // Ordering: Acquire pairs with the Release of `leave`: what the last poller did with the
+        // poller's state comes before.
+        self.holder
+            .compare_exchange(0, worker + 1, AcqRel, Relaxed)
+            .is_ok()
+    }
+
+    /// Publishes the tick until which the poller is about to park (rule 2). The poller reads the
+    /// wheels' deadlines again after this.
+    pub(crate) fn publish_until(&self, tick: u64) {
+        // Ordering: Relaxed; the fence pairs with the one in `must_unpark`.
+        self.until.store(tick, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// Leaves the role.
+    pub(crate) fn leave(&self) {
+        // Ordering: Relaxed. A thread that still reads the old tick unparks a worker in vain.
+        self.until.store(0, Relaxed);
+        // Ordering: Release pairs with `try_take`.
+        self.holder.store(0, Release);
+    }
+
+    /// Returns the poller, if it parks beyond this tick, which a wheel has just published (rule 2).
+    pub(crate) fn must_unpark(&self, tick: u64) -> Option<usize> {
+        fence(SeqCst);
+        // Ordering: Relaxed; the fence pairs with the one in `publish_until`.
+        if self.until.load(Relaxed) <= tick {
+            return None;
+        }
+        // Ordering: Acquire, so that a role that was left since is seen as such, or as the next
+        // poller's, which has read the new deadline.
+        self.holder.load(Acquire).checked_sub(1)
+    }
+}

@@ -1,0 +1,46 @@
+//! Ticks: the time in a wheel.
+//!
+//! A tick is 2¹⁴ ns, some 16 µs, so that the next 64 ticks, the wheel's lowest level, are a
+//! millisecond. A deadline is rounded up to a tick and the present time down, so no timer fires
+//! early, and the rounding makes it late by at most a tick.
+//!
+//! Tick 0 is the first use of this module, for all drivers of the process: so a timer's tick is the
+//! same in each of them.
+use super::{Instant, entry::LAST_TICK};
+use std::{sync::OnceLock, time::Duration};
+
+/// A tick is 2 to the power of this, in nanoseconds.
+const TICK_BITS: u32 = 14;
+/// No timer is due later than this tick, 584 years after the start. It keeps a deadline in
+/// nanoseconds within 64 bits.
+const FAR: u64 = u64::MAX >> TICK_BITS;
+const _: () = assert!(FAR < LAST_TICK);
+
+static START: OnceLock<std::time::Instant> = OnceLock::new();
+
+/// Returns the tick of a deadline, rounded up.
+#[inline]
+pub(crate) fn tick_of(deadline: Instant) -> u64 {
+    nanos(deadline).div_ceil(1 << TICK_BITS).min(FAR)
+}
+
+/// Returns the tick of the present time, rounded down.
+#[inline]
+pub(crate) fn tick_at(now: Instant) -> u64 {
+    nanos(now) >> TICK_BITS
+}
+
+/// Returns how long it is from `now` until the start of a tick.
+pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
+    let at = tick.min(FAR) << TICK_BITS;
+    Duration::from_nanos(at.saturating_sub(nanos(now)))
+}
+
+/// Returns the nanoseconds from the start, limited to 64 bits.
+#[inline]
+fn nanos(at: Instant) -> u64 {
+    let start = *START.get_or_init(std::time::Instant::now);
+    let since = at.into_std().saturating_duration_since(start);
+    let seconds = since.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(u64::from(since.subsec_nanos()))
+}

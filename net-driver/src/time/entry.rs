@@ -1,0 +1,339 @@
+//! A timer: the entry of a wheel, the waker of its task, and the protocol between them.
+//!
+//! The *owner* of a timer is the future that holds it, which alone has `&mut` to it. A *firer* is a
+//! thread that has the lock of the wheel: a worker that looks at its timers, a thief, or a
+//! shutdown.
+//!
+//! | `state` | the timer | the waker cell |
+//! |---|---|---|
+//! | `IDLE` | is in no wheel | has no waker |
+//! | a tick | is *armed*: in the wheel of `cell`, at this tick or an earlier one | has a waker |
+//! | `FIRED` | is in no wheel, and its deadline has passed | has no waker |
+//!
+//! 1. The owner alone leaves `IDLE` and `FIRED`. It arms the timer under the wheel's lock, with the
+//!    waker already in the cell.
+//! 2. A firer leaves the armed state, in one compare-and-swap under the lock, after it has taken
+//!    the entry out of the wheel. This is the last time that it touches the timer: the owner may
+//!    free it from then on.
+//! 3. The firer copies the waker out before that, without a write to the cell. If the
+//!    compare-and-swap fails, the owner has reset the timer to a later tick meanwhile: the firer
+//!    forgets the copy, and puts the entry back for the tick that it found. If it succeeds, the
+//!    copy is the waker, and the cell counts as empty.
+//! 4. The owner resets an armed timer to a later tick in one compare-and-swap, without the lock.
+//!    For an earlier one it takes the lock, and puts the entry into another slot.
+//! 5. The owner replaces the waker under the lock only, after it has seen there that the timer is
+//!    armed. So the cell is written only while no firer reads it. The owner may read the cell
+//!    without the lock while the timer is armed: a firer only reads it too. The pointers that it
+//!    compares there may be of a waker that was just moved out, which is woken then.
+//! 6. The owner drops an armed timer under the lock, after it has seen there that the timer is
+//!    still armed. So an entry leaves its wheel before its memory is freed, on whatever thread.
+use super::wheels::WheelCell;
+use std::{
+    mem::{self, ManuallyDrop, MaybeUninit},
+    pin::Pin,
+    ptr::NonNull,
+    sync::Arc,
+    task::Waker,
+};
+use sync_shim::{
+    atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    cell::UnsafeCell,
+};
+use timer_wheel::{Entry, Node};
+
+/// The deadline has passed.
+const FIRED: u64 = u64::MAX;
+/// The timer is in no wheel.
+const IDLE: u64 = u64::MAX - 1;
+/// The last tick of a deadline.
+pub(crate) const LAST_TICK: u64 = u64::MAX - 2;
+
+/// A timer, pinned in the future that waits for it.
+pub(crate) struct Timer {
+    node: Node<Timer>,
+    state: AtomicU64,
+    waker: UnsafeCell<MaybeUninit<Waker>>,
+    /// The wheel in which the timer was armed last. The owner alone uses it.
+    cell: Option<Arc<WheelCell>>,
+}
+
+// SAFETY: a shared timer only loads its state. The rest is the owner's, or the firer's under the
+// lock, by the rules above.
+unsafe impl Sync for Timer {}
+
+// SAFETY: the wheel of an armed timer may be used from any thread, and wakers are `Send`.
+unsafe impl Send for Timer {}
+
+/// The result of [`Timer::poll`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "an idle timer wakes nobody"]
+pub(crate) enum State {
+    /// The caller must check its deadline, and arm the timer.
+    Idle,
+    /// The waker will be woken.
+    Armed,
+    Fired,
+}
+
+/// The driver has shut down. Hands the waker back.
+#[derive(Debug)]
+pub(crate) struct Closed(#[expect(dead_code, reason = "its drop")] pub(crate) Waker);
+
+impl Timer {
+    pub(crate) fn new() -> Self {
+        Self {
+            node: Node::new(),
+            state: AtomicU64::new(IDLE),
+            waker: UnsafeCell::new(MaybeUninit::uninit()),
+            cell: None,
+        }
+    }
+
+    pub(crate) fn is_fired(&self) -> bool {
+        // Ordering: Acquire pairs with the Release of `fire`.
+        self.state.load(Acquire) == FIRED
+    }
+
+    /// Returns the state, and leaves this waker in an armed timer.
+    pub(crate) fn poll(self: Pin<&mut Self>, waker: &Waker) -> State {
+        // Ordering: Acquire pairs with the Release of `fire` and `close`: their use of the timer
+        // comes before this.
+        match self.state.load(Acquire) {
+            FIRED => State::Fired,
+            IDLE => State::Idle,
+            _ => {
+                let same = self.waker.with(|at| {
+                    // SAFETY: the owner reads it, and the timer was armed by this owner: rule 5.
+                    let at = unsafe { &*at };
+                    // SAFETY: a waker was written when the timer was armed. If it was moved out
+                    // since, only the two pointers of this copy are read.
+                    unsafe { at.assume_init_ref() }.will_wake(waker)
+                });
+                match same {
+                    true => State::Armed,
+                    false => self.replace_waker(waker.clone()),
+                }
+            }
+        }
+    }
+
+    /// Replaces the waker of a timer that was armed (rule 5).
+    #[cold]
+    fn replace_waker(&self, waker: Waker) -> State {
+        let Some(cell) = &self.cell else {
+            return State::Idle; // It has never been armed.
+        };
+        let locked = cell.lock();
+        // Ordering: Relaxed under the lock, which orders firers before.
+        match self.state.load(Relaxed) {
+            FIRED => State::Fired,
+            IDLE => State::Idle,
+            _ => {
+                let old = self.waker.with_mut(|at| {
+                    // SAFETY: rule 5: it is armed, and this is the owner, with the lock.
+                    mem::replace(unsafe { &mut *at }, MaybeUninit::new(waker))
+                });
+                drop(locked);
+                // SAFETY: an armed timer has a waker.
+                drop(unsafe { old.assume_init() });
+                State::Armed
+            }
+        }
+    }
+
+    /// Arms an idle timer, and returns whether the wheel's next deadline is now this one: then
+    /// the caller must see to it that a worker looks in time.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    ///
+    /// # Panics
+    /// If the timer is armed, or the tick is beyond the last.
+    pub(crate) fn arm(
+        self: Pin<&mut Self>,
+        cell: &Arc<WheelCell>,
+        tick: u64,
+        waker: Waker,
+    ) -> Result<bool, Closed> {
+        assert!(tick <= LAST_TICK, "a tick beyond the last one");
+        // Ordering: Acquire, as in `poll`.
+        assert_eq!(self.state.load(Acquire), IDLE, "armed twice");
+        // SAFETY: the timer is not moved.
+        let this = unsafe { self.get_unchecked_mut() };
+        if !this.cell.as_ref().is_some_and(|old| Arc::ptr_eq(old, cell)) {
+            this.cell = Some(cell.clone());
+        }
+        let mut locked = cell.lock();
+        if !locked.is_open() {
+            return Err(Closed(waker));
+        }
+        this.waker.with_mut(|at| {
+            // SAFETY: the timer is idle, so the cell is the owner's (rule 1).
+            unsafe { &mut *at }.write(waker);
+        });
+        // Ordering: Relaxed under the lock, which publishes it to firers.
+        this.state.store(tick, Relaxed);
+        // SAFETY: it was idle, so there is no other handle. It is pinned, and its drop takes it out
+        // of the wheel.
+        let handle = unsafe { Handle::new(NonNull::from(&*this)) };
+        Ok(locked.insert(handle, tick))
+    }
+
+    /// Gives the timer another deadline. If it is armed, returns the wheel if its next deadline is
+    /// now this one: then the caller must see to it that a worker looks in time. A timer that is
+    /// not armed becomes idle.
+    ///
+    /// A compare-and-swap if the deadline is later than the one before (rule 4).
+    pub(crate) fn reset(self: Pin<&mut Self>, tick: u64) -> Option<&Arc<WheelCell>> {
+        let tick = tick.min(LAST_TICK);
+        // Ordering: Acquire, as in `poll`.
+        let mut state = self.state.load(Acquire);
+        if state <= tick {
+            // Ordering: Release pairs with the compare-and-swap in `fire`, so that the firer sees
+            // nothing older than this. Acquire on failure, as in `poll`.
+            match self.state.compare_exchange(state, tick, Release, Acquire) {
+                Ok(_) => return None,
+                Err(now) => state = now,
+            }
+        }
+        // SAFETY: the timer is not moved.
+        let this = unsafe { self.get_unchecked_mut() };
+        if state <= LAST_TICK
+            && let Some(cell) = &this.cell
+        {
+            let mut locked = cell.lock();
+            // Ordering: Relaxed under the lock, as in `replace_waker`.
+            if this.state.load(Relaxed) <= LAST_TICK {
+                // SAFETY: it is armed, so it is in this wheel.
+                let handle = unsafe { locked.remove(NonNull::from(&*this)) };
+                let handle = handle.expect("an armed timer is in its wheel");
+                // Ordering: Relaxed under the lock.
+                this.state.store(tick, Relaxed);
+                return locked.insert(handle, tick).then_some(cell);
+            }
+        }
+        // Ordering: Relaxed: no firer has the timer. An insertion publishes the next state.
+        this.state.store(IDLE, Relaxed);
+        None
+    }
+
+    /// Marks an idle timer as fired: its deadline has passed before it was armed.
+    pub(crate) fn set_fired(self: Pin<&mut Self>) {
+        // Ordering: Acquire, as in `poll`.
+        debug_assert_eq!(
+            self.state.load(Acquire),
+            IDLE,
+            "only the owner fires an idle timer"
+        );
+        // Ordering: Relaxed: no firer has the timer.
+        self.state.store(FIRED, Relaxed);
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // Ordering: Acquire, as in `poll`.
+        if self.state.load(Acquire) <= LAST_TICK
+            && let Some(cell) = &self.cell
+        {
+            let mut locked = cell.lock();
+            // Ordering: Relaxed under the lock, as in `replace_waker`.
+            if self.state.load(Relaxed) <= LAST_TICK {
+                // SAFETY: it is armed, so it is in this wheel.
+                drop(unsafe { locked.remove(NonNull::from(&*self)) });
+                drop(locked);
+                let waker = self.waker.with_mut(|at| {
+                    // SAFETY: rule 6: the entry has left the wheel, so this is the owner's.
+                    mem::replace(unsafe { &mut *at }, MaybeUninit::uninit())
+                });
+                // SAFETY: an armed timer has a waker.
+                drop(unsafe { waker.assume_init() });
+            }
+        }
+    }
+}
+
+/// The right to put a timer into a wheel, or to fire it: the timer is armed.
+pub(crate) struct Handle(NonNull<Timer>);
+
+// SAFETY: the timer is `Sync`, and the handle is used under the lock of its wheel.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    /// # Safety
+    /// The timer is pinned, armed and in no wheel, and there is no other handle of it. It takes
+    /// itself out of the wheel before it is freed.
+    unsafe fn new(timer: NonNull<Timer>) -> Self {
+        Self(timer)
+    }
+
+    fn timer(&self) -> &Timer {
+        // SAFETY: the timer is armed, so it is not freed: its drop needs the lock, which the
+        // handle's owner has.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Fires a timer that has expired, under the lock of its wheel. Returns its waker. If it was
+    /// reset to a tick after `now`, returns it with that tick: then it must be inserted again
+    /// (rules 2 and 3).
+    pub(crate) fn fire(self, now: u64) -> Result<Waker, (Self, u64)> {
+        let timer = self.timer();
+        // Ordering: Relaxed: a number. The lock orders the arming before.
+        let tick = timer.state.load(Relaxed);
+        if tick > now {
+            return Err((self, tick));
+        }
+        let waker = self.copy_waker();
+        // Ordering: Release pairs with the owner's Acquire loads: the copy comes before the owner's
+        // next use of the timer. A failure only reads a number: Relaxed.
+        match timer.state.compare_exchange(tick, FIRED, Release, Relaxed) {
+            Ok(_) => Ok(ManuallyDrop::into_inner(waker)),
+            Err(later) => Err((self, later)),
+        }
+    }
+
+    /// Takes a timer out of service, under the lock of its wheel, as the driver shuts down. Returns
+    /// its waker.
+    pub(crate) fn close(self) -> Waker {
+        let waker = self.copy_waker();
+        // Ordering: Release, as in `fire`.
+        self.timer().state.swap(IDLE, Release);
+        ManuallyDrop::into_inner(waker)
+    }
+
+    /// Copies the waker, which stays the timer's until its state is changed (rule 3).
+    fn copy_waker(&self) -> ManuallyDrop<Waker> {
+        self.timer().waker.with(|at| {
+            // SAFETY: rule 5: only the owner writes it, under the lock.
+            let at = unsafe { &*at };
+            // SAFETY: an armed timer has a waker. The copy is dropped only if the state's change
+            // says that it is the waker.
+            ManuallyDrop::new(unsafe { at.assume_init_read() })
+        })
+    }
+}
+
+// SAFETY: `arm` makes the one handle of an idle timer, which is pinned, and whose drop removes it.
+// An armed timer is used through shared references, and through the owner's `&mut`, which is pinned
+// and not `Unpin`. Neither accesses the node.
+unsafe impl Entry for Timer {
+    type Handle = Handle;
+
+    fn into_ptr(handle: Handle) -> NonNull<Self> {
+        handle.0
+    }
+
+    unsafe fn from_ptr(entry: NonNull<Self>) -> Handle {
+        Handle(entry)
+    }
+
+    unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>> {
+        // SAFETY: the entry is live.
+        let node = unsafe { &raw mut (*entry.as_ptr()).node };
+        // SAFETY: a field of a non-null pointee is not null.
+        unsafe { NonNull::new_unchecked(node) }
+    }
+}

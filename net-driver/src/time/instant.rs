@@ -1,0 +1,132 @@
+//! `Instant`: a time of the clock that sleeps use.
+use std::{
+    ops::{Add, AddAssign, Sub, SubAssign},
+    time::Duration,
+};
+
+/// A moment of the clock that sleeps use: [`std::time::Instant`]'s, unless a test has
+/// paused it.
+///
+/// ```
+/// use net_driver::time::Instant;
+/// use std::time::Duration;
+///
+/// let begun = Instant::now();
+/// assert!(begun + Duration::from_secs(1) > begun);
+/// assert!(begun.elapsed() < Duration::from_secs(3_600));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(std::time::Instant);
+
+impl Instant {
+    /// Returns the present time. Reads the system's clock.
+    #[inline]
+    pub fn now() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    /// Converts a time of the standard library.
+    ///
+    /// ```
+    /// let now = std::time::Instant::now();
+    /// assert_eq!(net_driver::time::Instant::from_std(now).into_std(), now);
+    /// ```
+    pub const fn from_std(std: std::time::Instant) -> Self {
+        Self(std)
+    }
+
+    /// Converts it into a time of the standard library.
+    pub const fn into_std(self) -> std::time::Instant {
+        self.0
+    }
+
+    /// A time so late that it never comes: for a deadline that would overflow.
+    pub(crate) fn far_future() -> Self {
+        // A system's `Instant` may have few bits above the present time.
+        Self::now() + Duration::from_secs(30 * 365 * 86_400)
+    }
+
+    /// The time after this span, or one that never comes if that overflows.
+    #[inline]
+    pub(crate) fn after(self, span: Duration) -> Self {
+        self.checked_add(span).unwrap_or_else(Self::far_future)
+    }
+
+    /// Returns the time since `earlier`, or zero if that is later.
+    pub fn duration_since(&self, earlier: Self) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// Returns the time since `earlier`, or `None` if that is later.
+    pub fn checked_duration_since(&self, earlier: Self) -> Option<Duration> {
+        self.0.checked_duration_since(earlier.0)
+    }
+
+    /// Returns the time since `earlier`, or zero if that is later.
+    pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// Returns the time since this one.
+    pub fn elapsed(&self) -> Duration {
+        Self::now().duration_since(*self)
+    }
+
+    /// Returns the time after a span, unless it overflows.
+    pub fn checked_add(&self, span: Duration) -> Option<Self> {
+        self.0.checked_add(span).map(Self)
+    }
+
+    /// Returns the time before a span, unless it overflows.
+    pub fn checked_sub(&self, span: Duration) -> Option<Self> {
+        self.0.checked_sub(span).map(Self)
+    }
+}
+
+impl From<std::time::Instant> for Instant {
+    fn from(std: std::time::Instant) -> Self {
+        Self(std)
+    }
+}
+
+impl From<Instant> for std::time::Instant {
+    fn from(instant: Instant) -> Self {
+        instant.0
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(self.0 + span)
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        self.duration_since(earlier)
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0 - span)
+    }
+}
+
+impl SubAssign<Duration> for Instant {
+    fn sub_assign(&mut self, span: Duration) {
+        *self = *self - span;
+    }
+}

@@ -1,0 +1,32 @@
+//! Sleeps, timeouts and intervals, under tokio's names.
+//!
+//! ```
+//! use net_driver::{Driver, time};
+//! use std::time::Duration;
+//!
+//! // An executor of one task; a runtime sets the driver for all of its tasks.
+//! Driver::new(1).park(0).block_on(async {
+//!     time::sleep(Duration::from_millis(1)).await;
+//!     let late = time::timeout(Duration::from_millis(1), std::future::pending::<()>());
+//!     assert!(late.await.is_err());
+//! });
+//! ```
+//!
+//! A timer lives in its future, pinned, and is linked into the wheel of the worker that first polls
+//! it. Where it is pinned it needs no allocation, and its cancellation, a drop, needs no search:
+//! the drop takes the wheel's lock, from whatever thread, so that no wheel has a timer that is
+//! gone.
+pub(crate) mod clock;
+mod entry;
+mod instant;
+mod interval;
+mod sleep;
+mod timeout;
+mod wheels;
+
+pub use instant::Instant;
+pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
+pub use sleep::{Sleep, sleep, sleep_until};
+pub use std::time::Duration;
+pub use timeout::{Elapsed, Timeout, timeout, timeout_at};
+pub(crate) use wheels::Timers;

@@ -1,0 +1,202 @@
+//! `sleep`: a future that waits for a time.
+use super::{
+    Instant, clock,
+    entry::{Closed, State, Timer},
+};
+use crate::driver::{self, Inner};
+use pin_project_lite::pin_project;
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+
+/// Waits for this span from now.
+///
+/// The future is never ready early. It is at most a tick of 16 µs late, plus the time that the
+/// system takes to wake an idle worker, or a busy one takes until it looks. A span that is beyond
+/// the clock never ends.
+///
+/// Call it anywhere. The first poll must be in a task, or elsewhere where a driver is current: see
+/// [`Sleep`].
+///
+/// ```
+/// use net_driver::{Driver, time};
+/// use std::time::Duration;
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let begun = time::Instant::now();
+///     time::sleep(Duration::from_millis(2)).await;
+///     assert!(begun.elapsed() >= Duration::from_millis(2));
+/// });
+/// ```
+pub fn sleep(span: Duration) -> Sleep {
+    Sleep::new(Instant::now().after(span))
+}
+
+/// Waits until this time, as [`sleep`] does. It is ready at once if the time has passed.
+///
+/// ```
+/// use net_driver::{Driver, time};
+///
+/// Driver::new(1).park(0).block_on(time::sleep_until(time::Instant::now()));
+/// ```
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep::new(deadline)
+}
+
+pin_project! {
+    /// The future of [`sleep`] and [`sleep_until`].
+    ///
+    /// Its first poll that has to wait arms a timer, in the wheel of the worker that polls it: a
+    /// lock that others take only to fire the timers of a busy worker. Later polls by the same task
+    /// cost a load. A drop before the deadline takes the lock again, from any thread. Nothing is
+    /// allocated: the timer is in the future, 72 bytes on a 64-bit target, which must therefore be
+    /// pinned.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::{pin::pin, time::Duration};
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let mut sleep = pin!(time::sleep(Duration::from_secs(3_600)));
+    ///     assert!(!sleep.is_elapsed());
+    ///     sleep.as_mut().reset(time::Instant::now() + Duration::from_millis(1));
+    ///     sleep.as_mut().await;
+    ///     assert!(sleep.is_elapsed());
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// A poll that has to wait panics if no driver is current, or if it has shut down.
+    #[must_use = "a future does nothing unless it is polled"]
+    pub struct Sleep {
+        deadline: Instant,
+        #[pin]
+        timer: Timer,
+    }
+}
+
+/// A deadline, the tick of a timer, and 6 words of an entry.
+#[cfg(all(target_pointer_width = "64", target_os = "linux", not(selvedge_loom)))]
+const _: () = assert!(size_of::<Sleep>() == 72);
+
+impl Sleep {
+    pub(super) fn new(deadline: Instant) -> Self {
+        Self {
+            deadline,
+            timer: Timer::new(),
+        }
+    }
+
+    /// Returns the time for which it waits.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Returns whether a poll has found, or a worker has noticed, that the time has passed.
+    pub fn is_elapsed(&self) -> bool {
+        self.timer.is_fired()
+    }
+
+    /// Waits for another time instead, also after the first one has passed.
+    ///
+    /// The task that polled it last is woken at the new time. One compare-and-swap if the time is
+    /// later, as it is for a timeout that starts anew with each message. For an earlier time it
+    /// takes the lock of the timer's wheel.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::{pin::pin, time::Duration};
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let mut idle = pin!(time::sleep(Duration::from_millis(5)));
+    ///     for _message in 0..3 {
+    ///         idle.as_mut().reset(time::Instant::now() + Duration::from_millis(5));
+    ///     }
+    ///     idle.await;
+    /// });
+    /// ```
+    pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
+        let this = self.project();
+        *this.deadline = deadline;
+        let tick = clock::tick_of(deadline);
+        if let Some(cell) = this.timer.reset(tick)
+            && let Some(driver) = cell.driver()
+        {
+            driver.armed(tick);
+        }
+    }
+
+    /// Polls without a charge to the task's budget. `has_passed` reads the clock, or knows that the
+    /// deadline has not passed.
+    #[inline]
+    pub(super) fn poll_timer(
+        self: Pin<&mut Self>,
+        waker: &Waker,
+        has_passed: impl FnOnce(Instant) -> bool,
+    ) -> Poll<()> {
+        let mut this = self.project();
+        match this.timer.as_mut().poll(waker) {
+            State::Fired => Poll::Ready(()),
+            State::Armed => Poll::Pending,
+            State::Idle if has_passed(*this.deadline) => {
+                this.timer.set_fired();
+                Poll::Ready(())
+            }
+            State::Idle => {
+                arm(this.timer, *this.deadline, waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        ready!(self.poll_timer(cx.waker(), |deadline| Instant::now() >= deadline));
+        progress.made_progress();
+        Poll::Ready(())
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("deadline", &self.deadline)
+            .field("is_elapsed", &self.is_elapsed())
+            .finish()
+    }
+}
+
+/// Arms a timer in the current driver.
+///
+/// # Panics
+/// If there is no current driver, or it has shut down.
+fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) {
+    let tick = clock::tick_of(deadline);
+    let armed = driver::with_current(|driver: &Inner, wheel| {
+        let armed = timer.arm(driver.timers.wheel(wheel), tick, waker);
+        if let Ok(true) = armed {
+            driver.activate();
+            driver.armed(tick);
+        }
+        armed
+    });
+    match armed {
+        Some(Ok(_)) => {}
+        Some(Err(Closed(_))) => panic!(
+            "a sleep was polled in a runtime that has shut down, so nothing would wake it: end \
+             the futures that sleep before their runtime"
+        ),
+        None => panic!(
+            "a sleep was polled outside of a runtime, so nothing would wake it: poll it in a \
+             task, inside the runtime's block_on, or after Handle::enter"
+        ),
+    }
+}

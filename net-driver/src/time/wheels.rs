@@ -1,0 +1,224 @@
+//! The timers of a runtime: a wheel for each worker, and one for all other threads.
+//!
+//! A timer is armed in the wheel of the thread that polls its future first. So the workers do not
+//! share a lock, except when one fires the timers of another that is busy.
+//!
+//! 1. The lock of a wheel guards its entries. No code of users runs under it: wakers are cloned
+//!    before, and woken or dropped after.
+//! 2. `next` is a tick before which no timer of the wheel expires. It is written under the lock,
+//!    and read without it. An insertion lowers it; a firing sets it anew; a removal leaves it, so
+//!    that a look at that tick may find nothing.
+//! 3. After a shutdown no wheel takes an entry.
+use super::{
+    Instant, clock,
+    entry::{Handle, Timer},
+};
+use crate::driver::Inner;
+use std::{
+    collections::VecDeque,
+    ptr::NonNull,
+    sync::{Arc, Weak},
+    task::Waker,
+};
+use sync_shim::{
+    CachePadded,
+    atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{Mutex, MutexGuard},
+};
+use timer_wheel::{Step, Wheel};
+
+/// Steps of a wheel under one hold of its lock.
+const STEPS: usize = 32;
+/// No timer.
+const NONE: u64 = u64::MAX;
+
+/// The wheels of a driver.
+pub(crate) struct Timers {
+    /// Those of the workers, and behind them the one of all other threads.
+    wheels: Box<[Arc<WheelCell>]>,
+}
+
+impl Timers {
+    pub(crate) fn new(workers: usize, driver: &Weak<Inner>) -> Self {
+        let cell = |_| Arc::new(WheelCell::new(driver.clone()));
+        Self {
+            wheels: (0..=workers).map(cell).collect(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn wheel(&self, index: usize) -> &Arc<WheelCell> {
+        &self.wheels[index]
+    }
+
+    /// Returns a tick before which no timer expires; the largest number if there is no timer.
+    pub(crate) fn next(&self) -> u64 {
+        let next = self.wheels.iter().map(|wheel| wheel.next());
+        next.min().unwrap_or(NONE)
+    }
+
+    /// Takes the wakers of up to `max` timers that are due: those of the wheel with this index, and
+    /// then of all others. Calls `now` once, if there are timers.
+    pub(crate) fn collect_due(
+        &self,
+        first: usize,
+        max: usize,
+        now: impl Fn() -> Instant,
+        wakers: &mut VecDeque<Waker>,
+    ) {
+        let mut tick = None;
+        let mut left = max;
+        let (before, after) = self.wheels.split_at(first);
+        for wheel in after.iter().chain(before) {
+            let next = wheel.next();
+            if next == NONE {
+                continue;
+            }
+            let now = *tick.get_or_insert_with(|| clock::tick_at(now()));
+            if next <= now {
+                left -= wheel.fire(now, left, wakers);
+                if left == 0 {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Wakes all timers, and refuses others (rule 3).
+    pub(crate) fn shutdown(&self) {
+        for wheel in &self.wheels {
+            wheel.shutdown();
+        }
+    }
+}
+
+/// A wheel, its lock, and its next deadline.
+pub(crate) struct WheelCell {
+    shared: CachePadded<Shared>,
+    driver: Weak<Inner>,
+}
+
+struct Shared {
+    next: AtomicU64,
+    wheel: Mutex<State>,
+}
+
+struct State {
+    wheel: Wheel<Timer>,
+    open: bool,
+}
+
+impl WheelCell {
+    pub(crate) fn new(driver: Weak<Inner>) -> Self {
+        Self {
+            shared: CachePadded::new(Shared {
+                next: AtomicU64::new(NONE),
+                wheel: Mutex::new(State {
+                    wheel: Wheel::new(),
+                    open: true,
+                }),
+            }),
+            driver,
+        }
+    }
+
+    /// The driver that the wheel belongs to, if it is there still.
+    pub(crate) fn driver(&self) -> Option<Arc<Inner>> {
+        self.driver.upgrade()
+    }
+
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        // Ordering: Relaxed: a number. The fences of the role order it against the poller's sleep.
+        self.shared.next.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> Armed<'_> {
+        Armed {
+            next: &self.shared.next,
+            state: self.shared.wheel.lock(),
+        }
+    }
+
+    /// Fires up to `max` timers that expire at `now` or before, and takes their wakers. Returns
+    /// their number.
+    pub(crate) fn fire(&self, now: u64, max: usize, wakers: &mut VecDeque<Waker>) -> usize {
+        let mut fired = 0;
+        let mut is_done = max == 0;
+        while !is_done {
+            let mut locked = self.lock();
+            let wheel = &mut locked.state.wheel;
+            for _ in 0..STEPS {
+                match wheel.step(now) {
+                    Step::Expired(timer) => match timer.fire(now) {
+                        Ok(waker) => {
+                            wakers.push_back(waker);
+                            fired += 1;
+                            if fired == max {
+                                break;
+                            }
+                        }
+                        Err((timer, later)) => wheel.insert(timer, later),
+                    },
+                    Step::Moved => {}
+                    Step::Done => {
+                        is_done = true;
+                        break;
+                    }
+                }
+            }
+            is_done |= fired == max;
+            let next = wheel.next_bound().unwrap_or(NONE);
+            // Ordering: Relaxed, as in `next`. It only rises, or an insertion has published it.
+            locked.next.store(next, Relaxed);
+        }
+        fired
+    }
+
+    fn shutdown(&self) {
+        let mut wakers = Vec::new();
+        let mut locked = self.lock();
+        locked.state.open = false;
+        while let Some(timer) = locked.state.wheel.pop_any() {
+            wakers.push(timer.close());
+        }
+        // Ordering: Relaxed, as in `fire`.
+        locked.next.store(NONE, Relaxed);
+        drop(locked);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A wheel whose lock is held.
+pub(crate) struct Armed<'a> {
+    next: &'a AtomicU64,
+    state: MutexGuard<'a, State>,
+}
+
+impl Armed<'_> {
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.open
+    }
+
+    /// Inserts a timer. Returns whether the wheel's next deadline is now this one.
+    pub(crate) fn insert(&mut self, timer: Handle, tick: u64) -> bool {
+        self.state.wheel.insert(timer, tick);
+        // Ordering: Relaxed: only written under the lock. The caller's fence orders it before the
+        // look at the poller (rule 2 of the role).
+        let is_next = tick < self.next.load(Relaxed);
+        if is_next {
+            self.next.store(tick, Relaxed);
+        }
+        is_next
+    }
+
+    /// Removes a timer. `None` if it is in no wheel.
+    ///
+    /// # Safety
+    /// The timer is in this wheel, or in none.
+    pub(crate) unsafe fn remove(&mut self, timer: NonNull<Timer>) -> Option<Handle> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.state.wheel.remove(timer) }
+    }
+}
