@@ -15,16 +15,24 @@
 //! 4. Only its own thread uses the list. The thread-local has no destructor, because destructors of
 //!    other thread-locals may use it.
 use crate::{
+    over::WorkerTimers,
     park::{Token, WorkerPark},
     role::Role,
     time::{Instant, Timers, clock},
 };
 use std::{
     cell::Cell,
-    fmt,
+    fmt, mem,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
     ptr::{self, NonNull},
     sync::Arc,
+    task::Waker,
     time::Duration,
+};
+use sync_shim::atomic::{
+    AtomicUsize,
+    Ordering::{AcqRel, Relaxed},
 };
 
 /// Sleeps and sockets of one runtime, which its workers drive while they are idle.
@@ -49,6 +57,10 @@ pub(crate) struct Inner {
     pub(crate) role: Role,
     /// The tokens of the workers.
     pub(crate) tokens: Box<[Arc<Token>]>,
+    /// The wakers of workers that park in another way. Empty if they park in a [`WorkerPark`].
+    wakers: Box<[Waker]>,
+    /// The parks that were made and not dropped yet.
+    pub(crate) parks: AtomicUsize,
     pub(crate) timers: Timers,
 }
 
@@ -69,11 +81,40 @@ impl Driver {
     /// # Panics
     /// If `workers` is 0.
     pub fn new(workers: usize) -> Self {
+        Self::with(workers, [].into())
+    }
+
+    /// Creates the driver of a runtime whose workers park in parkers of their own. The waker of
+    /// each must end its worker's park.
+    ///
+    /// Such a worker drives its timers [over](Self::timers) its parker.
+    ///
+    /// ```
+    /// use net_driver::Driver;
+    /// use worker_idle::park::{self, Park, ThreadPark};
+    ///
+    /// let park = ThreadPark::new();
+    /// let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    /// driver.scope(Some(0), || assert!(Driver::current().is_some()));
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no waker.
+    #[track_caller]
+    pub fn with_wakers(wakers: impl IntoIterator<Item = Waker>) -> Self {
+        let wakers: Box<[_]> = wakers.into_iter().collect();
+        Self::with(wakers.len(), wakers)
+    }
+
+    #[track_caller]
+    fn with(workers: usize, wakers: Box<[Waker]>) -> Self {
         assert!(workers > 0, "a driver has at least one worker");
         let tokens: Box<[_]> = (0..workers).map(|_| Arc::new(Token::new())).collect();
         Self(Arc::new_cyclic(|driver| Inner {
             role: Role::new(),
             tokens,
+            wakers,
+            parks: AtomicUsize::new(0),
             timers: Timers::new(workers, driver),
         }))
     }
@@ -94,6 +135,33 @@ impl Driver {
         WorkerPark::new(self.clone(), worker)
     }
 
+    /// Returns what drives the timers of the worker with this index over a parker of its own: see
+    /// [`with_wakers`](Self::with_wakers).
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[track_caller]
+    pub fn timers(&self, worker: usize) -> WorkerTimers {
+        let workers = self.0.tokens.len();
+        assert!(
+            worker < workers,
+            "there are {workers} workers, and no number {worker}"
+        );
+        WorkerTimers::new(self.clone(), worker)
+    }
+
+    /// Returns whether a busy worker should poll its park soon: a timer is due that no parked
+    /// worker waits for. Before the first timer it is one load. It reads the clock only if there
+    /// are timers.
+    ///
+    /// ```
+    /// assert!(!net_driver::Driver::new(1).is_due());
+    /// ```
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.0.role.is_active() && self.0.is_due()
+    }
+
     /// Makes this the thread's current driver while `f` runs: code in there may poll sleeps and
     /// make sockets. `worker` is the index of the worker that the thread is, if it is one.
     ///
@@ -104,16 +172,35 @@ impl Driver {
     #[inline]
     #[track_caller]
     pub fn scope<R>(&self, worker: Option<usize>, f: impl FnOnce() -> R) -> R {
-        struct Leave<'a>(&'a Frame);
+        Self::scope_of(Some(self), worker, f)
+    }
+
+    /// Runs `f` in the [scope](Self::scope) of a driver, or of the one that is current now if there
+    /// is none. For an executor whose runtimes may do without a driver.
+    ///
+    /// ```
+    /// net_driver::Driver::scope_of(None, None, || assert!(net_driver::Driver::current().is_none()));
+    /// ```
+    ///
+    /// # Panics
+    /// As [`scope`](Self::scope).
+    #[inline]
+    #[track_caller]
+    pub fn scope_of<R>(driver: Option<&Self>, worker: Option<usize>, f: impl FnOnce() -> R) -> R {
+        struct Leave<'a>(&'a Option<Frame>);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
-                self.0.leave();
+                if let Some(frame) = self.0 {
+                    frame.leave();
+                }
             }
         }
-        let frame = self.frame(worker);
-        // SAFETY: it stays in this function, which has borrowed the driver, until `leave` takes it
-        // out of the list.
-        unsafe { frame.enter() };
+        let frame = driver.map(|driver| driver.frame(worker));
+        if let Some(frame) = &frame {
+            // SAFETY: it stays in this function, which has borrowed the driver, until `leave` takes
+            // it out of the list.
+            unsafe { frame.enter() };
+        }
         let _leave = Leave(&frame);
         f()
     }
@@ -199,20 +286,54 @@ impl Driver {
 }
 
 impl Inner {
-    /// Records the first timer or socket: from now on a parked worker looks after them.
+    /// Returns the workers to unpark after a timer was armed for this tick, the first deadline of
+    /// its wheel: all, so that they look after timers from now on, or the poller, if it parks
+    /// longer. The caller [unparks](Self::unpark) them, outside of a borrow of the frame: that may
+    /// be code of users.
     #[inline]
-    pub(crate) fn activate(&self) {
+    #[must_use = "the workers must be unparked"]
+    pub(crate) fn armed(&self, tick: u64) -> Option<Range<usize>> {
         if self.role.activate() {
-            self.tokens.iter().for_each(|token| token.unpark());
+            return Some(0..self.tokens.len());
+        }
+        let poller = self.role.must_unpark(tick)?;
+        Some(poller..poller + 1)
+    }
+
+    /// Counts a park.
+    pub(crate) fn add_park(&self) {
+        // Ordering: Relaxed: a count, whose last decrement is that of the last park.
+        self.parks.fetch_add(1, Relaxed);
+    }
+
+    /// Counts the drop of a park, and shuts the driver down after that of the last. A panic of a
+    /// waker is contained: the drop may be of a worker that was never started, on any thread.
+    pub(crate) fn remove_park(&self) {
+        // Ordering: AcqRel, so that what the other parks did comes before the shutdown.
+        if self.parks.fetch_sub(1, AcqRel) == 1 {
+            let shutdown = AssertUnwindSafe(|| self.timers.shutdown());
+            if let Err(payload) = catch_unwind(shutdown) {
+                // Its drop could panic too.
+                mem::forget(payload);
+            }
         }
     }
 
-    /// Unparks the poller if it parks beyond this tick, for which a timer was just armed.
-    #[inline]
-    pub(crate) fn armed(&self, tick: u64) {
-        if let Some(poller) = self.role.must_unpark(tick) {
-            self.tokens[poller].unpark();
+    /// Ends the present or the next park of some workers.
+    #[cold]
+    pub(crate) fn unpark(&self, workers: Range<usize>) {
+        for worker in workers {
+            match self.wakers.get(worker) {
+                None => self.tokens[worker].unpark(),
+                Some(waker) => waker.wake_by_ref(),
+            }
         }
+    }
+
+    /// Returns whether a timer is due, for which no parked worker waits.
+    fn is_due(&self) -> bool {
+        let next = self.timers.next();
+        next != u64::MAX && !self.role.is_held() && next <= clock::tick_at(Instant::now())
     }
 
     /// Returns how long the poller may park, and publishes it (rule 2 of the role). `None` without

@@ -114,6 +114,9 @@ impl Token {
 /// worker parks for that. Before the first timer of the runtime it is a
 /// [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
+/// The drop of the last park of a driver [shuts it down](Driver::shutdown). A panic of a waker in
+/// there goes nowhere.
+///
 /// ```
 /// use net_driver::Driver;
 /// use worker_idle::park::{Park, Unpark};
@@ -156,6 +159,7 @@ impl Unpark for WorkerUnpark {
 impl WorkerPark {
     pub(crate) fn new(driver: Driver, worker: usize) -> Self {
         let token = driver.inner().tokens[worker].clone();
+        driver.inner().add_park();
         Self {
             driver,
             token,
@@ -266,6 +270,12 @@ impl Park for WorkerPark {
 
     fn unparker(&self) -> WorkerUnpark {
         WorkerUnpark(self.token.clone())
+    }
+}
+
+impl Drop for WorkerPark {
+    fn drop(&mut self) {
+        self.driver.inner().remove_park();
     }
 }
 

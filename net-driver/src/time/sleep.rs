@@ -125,8 +125,9 @@ impl Sleep {
         let tick = clock::tick_of(deadline);
         if let Some(cell) = this.timer.reset(tick)
             && let Some(driver) = cell.driver()
+            && let Some(workers) = driver.armed(tick)
         {
-            driver.armed(tick);
+            driver.unpark(workers);
         }
     }
 
@@ -181,15 +182,14 @@ impl fmt::Debug for Sleep {
 fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) {
     let tick = clock::tick_of(deadline);
     let armed = driver::with_current(|driver: &Inner, wheel| {
-        let armed = timer.arm(driver.timers.wheel(wheel), tick, waker);
-        if let Ok(true) = armed {
-            driver.activate();
-            driver.armed(tick);
-        }
-        armed
+        let wheel = driver.timers.wheel(wheel);
+        let is_next = timer.arm(wheel, tick, waker)?;
+        let workers = is_next.then(|| driver.armed(tick)).flatten();
+        Ok(workers.and_then(|workers| Some((wheel.driver()?, workers))))
     });
     match armed {
-        Some(Ok(_)) => {}
+        Some(Ok(None)) => {}
+        Some(Ok(Some((driver, workers)))) => driver.unpark(workers),
         Some(Err(Closed(_))) => panic!(
             "a sleep was polled in a runtime that has shut down, so nothing would wake it: end \
              the futures that sleep before their runtime"

@@ -177,16 +177,34 @@ impl WheelCell {
     }
 
     fn shutdown(&self) {
-        let mut wakers = Vec::new();
+        let mut wakers = Wakers::default();
         let mut locked = self.lock();
         locked.state.open = false;
         while let Some(timer) = locked.state.wheel.pop_any() {
-            wakers.push(timer.close());
+            wakers.0.push_back(timer.close());
         }
         // Ordering: Relaxed, as in `fire`.
         locked.next.store(NONE, Relaxed);
         drop(locked);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.wake();
+    }
+}
+
+/// Wakers that are all woken, also if one panics.
+#[derive(Default)]
+struct Wakers(VecDeque<Waker>);
+
+impl Wakers {
+    fn wake(&mut self) {
+        while let Some(waker) = self.0.pop_front() {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Wakers {
+    fn drop(&mut self) {
+        self.wake();
     }
 }
 

@@ -1,0 +1,175 @@
+//! Timers over any parker: for a worker that does not park in a
+//! [`WorkerPark`](crate::WorkerPark).
+//!
+//! The worker has the poller role, if it is vacant, while its parker parks, and limits that park to
+//! the next deadline. A thread that arms an earlier timer unparks it by its waker, as
+//! [`role`](crate::role) says.
+use crate::{
+    driver::{Driver, Inner},
+    time::Instant,
+};
+use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
+use worker_idle::park::Park;
+
+/// The timers that a park collects at once.
+const MAX_TIMERS: usize = 256;
+
+/// Drives the timers of one worker over a parker of its own. Made by [`Driver::timers`].
+///
+/// The drop of the last one of a driver [shuts it down](Driver::shutdown), as that of a
+/// [`WorkerPark`](crate::WorkerPark).
+///
+/// ```
+/// use net_driver::{Driver, WorkerTimers, time};
+/// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
+/// use worker_idle::park::{self, Park, ThreadPark};
+///
+/// let mut park = ThreadPark::new();
+/// let driver = Driver::with_wakers([park::waker(park.unparker())]);
+/// let mut timers: WorkerTimers = driver.timers(0);
+///
+/// driver.scope(Some(0), || {
+///     let mut sleep = pin!(time::sleep(Duration::from_millis(1)));
+///     let mut cx = Context::from_waker(Waker::noop());
+///     while sleep.as_mut().poll(&mut cx).is_pending() {
+///         let mut park = timers.over(&mut park);
+///         park.park(); // Until the sleep is due.
+///         park.deliver();
+///     }
+/// });
+/// ```
+pub struct WorkerTimers {
+    driver: Driver,
+    worker: usize,
+    collected: VecDeque<Waker>,
+}
+
+/// A parker that also waits for timers: see [`WorkerTimers`].
+///
+/// ```
+/// use net_driver::{Driver, OverPark};
+/// use worker_idle::park::{Park, ThreadPark, Unpark};
+///
+/// let mut park = ThreadPark::new();
+/// park.unparker().unpark();
+/// let mut timers = Driver::new(1).timers(0);
+/// let mut park: OverPark<'_, ThreadPark> = timers.over(&mut park);
+/// park.park(); // Takes the token.
+/// ```
+pub struct OverPark<'a, P> {
+    timers: &'a mut WorkerTimers,
+    park: &'a mut P,
+}
+
+impl WorkerTimers {
+    pub(crate) fn new(driver: Driver, worker: usize) -> Self {
+        driver.inner().add_park();
+        Self {
+            driver,
+            worker,
+            collected: VecDeque::new(),
+        }
+    }
+
+    /// Lets a parker wait for timers too. It is the parker whose waker the driver has for this
+    /// worker.
+    pub fn over<'a, P: Park>(&'a mut self, park: &'a mut P) -> OverPark<'a, P> {
+        OverPark { timers: self, park }
+    }
+
+    fn collect(&mut self, max: usize) {
+        let timers = &self.driver.inner().timers;
+        timers.collect_due(self.worker, max, Instant::now, &mut self.collected);
+    }
+}
+
+impl<P: Park> OverPark<'_, P> {
+    fn wait(&mut self, limit: Option<Duration>) {
+        let park = |park: &mut P, limit| match limit {
+            None => park.park(),
+            Some(limit) => park.park_timeout(limit),
+        };
+        let driver = self.timers.driver.inner();
+        if !driver.role.is_active() || !driver.role.try_take(self.timers.worker) {
+            return park(self.park, limit);
+        }
+        let role = LeaveRole(driver);
+        match driver.until_next_deadline() {
+            None => park(self.park, limit),
+            Some(next) => {
+                let limit = limit.map_or(next, |limit| limit.min(next));
+                park(self.park, Some(limit));
+            }
+        }
+        drop(role);
+        self.timers.collect(MAX_TIMERS);
+    }
+}
+
+/// Leaves the role when it is dropped, also if the parker panics.
+struct LeaveRole<'a>(&'a Inner);
+
+impl Drop for LeaveRole<'_> {
+    fn drop(&mut self) {
+        self.0.role.leave();
+    }
+}
+
+impl<P: Park> Park for OverPark<'_, P> {
+    type Unpark = P::Unpark;
+
+    fn park(&mut self) {
+        self.wait(None);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.wait(Some(limit));
+    }
+
+    fn poll(&mut self, max: usize) {
+        self.park.poll(max);
+        if self.timers.driver.inner().role.is_active() {
+            self.timers.collect(max);
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        !self.timers.collected.is_empty() || self.park.has_events()
+    }
+
+    fn deliver(&mut self) {
+        // Each is taken out before it is called: if it panics, the others stay for the next call.
+        while let Some(waker) = self.timers.collected.pop_front() {
+            waker.wake();
+        }
+        if self.park.has_events() {
+            self.park.deliver();
+        }
+    }
+
+    fn unparker(&self) -> P::Unpark {
+        self.park.unparker()
+    }
+}
+
+impl Drop for WorkerTimers {
+    fn drop(&mut self) {
+        self.driver.inner().remove_park();
+    }
+}
+
+impl fmt::Debug for WorkerTimers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerTimers")
+            .field("worker", &self.worker)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P> fmt::Debug for OverPark<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OverPark")
+            .field("timers", self.timers)
+            .finish_non_exhaustive()
+    }
+}
