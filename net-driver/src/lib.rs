@@ -3,9 +3,17 @@
 mod driver;
 mod over;
 mod park;
+mod reactor;
+mod readiness;
+mod ready;
+mod registration;
 mod role;
+mod slab;
+mod slot;
+mod sys;
 pub mod time;
 
 pub use driver::{Driver, Entered};
 pub use over::{OverPark, WorkerTimers};
 pub use park::{WorkerPark, WorkerUnpark};
+pub use ready::{Interest, Ready};

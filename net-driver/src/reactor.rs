@@ -1,0 +1,104 @@
+//! A kernel and a slab of slots: turns the kernel's events into wakers.
+//!
+//! A *registration* is a slot and an entry in the kernel under the slot's token. Its drop makes
+//! later events stale, whether or not the kernel's entry is gone by then.
+use crate::{
+    Ready,
+    registration::Registration,
+    slab::{Refused, Slab, Token},
+    sys::{Fd, Sys},
+};
+use std::{collections::VecDeque, io, task::Waker, time::Duration};
+use sync_shim::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct Reactor<S> {
+    sys: S,
+    slab: Slab,
+}
+
+/// What takes a source out of the kernel when its registration ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// The close of its only descriptor, which follows. That is one system call less.
+    ByClose,
+    /// A call, since other descriptors of the source may stay open.
+    ByCall,
+}
+
+impl<S: Sys> Reactor<S> {
+    pub(crate) fn open() -> io::Result<Self> {
+        Ok(Self {
+            sys: S::open()?,
+            slab: Slab::new(),
+        })
+    }
+
+    /// Registers a source that is `ready` as far as its owner knows: an operation that is tried in
+    /// vain costs less than an event that has to come first.
+    pub(crate) fn register(
+        this: &Arc<Self>,
+        fd: Fd,
+        ready: Ready,
+        removal: Removal,
+    ) -> io::Result<Registration<S>> {
+        let token = this.slab.insert(ready).map_err(|refused| match refused {
+            Refused::Closed => shut_down_error(),
+            Refused::Full => io::Error::other("the driver has no room for another socket"),
+        })?;
+        if let Err(error) = this.sys.register(fd, token.to_bits()) {
+            this.slab.remove(token);
+            return Err(error);
+        }
+        Ok(Registration::new(this.clone(), token, fd, removal))
+    }
+
+    /// Waits for events, and moves the wakers of the tasks that waited for them to `out`.
+    pub(crate) fn collect(
+        &self,
+        limit: Option<Duration>,
+        max: usize,
+        out: &mut VecDeque<Waker>,
+    ) -> io::Result<()> {
+        self.sys.wait(limit, max, |token, ready| {
+            let token = Token::from_bits(token);
+            self.slab
+                .get(token.index)
+                .dispatch(token.generation, ready, out);
+        })
+    }
+
+    /// Ends a wait of [`collect`](Self::collect).
+    pub(crate) fn wake(&self) {
+        self.sys.wake();
+    }
+
+    /// Ends all waits with an error, and refuses registrations from now on. Moves the wakers of
+    /// the tasks that waited to `out`.
+    pub(crate) fn shut_down(&self, out: &mut VecDeque<Waker>) {
+        self.slab.shut_down(out);
+    }
+
+    /// Returns the number of registrations.
+    pub(crate) fn registered(&self) -> usize {
+        self.slab.registered()
+    }
+
+    pub(crate) fn sys(&self) -> &S {
+        &self.sys
+    }
+
+    pub(crate) fn slab(&self) -> &Slab {
+        &self.slab
+    }
+}
+
+/// The error of an operation whose driver has shut down.
+pub(crate) fn shut_down_error() -> io::Error {
+    io::Error::other("the driver of this socket has shut down")
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
+mod tests;

@@ -1,0 +1,173 @@
+//! Operations against a kernel whose events come late, twice and for nothing.
+//!
+//! A source's data is a count of bytes under the test's hands; the kernel only announces it.
+use super::*;
+use crate::{slot::Direction, sys::kernel::Kernel};
+use std::task::{Context, Poll, Wake};
+use sync_shim::{
+    Model,
+    atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+    },
+    model, thread,
+};
+
+const FD: Fd = 3;
+
+struct Source {
+    reactor: Arc<Reactor<Kernel>>,
+    bytes: AtomicUsize,
+}
+
+impl Source {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            reactor: Arc::new(Reactor::open().unwrap()),
+            bytes: AtomicUsize::new(0),
+        })
+    }
+
+    fn register(&self) -> Registration<Kernel> {
+        Reactor::register(&self.reactor, FD, Ready::EMPTY, Removal::ByCall).unwrap()
+    }
+
+    fn arrive(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.reactor.sys().event(FD, Ready::READABLE);
+    }
+
+    fn collect(&self) {
+        let mut out = VecDeque::new();
+        self.reactor
+            .collect(Some(Duration::ZERO), 64, &mut out)
+            .unwrap();
+        out.into_iter().for_each(Waker::wake);
+    }
+
+    fn read(&self) -> io::Result<()> {
+        let bytes = self.bytes.load(Relaxed);
+        if bytes == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.bytes.fetch_sub(1, Relaxed);
+        Ok(())
+    }
+}
+
+/// A waker whose wakes a model sees.
+struct Flag(AtomicBool);
+
+struct FlagWaker(Arc<Flag>);
+
+impl Wake for FlagWaker {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.0.store(true, SeqCst);
+    }
+}
+
+fn flag() -> (Arc<Flag>, Waker) {
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    let waker = Waker::from(std::sync::Arc::new(FlagWaker(flag.clone())));
+    (flag, waker)
+}
+
+/// A byte arrives, and the poller hands over its event, while a task reads. The task reads the
+/// byte, or it waits and is woken.
+#[test]
+fn byte_racing_a_read_is_read_or_wakes_it() {
+    model(|| {
+        let source = Source::new();
+        let registration = source.register();
+        let poller = {
+            let source = source.clone();
+            thread::spawn(move || {
+                source.arrive(1);
+                source.collect();
+            })
+        };
+        let (flag, waker) = flag();
+        let mut cx = Context::from_waker(&waker);
+        let read = registration.poll_io(&mut cx, Direction::Read, || source.read());
+        poller.join().unwrap();
+        if read.is_pending() {
+            assert!(flag.0.load(SeqCst), "nobody woke the reader");
+            let read = registration.poll_io(&mut cx, Direction::Read, || source.read());
+            assert!(read.is_ready());
+        }
+    });
+}
+
+/// The kernel reports an event of bytes that are read already, twice. The reader waits again, and
+/// the next byte wakes it.
+#[test]
+fn spurious_events_racing_a_wait_lose_no_byte() {
+    Model::new().bound(3).check(|| {
+        let source = Source::new();
+        let registration = source.register();
+        source.reactor.sys().event(FD, Ready::READABLE);
+        let poller = {
+            let source = source.clone();
+            thread::spawn(move || {
+                source.collect();
+                source.arrive(1);
+                source.reactor.sys().event(FD, Ready::READABLE);
+                source.collect();
+            })
+        };
+        let (flag, waker) = flag();
+        let mut cx = Context::from_waker(&waker);
+        let mut read = registration.poll_io(&mut cx, Direction::Read, || source.read());
+        poller.join().unwrap();
+        if read.is_pending() {
+            assert!(flag.0.load(SeqCst), "nobody woke the reader");
+            read = registration.poll_io(&mut cx, Direction::Read, || source.read());
+        }
+        assert!(matches!(read, Poll::Ready(Ok(()))));
+    });
+}
+
+/// A source goes, and another one takes its slot and its number, while the poller has an event of
+/// the first one in hand. The second one is not touched.
+#[test]
+fn reuse_racing_an_event_in_hand_is_not_touched() {
+    model(|| {
+        let source = Source::new();
+        let first = source.register();
+        source.reactor.sys().event(FD, Ready::READABLE);
+        let poller = {
+            let source = source.clone();
+            thread::spawn(move || source.collect())
+        };
+        drop(first);
+        let second = source.register();
+        poller.join().unwrap();
+        assert!(!second.snapshot().is_ready_for(crate::Interest::READABLE));
+    });
+}
+
+/// The driver shuts down while a task waits: the wait ends with an error, or its task is woken.
+#[test]
+fn shutdown_racing_a_read_ends_it() {
+    model(|| {
+        let source = Source::new();
+        let registration = source.register();
+        let closer = {
+            let source = source.clone();
+            thread::spawn(move || {
+                let mut out = VecDeque::new();
+                source.reactor.shut_down(&mut out);
+                out.into_iter().for_each(Waker::wake);
+            })
+        };
+        let (flag, waker) = flag();
+        let mut cx = Context::from_waker(&waker);
+        let read = registration.poll_io(&mut cx, Direction::Read, || source.read());
+        closer.join().unwrap();
+        match read {
+            Poll::Pending => assert!(flag.0.load(SeqCst), "nobody woke the reader"),
+            Poll::Ready(done) => assert!(done.is_err()),
+        }
+        Reactor::register(&source.reactor, FD, Ready::EMPTY, Removal::ByCall).unwrap_err();
+    });
+}

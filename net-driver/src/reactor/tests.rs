@@ -1,0 +1,236 @@
+//! The real kernel behind a seam that makes faults: events late, twice and spurious.
+use super::*;
+use crate::{Interest, slot::Direction, sys::Os};
+use std::{
+    cell::RefCell,
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    task::{Context, Poll},
+};
+use sync_shim::sync::Mutex;
+
+/// Keeps each event for a later wait, and reports each several times.
+struct Faulty {
+    os: Os,
+    late: Mutex<Vec<(u64, Ready)>>,
+}
+
+impl Sys for Faulty {
+    fn open() -> io::Result<Self> {
+        Ok(Self {
+            os: Os::open()?,
+            late: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+        self.os.register(fd, token)
+    }
+
+    fn deregister(&self, fd: Fd) -> io::Result<()> {
+        self.os.deregister(fd)
+    }
+
+    fn wait(
+        &self,
+        _: Option<Duration>,
+        max: usize,
+        mut on_event: impl FnMut(u64, Ready),
+    ) -> io::Result<()> {
+        let new = RefCell::new(Vec::new());
+        let now = Some(Duration::ZERO);
+        self.os.wait(now, max, |token, ready| {
+            new.borrow_mut().push((token, ready))
+        })?;
+        let mut late = self.late.lock();
+        for (token, ready) in late.drain(..) {
+            on_event(token, ready);
+            on_event(token, Ready::READABLE | Ready::WRITABLE);
+            on_event(token, ready);
+        }
+        late.extend(new.into_inner());
+        Ok(())
+    }
+
+    fn wake(&self) {
+        self.os.wake();
+    }
+}
+
+fn pair() -> (UnixStream, UnixStream) {
+    let (one, other) = UnixStream::pair().unwrap();
+    one.set_nonblocking(true).unwrap();
+    (one, other)
+}
+
+fn collect<S: Sys>(reactor: &Reactor<S>) -> usize {
+    let mut out = VecDeque::new();
+    reactor.collect(Some(Duration::ZERO), 64, &mut out).unwrap();
+    out.len()
+}
+
+#[test]
+fn bytes_pass_whole_and_once_through_a_faulty_kernel() {
+    let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());
+    let (one, mut other) = pair();
+    let fd = one.as_raw_fd();
+    let registration = Reactor::register(&reactor, fd, Ready::EMPTY, Removal::ByCall).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let (mut sent, mut received, mut buffer) = (0_u32, Vec::<u8>::new(), [0; 7]);
+    while received.len() < 400 {
+        if sent < 100 {
+            other.write_all(&sent.to_le_bytes()).unwrap();
+            sent += 1;
+        }
+        collect(&reactor);
+        let read = registration.poll_io(&mut cx, Direction::Read, || (&one).read(&mut buffer));
+        if let Poll::Ready(count) = read {
+            received.extend(&buffer[..count.unwrap()]);
+        }
+    }
+    let expected: Vec<u8> = (0..100_u32).flat_map(u32::to_le_bytes).collect();
+    assert_eq!(received, expected);
+}
+
+#[test]
+fn late_event_of_a_closed_source_wakes_nobody() {
+    let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());
+    let (one, _other) = pair();
+    let first =
+        Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::ByClose).unwrap();
+    collect(&reactor); // The event is held back.
+    drop(first);
+    drop(one);
+    let (two, _other) = pair();
+    let second =
+        Reactor::register(&reactor, two.as_raw_fd(), Ready::EMPTY, Removal::ByClose).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(second.poll_ready(&mut cx, Direction::Write).is_pending());
+    let mut out = VecDeque::new();
+    let held = std::mem::take(&mut *reactor.sys().late.lock());
+    for (token, ready) in held {
+        let token = Token::from_bits(token);
+        reactor
+            .slab()
+            .get(token.index)
+            .dispatch(token.generation, ready, &mut out);
+    }
+    assert!(out.is_empty() && second.snapshot().ready().is_empty());
+    collect(&reactor);
+    assert_eq!(collect(&reactor), 1, "the second source's own event");
+}
+
+#[test]
+fn would_block_after_ready_waits_for_the_next_event() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, mut other) = pair();
+    let fd = one.as_raw_fd();
+    let registration = Reactor::register(&reactor, fd, Ready::READABLE, Removal::ByCall).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut calls = 0;
+    let mut read = || {
+        registration.poll_io(&mut cx, Direction::Read, || {
+            calls += 1;
+            (&one).read(&mut [0; 8])
+        })
+    };
+    assert!(read().is_pending());
+    assert!(read().is_pending());
+    other.write_all(b"abc").unwrap();
+    assert_eq!(collect(&reactor), 1);
+    assert!(matches!(read(), Poll::Ready(Ok(3))));
+    assert!(read().is_pending());
+    assert_eq!(
+        calls, 3,
+        "the kernel is asked once for each event, and at first"
+    );
+}
+
+#[test]
+fn interrupted_operation_is_tried_again() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, _other) = pair();
+    let fd = one.as_raw_fd();
+    let registration = Reactor::register(&reactor, fd, Ready::WRITABLE, Removal::ByCall).unwrap();
+    let mut interruptions = 3;
+    let mut op = || {
+        if interruptions > 0 {
+            interruptions -= 1;
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        (&one).write(b"x")
+    };
+    let mut cx = Context::from_waker(Waker::noop());
+    let written = registration.poll_io(&mut cx, Direction::Write, &mut op);
+    assert!(matches!(written, Poll::Ready(Ok(1))));
+    assert_eq!(
+        registration.try_io(Interest::WRITABLE, || Ok(7)).unwrap(),
+        7
+    );
+}
+
+#[test]
+fn short_transfer_waits_without_asking_again() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, _other) = pair();
+    let fd = one.as_raw_fd();
+    let registration = Reactor::register(&reactor, fd, Ready::READABLE, Removal::ByCall).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut calls = 0;
+    let mut op = || {
+        calls += 1;
+        Ok(3)
+    };
+    let read = registration.poll_transfer(&mut cx, Direction::Read, 8, &mut op);
+    assert!(matches!(read, Poll::Ready(Ok(3))));
+    let read = registration.poll_transfer(&mut cx, Direction::Read, 8, &mut op);
+    assert!(read.is_pending());
+    assert_eq!(calls, 1);
+}
+
+#[test]
+fn operations_are_charged_and_end_with_the_budget() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, _other) = pair();
+    let fd = one.as_raw_fd();
+    let registration = Reactor::register(&reactor, fd, Ready::WRITABLE, Removal::ByCall).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut done = 0;
+    coop_budget::Scope::new(coop_budget::Budget::new(5)).run(|| {
+        while registration
+            .poll_io(&mut cx, Direction::Write, || Ok(()))
+            .is_ready()
+        {
+            done += 1;
+        }
+    });
+    assert_eq!(done, 5);
+}
+
+#[test]
+fn forgotten_wait_keeps_the_rest_usable() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, _other) = pair();
+    let fd = one.as_raw_fd();
+    let registration = Reactor::register(&reactor, fd, Ready::EMPTY, Removal::ByCall).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut forgotten = registration.wait(Interest::WRITABLE);
+    assert!(forgotten.poll_ready(&mut cx).is_pending());
+    std::mem::forget(forgotten);
+    let mut wait = registration.wait(Interest::WRITABLE);
+    assert!(wait.poll_ready(&mut cx).is_pending());
+    assert_eq!(collect(&reactor), 2);
+    assert!(wait.poll_ready(&mut cx).is_ready());
+    drop(wait);
+    drop(registration);
+    assert_eq!(reactor.registered(), 0);
+}
+
+#[test]
+fn failed_registration_leaves_no_slot_occupied() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let fd = file.as_raw_fd();
+    Reactor::register(&reactor, fd, Ready::EMPTY, Removal::ByCall).unwrap_err();
+    assert_eq!(reactor.registered(), 0);
+}

@@ -1,0 +1,186 @@
+//! What a source is ready for: one 64-bit word, and all of its transitions.
+//!
+//! # The word
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0–6 | readable, writable, read closed, write closed, priority, error, shut down |
+//! | 8–35 | read tick |
+//! | 36–63 | write tick |
+//!
+//! The *poller* is the thread that hands over an event of the kernel. An *operation* is a call such
+//! as `read` that a task makes. A *direction* is reading or writing; priority belongs to reading,
+//! and an error to both.
+//!
+//! # Rules
+//!
+//! 1. An event sets bits and advances the tick of each direction that it names, in one step. Only
+//!    the holder of the slot's lock sets bits, so that waiters are found (see `slot.rs`).
+//! 2. An operation loads a [`Snapshot`] first, then asks the kernel. If the kernel answers "would
+//!    block", the operation clears the bits of its direction, but only if the tick is still that
+//!    of the snapshot.
+//! 3. The closed bits and the shutdown bit are never cleared while the source is registered. The
+//!    closed bits do not make a source ready: each comes with a readable or writable bit.
+//! 4. An operation on a TCP stream that moved fewer bytes than it could have clears as in rule 2,
+//!    without the kernel's "would block". It does not if a closed or error bit is set: no further
+//!    event would announce the end of the stream. Nor does it if the priority bit is: a read ends
+//!    early at an urgent byte.
+//!
+//! # Why no event is lost
+//!
+//! Say that data arrives after the kernel's "would block". Its event advances the tick later than
+//! the snapshot was loaded, so the clear of rule 2 finds another tick and does nothing. Each
+//! direction has a tick of its own: events of one direction would otherwise defeat the clears of
+//! the other one for ever. A tick of 28 bits repeats after 268 million events between a load and
+//! its clear.
+use crate::{Interest, Ready};
+use sync_shim::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+const FLAGS: u64 = 0xff;
+const TICK: u64 = (1 << 28) - 1;
+const READ_SHIFT: u32 = 8;
+const WRITE_SHIFT: u32 = 36;
+
+/// The bits of each direction, of which an event advances its tick.
+const READ: Ready = Ready::READABLE
+    .union(Ready::READ_CLOSED)
+    .union(Ready::PRIORITY);
+const WRITE: Ready = Ready::WRITABLE.union(Ready::WRITE_CLOSED);
+/// An event with one of these advances both ticks.
+const BOTH: Ready = Ready::ERROR;
+/// Bits that stay (rule 3).
+const FINAL: Ready = Ready::READ_CLOSED
+    .union(Ready::WRITE_CLOSED)
+    .union(Ready::SHUTDOWN);
+
+/// The word.
+#[derive(Debug)]
+pub(crate) struct Readiness(AtomicU64);
+
+/// The word at one moment, which an operation loads before it asks the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot(u64);
+
+impl Readiness {
+    pub(crate) fn new(ready: Ready) -> Self {
+        Self(AtomicU64::new(u64::from(ready.0)))
+    }
+
+    /// Begins anew for another source. The caller holds the slot's lock.
+    pub(crate) fn reset(&self, ready: Ready) {
+        // Ordering: Relaxed. The lock of the slab hands the slot over.
+        self.0.store(u64::from(ready.0), Relaxed);
+    }
+
+    pub(crate) fn load(&self) -> Snapshot {
+        // Ordering: Acquire pairs with `set`. An operation that sees a tick also sees what the
+        // poller knew of the kernel. So if it then meets "would block", its clear is justified.
+        Snapshot(self.0.load(Acquire))
+    }
+
+    /// Adds what an event says (rule 1).
+    pub(crate) fn set(&self, ready: Ready) {
+        let mut word = self.0.load(Relaxed);
+        loop {
+            let new = Snapshot(word).advanced(ready).0;
+            // Ordering: Release pairs with `load`.
+            match self.0.compare_exchange_weak(word, new, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Clears the bits of `interest`: the kernel said "would block" after `seen` (rule 2).
+    pub(crate) fn clear(&self, seen: Snapshot, interest: Interest) {
+        self.clear_if(seen, interest, |_| true);
+    }
+
+    /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
+    /// have (rule 4).
+    pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
+        let more = FINAL.union(Ready::ERROR).union(Ready::PRIORITY);
+        self.clear_if(seen, interest, |now| !now.ready().intersects(more));
+    }
+
+    fn clear_if(&self, seen: Snapshot, interest: Interest, may: impl Fn(Snapshot) -> bool) {
+        let mut word = self.0.load(Relaxed);
+        loop {
+            let new = Snapshot(word).cleared(seen, interest).0;
+            if new == word || !may(Snapshot(word)) {
+                return;
+            }
+            // Ordering: Relaxed. It publishes nothing, and it continues the release sequence of
+            // `set`, so a later `load` still pairs with that.
+            match self.0.compare_exchange_weak(word, new, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn ready(self) -> Ready {
+        Ready((self.0 & FLAGS) as u8)
+    }
+
+    /// Returns the bits for which somebody with `interest` waits.
+    pub(crate) fn ready_for(self, interest: Interest) -> Ready {
+        self.ready().intersection(interest.mask())
+    }
+
+    /// Whether an operation of `interest` need not wait (rule 3: the closed bits do not count).
+    pub(crate) fn is_ready_for(self, interest: Interest) -> bool {
+        self.ready().intersects(interest.wanted())
+    }
+
+    /// Whether nobody with `interest` waits any longer.
+    pub(crate) fn ends_wait(self, interest: Interest) -> bool {
+        self.is_ready_for(interest) || self.is_shutdown()
+    }
+
+    pub(crate) fn is_shutdown(self) -> bool {
+        self.ready().intersects(Ready::SHUTDOWN)
+    }
+
+    fn tick(self, shift: u32) -> u64 {
+        (self.0 >> shift) & TICK
+    }
+
+    fn advanced(self, ready: Ready) -> Self {
+        let mut word = self.0 | u64::from(ready.0);
+        for (shift, bits) in [(READ_SHIFT, READ), (WRITE_SHIFT, WRITE)] {
+            if ready.intersects(bits.union(BOTH)) {
+                let tick = (self.tick(shift) + 1) & TICK;
+                word = word & !(TICK << shift) | tick << shift;
+            }
+        }
+        Self(word)
+    }
+
+    fn cleared(self, seen: Self, interest: Interest) -> Self {
+        let same = |shift| self.tick(shift) == seen.tick(shift);
+        let (read, write) = (same(READ_SHIFT), same(WRITE_SHIFT));
+        let mut kept = FINAL;
+        if !read {
+            kept = kept.union(READ);
+        }
+        if !write {
+            kept = kept.union(WRITE);
+        }
+        if !(read && write) {
+            kept = kept.union(BOTH);
+        }
+        let gone = interest.wanted().difference(kept);
+        Self(self.0 & !u64::from(gone.0))
+    }
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(test)]
+mod tests;

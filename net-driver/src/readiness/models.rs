@@ -1,0 +1,125 @@
+//! The word alone: events against operations. The kernel's buffer is a relaxed counter of bytes,
+//! so that only the word's own orderings show the bytes to an operation.
+use super::*;
+use sync_shim::{atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
+
+struct Source {
+    word: Readiness,
+    bytes: AtomicUsize,
+}
+
+impl Source {
+    fn new(ready: Ready) -> Arc<Self> {
+        Arc::new(Self {
+            word: Readiness::new(ready),
+            bytes: AtomicUsize::new(0),
+        })
+    }
+
+    /// Bytes arrive, and the poller hands over the event.
+    fn arrive(&self) {
+        self.bytes.fetch_add(1, Relaxed);
+        self.word.set(Ready::READABLE);
+    }
+
+    /// Returns whether a byte was read; the kernel's buffer is not asked if nothing is ready.
+    fn read(&self, clear: impl Fn(&Readiness, Snapshot)) -> bool {
+        let seen = self.word.load();
+        if !seen.is_ready_for(Interest::READABLE) {
+            return false;
+        }
+        let bytes = self.bytes.load(Relaxed);
+        if bytes == 0 {
+            clear(&self.word, seen);
+            return false;
+        }
+        self.bytes.fetch_sub(1, Relaxed);
+        true
+    }
+
+    /// No byte is left without a bit that says so.
+    fn check(&self) {
+        let left = self.bytes.load(Relaxed) > 0;
+        let ready = self.word.load().is_ready_for(Interest::READABLE);
+        assert!(!left || ready, "bytes are left and the bit is clear");
+    }
+}
+
+fn clear(word: &Readiness, seen: Snapshot) {
+    word.clear(seen, Interest::READABLE);
+}
+
+/// Fails if `clear` ignores the tick, or if `set` and `load` are relaxed.
+#[test]
+fn event_racing_a_clear_leaves_the_bit_set() {
+    model(|| {
+        let source = Source::new(Ready::READABLE);
+        let poller = {
+            let source = source.clone();
+            thread::spawn(move || {
+                source.arrive();
+                source.arrive();
+            })
+        };
+        let mut read = usize::from(source.read(clear));
+        read += usize::from(source.read(clear));
+        poller.join().unwrap();
+        source.check();
+        while source.read(clear) {
+            read += 1;
+        }
+        assert_eq!(read, 2);
+    });
+}
+
+/// The same with a clear that ignores the tick.
+#[test]
+fn clear_without_a_tick_loses_an_event() {
+    model_must_fail("the bit is clear", || {
+        let source = Source::new(Ready::READABLE);
+        let poller = {
+            let source = source.clone();
+            thread::spawn(move || source.arrive())
+        };
+        source.read(|word, _| word.clear(word.load(), Interest::READABLE));
+        poller.join().unwrap();
+        source.check();
+    });
+}
+
+/// A reader and a writer meet "would block" while an event of writing comes.
+#[test]
+fn reader_and_writer_clear_apart_while_an_event_comes() {
+    model(|| {
+        let word = Arc::new(Readiness::new(Ready::READABLE | Ready::WRITABLE));
+        let seen = word.load();
+        let reader = {
+            let word = word.clone();
+            thread::spawn(move || word.clear(seen, Interest::READABLE))
+        };
+        let poller = {
+            let word = word.clone();
+            thread::spawn(move || word.set(Ready::WRITABLE))
+        };
+        word.clear(seen, Interest::WRITABLE);
+        reader.join().unwrap();
+        poller.join().unwrap();
+        assert_eq!(word.load().ready(), Ready::WRITABLE);
+    });
+}
+
+/// A short read clears while the end of the stream is announced.
+#[test]
+fn short_read_racing_the_end_keeps_the_bit() {
+    model(|| {
+        let word = Arc::new(Readiness::new(Ready::EMPTY));
+        word.set(Ready::READABLE);
+        let poller = {
+            let word = word.clone();
+            thread::spawn(move || word.set(Ready::READABLE | Ready::READ_CLOSED))
+        };
+        word.clear_after_short(word.load(), Interest::READABLE);
+        poller.join().unwrap();
+        assert!(word.load().is_ready_for(Interest::READABLE));
+    });
+}

@@ -1,0 +1,90 @@
+use super::*;
+
+fn ready(word: &Readiness) -> Ready {
+    word.load().ready()
+}
+
+#[test]
+fn clear_with_the_snapshots_tick_clears_its_direction() {
+    let word = Readiness::new(Ready::EMPTY);
+    word.set(Ready::READABLE | Ready::WRITABLE);
+    word.clear(word.load(), Interest::READABLE);
+    assert_eq!(ready(&word), Ready::WRITABLE);
+}
+
+#[test]
+fn clear_after_another_event_leaves_the_bit() {
+    let word = Readiness::new(Ready::READABLE);
+    let seen = word.load();
+    word.set(Ready::READABLE);
+    word.clear(seen, Interest::READABLE);
+    assert_eq!(ready(&word), Ready::READABLE);
+}
+
+#[test]
+fn event_of_one_direction_leaves_clears_of_the_other() {
+    let word = Readiness::new(Ready::READABLE | Ready::WRITABLE);
+    let seen = word.load();
+    word.set(Ready::WRITABLE);
+    word.clear(seen, Interest::READABLE);
+    assert_eq!(ready(&word), Ready::WRITABLE);
+    word.clear(seen, Interest::WRITABLE);
+    assert_eq!(ready(&word), Ready::WRITABLE);
+}
+
+#[test]
+fn closed_and_shutdown_bits_survive_a_clear() {
+    let last = Ready::READ_CLOSED | Ready::WRITE_CLOSED | Ready::SHUTDOWN;
+    let word = Readiness::new(last | Ready::READABLE | Ready::WRITABLE);
+    word.clear(word.load(), Interest::READABLE | Interest::WRITABLE);
+    assert_eq!(ready(&word), last);
+    assert!(!word.load().is_ready_for(Interest::READABLE));
+    assert!(word.load().is_shutdown());
+}
+
+#[test]
+fn short_read_clears_only_while_the_stream_is_open() {
+    let word = Readiness::new(Ready::EMPTY);
+    word.set(Ready::READABLE);
+    word.clear_after_short(word.load(), Interest::READABLE);
+    assert_eq!(ready(&word), Ready::EMPTY);
+    word.set(Ready::READABLE | Ready::READ_CLOSED);
+    word.clear_after_short(word.load(), Interest::READABLE);
+    assert!(word.load().is_ready_for(Interest::READABLE));
+}
+
+#[test]
+fn error_advances_both_ticks() {
+    let word = Readiness::new(Ready::READABLE | Ready::WRITABLE);
+    let seen = word.load();
+    word.set(Ready::ERROR);
+    word.clear(
+        seen,
+        Interest::READABLE | Interest::WRITABLE | Interest::ERROR,
+    );
+    assert_eq!(
+        ready(&word),
+        Ready::READABLE | Ready::WRITABLE | Ready::ERROR
+    );
+}
+
+#[test]
+fn tick_at_its_end_wraps_without_touching_the_other() {
+    let last = Snapshot(TICK << READ_SHIFT | TICK << WRITE_SHIFT);
+    let next = last.advanced(Ready::READABLE);
+    assert_eq!((next.tick(READ_SHIFT), next.tick(WRITE_SHIFT)), (0, TICK));
+    assert_eq!(next.ready(), Ready::READABLE);
+    let next = last.advanced(Ready::WRITABLE);
+    assert_eq!((next.tick(READ_SHIFT), next.tick(WRITE_SHIFT)), (TICK, 0));
+    assert_eq!(next.ready(), Ready::WRITABLE);
+}
+
+#[test]
+fn wait_for_reading_reports_the_read_half_only() {
+    let all = Snapshot(u64::from(Ready::ALL.0));
+    let read = Ready::READABLE | Ready::READ_CLOSED;
+    assert_eq!(all.ready_for(Interest::READABLE), read);
+    let write = Ready::WRITABLE | Ready::WRITE_CLOSED;
+    assert_eq!(all.ready_for(Interest::WRITABLE), write);
+    assert_eq!(all.ready_for(Interest::PRIORITY), Ready::PRIORITY);
+}

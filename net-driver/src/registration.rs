@@ -1,0 +1,250 @@
+//! A registered source, and how operations on it wait.
+//!
+//! An operation goes round this loop: load the readiness; if there is none, store a waker and load
+//! once more; ask the kernel; if it says "would block", clear what the load saw.
+//!
+//! There are two kinds of waiters:
+//! - *cells*, one for each direction, for a caller that owns that half of the source
+//!   ([`poll_io`](Registration::poll_io)). The last task that polled is woken.
+//! - the *list*, for callers that share the source ([`io`](Registration::io)). Each is woken.
+use crate::{
+    Interest,
+    reactor::{Reactor, Removal, shut_down_error},
+    readiness::Snapshot,
+    slab::Token,
+    slot::{Direction, Slot, WaiterKey},
+    sys::{Fd, Sys},
+};
+use std::{
+    future::poll_fn,
+    io,
+    task::{Context, Poll, ready},
+};
+use sync_shim::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct Registration<S: Sys> {
+    reactor: Arc<Reactor<S>>,
+    token: Token,
+    fd: Fd,
+    removal: Removal,
+}
+
+impl<S: Sys> Registration<S> {
+    /// `token` is of a slot that this registration has just occupied.
+    pub(crate) fn new(reactor: Arc<Reactor<S>>, token: Token, fd: Fd, removal: Removal) -> Self {
+        Self {
+            reactor,
+            token,
+            fd,
+            removal,
+        }
+    }
+
+    pub(crate) fn reactor(&self) -> &Arc<Reactor<S>> {
+        &self.reactor
+    }
+
+    /// Lets the source's descriptor outlive this registration, which ends.
+    pub(crate) fn detach(mut self) {
+        self.removal = Removal::ByCall;
+    }
+
+    fn slot(&self) -> &Slot {
+        self.reactor.slab().get(self.token.index)
+    }
+
+    /// Clears what `seen` said of `interest`: the kernel said "would block" since.
+    pub(crate) fn clear(&self, seen: Snapshot, interest: Interest) {
+        self.slot().clear(seen, interest);
+    }
+
+    /// Returns the readiness, without a wait.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.slot().load()
+    }
+
+    /// Waits in a cell until the source is ready.
+    pub(crate) fn poll_ready(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<io::Result<Snapshot>> {
+        let (slot, interest) = (self.slot(), direction.interest());
+        let mut seen = slot.load();
+        if !seen.ends_wait(interest) {
+            seen = slot.wait_in_cell(direction, cx.waker());
+        }
+        ended(seen, interest)
+    }
+
+    /// Performs `op` once the source is ready; the waker goes to the cell of `direction`.
+    pub(crate) fn poll_io<R>(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        loop {
+            let seen = ready!(self.poll_ready(cx, direction))?;
+            if let Some(done) = self.attempt(seen, direction.interest(), &mut op) {
+                progress.made_progress();
+                return Poll::Ready(done);
+            }
+        }
+    }
+
+    /// The same for an operation that moves up to `wanted` bytes of a TCP stream. If it moves
+    /// fewer, the next one waits for an event before it asks the kernel: a system call less.
+    pub(crate) fn poll_transfer(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        wanted: usize,
+        mut op: impl FnMut() -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        let interest = direction.interest();
+        loop {
+            let seen = ready!(self.poll_ready(cx, direction))?;
+            if let Some(done) = self.attempt(seen, interest, &mut op) {
+                if matches!(done, Ok(moved) if 0 < moved && moved < wanted) {
+                    self.slot().clear_after_short(seen, interest);
+                }
+                progress.made_progress();
+                return Poll::Ready(done);
+            }
+        }
+    }
+
+    /// Performs `op` if the source is ready, and fails with `WouldBlock` otherwise.
+    pub(crate) fn try_io<R>(
+        &self,
+        interest: Interest,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let seen = self.slot().load();
+        if seen.is_shutdown() {
+            return Err(shut_down_error());
+        }
+        if !seen.is_ready_for(interest) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let done = self.attempt(seen, interest, op);
+        done.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
+    }
+
+    /// Asks the kernel. `None` if it said "would block".
+    fn attempt<R>(
+        &self,
+        seen: Snapshot,
+        interest: Interest,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> Option<io::Result<R>> {
+        loop {
+            let done = op();
+            match done.as_ref().map_err(io::Error::kind) {
+                Err(io::ErrorKind::Interrupted) => {}
+                Err(io::ErrorKind::WouldBlock) => {
+                    self.clear(seen, interest);
+                    return None;
+                }
+                _ => return Some(done),
+            }
+        }
+    }
+
+    /// Makes a waiter for the list.
+    pub(crate) fn wait(&self, interest: Interest) -> Wait<'_, S> {
+        Wait {
+            registration: self,
+            interest,
+            key: None,
+        }
+    }
+
+    /// Waits in the list until the source is ready.
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Snapshot> {
+        let mut wait = self.wait(interest);
+        poll_fn(|cx| {
+            let progress = ready!(coop_budget::poll_proceed(cx));
+            let seen = ready!(wait.poll_ready(cx));
+            progress.made_progress();
+            Poll::Ready(seen)
+        })
+        .await
+    }
+
+    /// Performs `op` once the source is ready; waits in the list.
+    pub(crate) async fn io<R>(
+        &self,
+        interest: Interest,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let mut wait = self.wait(interest);
+        poll_fn(|cx| wait.poll_io(cx, &mut op)).await
+    }
+}
+
+impl<S: Sys> Drop for Registration<S> {
+    fn drop(&mut self) {
+        if self.removal == Removal::ByCall {
+            // An error says that the kernel has no such entry any more.
+            let _ = self.reactor.sys().deregister(self.fd);
+        }
+        self.reactor.slab().remove(self.token);
+    }
+}
+
+/// A waiter in the list. It leaves the list when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Wait<'a, S: Sys> {
+    registration: &'a Registration<S>,
+    interest: Interest,
+    key: Option<WaiterKey>,
+}
+
+impl<S: Sys> Wait<'_, S> {
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Snapshot>> {
+        let slot = self.registration.slot();
+        let mut seen = slot.load();
+        if !seen.ends_wait(self.interest) {
+            seen = slot.wait_in_list(self.interest, &mut self.key, cx.waker());
+        }
+        ended(seen, self.interest)
+    }
+
+    pub(crate) fn poll_io<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        loop {
+            let seen = ready!(self.poll_ready(cx))?;
+            if let Some(done) = self.registration.attempt(seen, self.interest, &mut op) {
+                progress.made_progress();
+                return Poll::Ready(done);
+            }
+        }
+    }
+}
+
+impl<S: Sys> Drop for Wait<'_, S> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.registration.slot().stop_waiting(key);
+        }
+    }
+}
+
+fn ended(seen: Snapshot, interest: Interest) -> Poll<io::Result<Snapshot>> {
+    if seen.is_shutdown() {
+        Poll::Ready(Err(shut_down_error()))
+    } else if seen.is_ready_for(interest) {
+        Poll::Ready(Ok(seen))
+    } else {
+        Poll::Pending
+    }
+}

@@ -1,0 +1,48 @@
+//! The seam to the kernel: how a driver learns what its sources are ready for.
+//!
+//! 1. Each source is registered once, for both directions, *edge-triggered*: an event comes when
+//!    the readiness grows, and once for what is ready at the registration.
+//! 2. Events may come late, twice and for nothing. They are never lost: an event that one thread's
+//!    `wait` returned is that thread's to hand over.
+//! 3. Any number of threads may call `wait` at a time. Each event goes to one of them.
+//! 4. `wake` ends the present or the next `wait` of some thread.
+use crate::Ready;
+use std::{io, time::Duration};
+
+#[cfg(all(target_os = "linux", not(selvedge_loom)))]
+mod epoll;
+#[cfg(any(test, selvedge_loom))]
+pub(crate) mod kernel;
+
+#[cfg(all(target_os = "linux", not(selvedge_loom)))]
+pub(crate) use epoll::Epoll as Os;
+#[cfg(selvedge_loom)]
+pub(crate) use kernel::Kernel as Os;
+
+/// A source's number in the kernel.
+pub(crate) type Fd = std::os::fd::RawFd;
+
+/// A kernel.
+pub(crate) trait Sys: Send + Sync + Sized + 'static {
+    /// Opens what the driver needs.
+    fn open() -> io::Result<Self>;
+
+    /// Registers a source, under the bits of its token. If the source has a registration already,
+    /// the new token replaces the old one.
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()>;
+
+    /// Ends a registration. The kernel also does when the last descriptor of a source is closed.
+    fn deregister(&self, fd: Fd) -> io::Result<()>;
+
+    /// Waits for events, at most `limit` (without end for `None`), and calls `on_event` for up to
+    /// `max` of them with their tokens. Returns early for a [`wake`](Self::wake) or a signal.
+    fn wait(
+        &self,
+        limit: Option<Duration>,
+        max: usize,
+        on_event: impl FnMut(u64, Ready),
+    ) -> io::Result<()>;
+
+    /// Ends a wait.
+    fn wake(&self);
+}

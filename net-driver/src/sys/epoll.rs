@@ -1,0 +1,200 @@
+//! Linux: epoll, and an eventfd for the wakes.
+//!
+//! - The eventfd is registered edge-triggered and never read: each write is an edge. Its counter
+//!   overflows after 2⁶⁴ − 2 wakes.
+//! - A wait without end or of no length is `epoll_wait`. A timed wait is `epoll_pwait2`, whose limit
+//!   is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose limit is
+//!   in milliseconds and is rounded up.
+use super::{Fd, Sys};
+use crate::{Ready, slab::Token};
+use libc::{c_int, c_void};
+use std::{
+    io, mem,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    ptr,
+    time::Duration,
+};
+use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The events of one wait, on the stack.
+const MOST: usize = 64;
+
+/// Both directions and the half-close, edge-triggered.
+const INTEREST: u32 =
+    (libc::EPOLLIN | libc::EPOLLPRI | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+
+#[derive(Debug)]
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    waker: OwnedFd,
+    /// The kernel has no `epoll_pwait2`, or a filter forbids it.
+    lacks_pwait2: AtomicBool,
+}
+
+impl Sys for Epoll {
+    fn open() -> io::Result<Self> {
+        // SAFETY: the call takes no pointers.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        let epoll = owned(epoll)?;
+        // SAFETY: the call takes no pointers.
+        let waker = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        let waker = owned(waker)?;
+        let this = Self {
+            epoll,
+            waker,
+            lacks_pwait2: AtomicBool::new(false),
+        };
+        let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
+        this.control(
+            libc::EPOLL_CTL_ADD,
+            this.waker.as_raw_fd(),
+            events,
+            Token::WAKE,
+        )?;
+        Ok(this)
+    }
+
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+        match self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token) {
+            // The open file was registered under this number before, and another descriptor keeps
+            // it open.
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+                self.control(libc::EPOLL_CTL_MOD, fd, INTEREST, token)
+            }
+            done => done,
+        }
+    }
+
+    fn deregister(&self, fd: Fd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    }
+
+    fn wait(
+        &self,
+        limit: Option<Duration>,
+        max: usize,
+        mut on_event: impl FnMut(u64, Ready),
+    ) -> io::Result<()> {
+        const EMPTY: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
+        let mut events = [EMPTY; MOST];
+        let count = self.wait_for(&mut events[..max.clamp(1, MOST)], limit);
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::Interrupted => Ok(()),
+                _ => Err(error),
+            };
+        }
+        for event in &events[..count as usize] {
+            let (bits, token) = (event.events, event.u64);
+            if token != Token::WAKE {
+                on_event(token, to_ready(bits));
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&self) {
+        let one = 1_u64;
+        // SAFETY: the descriptor is open, and the pointer leads to that many bytes. The call could
+        // fail only for a full counter, and then the last write is an edge that is still to come.
+        unsafe { libc::write(self.waker.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
+    }
+}
+
+impl Epoll {
+    fn control(&self, operation: c_int, fd: Fd, events: u32, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events, u64: token };
+        // SAFETY: the pointer is valid for the call. A bad `fd` is an error.
+        let done = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
+        if done == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    /// Returns the count of events, or a negative number and `errno`.
+    fn wait_for(&self, events: &mut [libc::epoll_event], limit: Option<Duration>) -> c_int {
+        // Ordering: Relaxed, a hint.
+        let timed = limit.filter(|limit| !limit.is_zero() && !self.lacks_pwait2.load(Relaxed));
+        if let Some(limit) = timed {
+            let count = self.pwait2(events, limit);
+            let error = io::Error::last_os_error().raw_os_error();
+            if count >= 0 || !matches!(error, Some(libc::ENOSYS | libc::EPERM)) {
+                return count;
+            }
+            // Ordering: Relaxed, a hint.
+            self.lacks_pwait2.store(true, Relaxed);
+        }
+        let (epoll, len) = (self.epoll.as_raw_fd(), events.len() as c_int);
+        // SAFETY: the pointer is valid for that many events.
+        unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), len, milliseconds(limit)) }
+    }
+
+    fn pwait2(&self, events: &mut [libc::epoll_event], limit: Duration) -> c_int {
+        // SAFETY: all zeroes are a valid value of a plain C structure.
+        let mut spec: libc::timespec = unsafe { mem::zeroed() };
+        spec.tv_sec = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
+        spec.tv_nsec = limit.subsec_nanos() as _;
+        let (no_mask, mask_len) = (ptr::null::<c_void>(), 0_usize);
+        // By its number: an older libc has no function for it.
+        // SAFETY: the pointers are valid for the call, the first one for that many events.
+        let count = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                events.as_mut_ptr(),
+                events.len() as c_int,
+                ptr::from_ref(&spec),
+                no_mask,
+                mask_len,
+            )
+        };
+        count as c_int
+    }
+}
+
+/// Owns a descriptor that a call has just returned, or reports why there is none.
+fn owned(fd: c_int) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call opened the descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Rounds up, so that no wait ends early; −1 is without end.
+fn milliseconds(limit: Option<Duration>) -> c_int {
+    let Some(limit) = limit else { return -1 };
+    let milliseconds = limit.as_nanos().div_ceil(1_000_000);
+    c_int::try_from(milliseconds).unwrap_or(c_int::MAX)
+}
+
+fn to_ready(bits: u32) -> Ready {
+    let has = |flags: c_int| bits & flags as u32 != 0;
+    let mut ready = Ready::EMPTY;
+    if has(libc::EPOLLIN) {
+        ready |= Ready::READABLE;
+    }
+    if has(libc::EPOLLOUT) {
+        ready |= Ready::WRITABLE;
+    }
+    if has(libc::EPOLLPRI) {
+        ready |= Ready::PRIORITY | Ready::READABLE;
+    }
+    if has(libc::EPOLLRDHUP) {
+        ready |= Ready::READABLE | Ready::READ_CLOSED;
+    }
+    if has(libc::EPOLLHUP) {
+        let both = Ready::READABLE | Ready::WRITABLE;
+        ready |= both | Ready::READ_CLOSED | Ready::WRITE_CLOSED;
+    }
+    if has(libc::EPOLLERR) {
+        ready |= Ready::READABLE | Ready::WRITABLE | Ready::ERROR;
+    }
+    ready
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use super::*;
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    time::Instant,
+};
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+
+fn events(epoll: &Epoll, limit: Option<Duration>) -> Vec<(u64, Ready)> {
+    let mut seen = Vec::new();
+    epoll
+        .wait(limit, MOST, |token, ready| seen.push((token, ready)))
+        .unwrap();
+    seen
+}
+
+#[test]
+fn edge_comes_once_until_the_readiness_grows() {
+    let epoll = Epoll::open().unwrap();
+    let (mut one, mut other) = UnixStream::pair().unwrap();
+    epoll.register(one.as_raw_fd(), 5).unwrap();
+    assert_eq!(events(&epoll, NOW), [(5, Ready::WRITABLE)]);
+    assert_eq!(events(&epoll, NOW), []);
+    other.write_all(b"x").unwrap();
+    assert_eq!(
+        events(&epoll, None),
+        [(5, Ready::READABLE | Ready::WRITABLE)]
+    );
+    assert_eq!(events(&epoll, NOW), []);
+    one.read_exact(&mut [0]).unwrap();
+    drop(other);
+    let all = Ready::READABLE | Ready::WRITABLE | Ready::READ_CLOSED | Ready::WRITE_CLOSED;
+    assert_eq!(events(&epoll, None), [(5, all)]);
+}
+
+#[test]
+fn wakes_before_a_wait_end_it_once() {
+    let epoll = Epoll::open().unwrap();
+    assert_eq!(events(&epoll, NOW), []);
+    epoll.wake();
+    epoll.wake();
+    assert_eq!(events(&epoll, None), []); // It returns.
+    epoll.wake();
+    assert_eq!(events(&epoll, None), []);
+}
+
+#[test]
+fn second_registration_of_a_file_replaces_the_token() {
+    let epoll = Epoll::open().unwrap();
+    let (one, _other) = UnixStream::pair().unwrap();
+    epoll.register(one.as_raw_fd(), 1).unwrap();
+    epoll.register(one.as_raw_fd(), 2).unwrap();
+    assert_eq!(events(&epoll, NOW), [(2, Ready::WRITABLE)]);
+    epoll.deregister(one.as_raw_fd()).unwrap();
+    epoll.deregister(one.as_raw_fd()).unwrap_err();
+}
+
+#[test]
+fn regular_file_is_refused() {
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let error = Epoll::open()
+        .unwrap()
+        .register(file.as_raw_fd(), 1)
+        .unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+}
+
+#[test]
+fn timed_wait_is_never_early_with_and_without_pwait2() {
+    let epoll = Epoll::open().unwrap();
+    for lacks in [false, true] {
+        epoll.lacks_pwait2.store(lacks, Relaxed);
+        for micros in [1, 300, 1_500] {
+            let (limit, start) = (Duration::from_micros(micros), Instant::now());
+            assert_eq!(events(&epoll, Some(limit)), []);
+            assert!(
+                start.elapsed() >= limit,
+                "{micros} µs, without pwait2: {lacks}"
+            );
+        }
+    }
+}
+
+#[test]
+fn milliseconds_are_rounded_up_and_saturate() {
+    assert_eq!(milliseconds(None), -1);
+    assert_eq!(milliseconds(Some(Duration::ZERO)), 0);
+    assert_eq!(milliseconds(Some(Duration::from_nanos(1))), 1);
+    assert_eq!(milliseconds(Some(Duration::from_millis(7))), 7);
+    assert_eq!(milliseconds(Some(Duration::MAX)), c_int::MAX);
+}
+
+#[test]
+fn longest_limit_is_no_error() {
+    let epoll = Epoll::open().unwrap();
+    epoll.wake();
+    assert_eq!(events(&epoll, Some(Duration::MAX)), []);
+}
+
+#[test]
+fn wait_takes_no_more_than_it_may() {
+    let epoll = Epoll::open().unwrap();
+    let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
+    for (token, (one, _)) in pairs.iter().enumerate() {
+        epoll.register(one.as_raw_fd(), token as u64).unwrap();
+    }
+    let mut seen = 0;
+    epoll.wait(NOW, 2, |_, _| seen += 1).unwrap();
+    assert_eq!(seen, 2);
+    assert_eq!(events(&epoll, NOW).len(), 1);
+}

@@ -1,0 +1,98 @@
+//! A kernel for models and fault tests: events are what a test makes them, late, twice or spurious.
+use super::{Fd, Sys};
+use crate::Ready;
+use std::{collections::VecDeque, io, time::Duration};
+use sync_shim::sync::{Condvar, Mutex};
+
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    registered: Vec<(Fd, u64)>,
+    events: VecDeque<(u64, Ready)>,
+    is_woken: bool,
+    wakes: usize,
+    waits: usize,
+}
+
+impl Kernel {
+    /// Makes a registered source ready. Without a registration nothing happens.
+    pub(crate) fn event(&self, fd: Fd, ready: Ready) {
+        let mut state = self.state.lock();
+        let token = state
+            .registered
+            .iter()
+            .find(|(at, _)| *at == fd)
+            .map(|found| found.1);
+        if let Some(token) = token {
+            state.events.push_back((token, ready));
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Returns the number of wakes.
+    pub(crate) fn wakes(&self) -> usize {
+        self.state.lock().wakes
+    }
+
+    /// Returns the number of waits.
+    pub(crate) fn waits(&self) -> usize {
+        self.state.lock().waits
+    }
+}
+
+impl Sys for Kernel {
+    fn open() -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.registered.retain(|(at, _)| *at != fd);
+        state.registered.push((fd, token));
+        Ok(())
+    }
+
+    fn deregister(&self, fd: Fd) -> io::Result<()> {
+        self.state.lock().registered.retain(|(at, _)| *at != fd);
+        Ok(())
+    }
+
+    /// A limit only tells whether to wait at all: no time passes in a model.
+    fn wait(
+        &self,
+        limit: Option<Duration>,
+        max: usize,
+        mut on_event: impl FnMut(u64, Ready),
+    ) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.waits += 1;
+        while limit.is_none() && state.events.is_empty() && !state.is_woken {
+            state = self.changed.wait(state);
+        }
+        state.is_woken = false;
+        let count = state.events.len().min(max);
+        let events: Vec<_> = state.events.drain(..count).collect();
+        drop(state);
+        for (token, ready) in events {
+            on_event(token, ready);
+        }
+        Ok(())
+    }
+
+    fn wake(&self) {
+        let mut state = self.state.lock();
+        state.is_woken = true;
+        state.wakes += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+}
