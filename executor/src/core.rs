@@ -259,6 +259,9 @@ impl Core {
     }
 
     fn at_interval(&self) -> Option<Task> {
+        if let Some(task) = self.look_again() {
+            return Some(task);
+        }
         self.clock_out();
         self.clock_in();
         if self.has_releases() {

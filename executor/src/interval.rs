@@ -15,6 +15,12 @@
 //! A slice ignores nudges after a look that found work, because the worker will look again soon
 //! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new one.
 //!
+//! While a worker's own polls are long, tasks from outside get as much of its time, by the clock:
+//! after its own ticks the worker *owes* their time. At a look it then takes tasks from the injector
+//! one by one, and runs each at once, until it owes nothing more. So a burst need not wait in the
+//! ring behind long polls. A worker that owes nothing moves its share into its ring, behind its own
+//! tasks.
+//!
 //! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
 //! the builder's length.
 //!
@@ -30,6 +36,15 @@ use sync_shim::atomic::Ordering::Relaxed;
 
 /// The time that an interval is to take.
 const TARGET: Duration = Duration::from_micros(10);
+
+/// The most time that the worker owes to tasks from outside.
+const MAX_OWED: Duration = Duration::from_millis(1);
+
+/// The length of a tick, in nanoseconds, from which on its time is owed.
+const LONG: u64 = 1_000;
+
+/// Tasks from outside that are taken one by one between two readings of the clock, less one.
+const REPAYS: u64 = 3;
 
 /// The length of an interval, in ticks, while nothing is known of the ticks' length.
 const UNKNOWN: u32 = 2;
@@ -50,6 +65,10 @@ pub(crate) struct Interval {
     skips: Cell<u64>,
     /// The last reading, unless the worker has slept since.
     read: Cell<Option<Instant>>,
+    /// The time of own ticks, in nanoseconds, that tasks from outside have not had yet.
+    owed: Cell<u64>,
+    /// Whether the ticks since the last reading were those of tasks from outside, taken one by one.
+    repays: Cell<bool>,
     /// Whether the worker reads the clock.
     adapts: bool,
 }
@@ -74,6 +93,8 @@ impl Interval {
             ticks: Cell::new(0),
             skips: Cell::new(0),
             read: Cell::new(None),
+            owed: Cell::new(0),
+            repays: Cell::new(false),
             adapts,
         }
     }
@@ -110,7 +131,9 @@ impl Interval {
         let now = Instant::now();
         let before = self.read.replace(Some(now));
         if let Some(before) = before {
-            self.adapt(now.duration_since(before), ticks);
+            let took = now.duration_since(before);
+            self.adapt(took, ticks);
+            self.share(took, ticks);
         }
         self.ticks.set(0);
         Some(Reading { now, before })
@@ -130,6 +153,31 @@ impl Interval {
             .set((target / interval).saturating_sub(1).min(MAX_SKIPS));
     }
 
+    /// Counts the time of ticks: what was owed is repaid, or what is owed now.
+    fn share(&self, took: Duration, ticks: u64) {
+        let took = took.min(MAX_OWED).as_nanos() as u64;
+        if self.repays.get() {
+            self.owed.set(self.owed.get().saturating_sub(took));
+        } else {
+            self.owed.set(if took / ticks >= LONG { took } else { 0 });
+        }
+    }
+
+    /// Whether tasks from outside are taken one by one, and the clock need not be read yet.
+    fn goes_on_repaying(&self) -> bool {
+        self.repays.get() && self.skips.get() > 0
+    }
+
+    /// Lets the next tick end with a look that takes one task.
+    fn repay(&self, reads: bool) {
+        self.length.set(1);
+        self.left.set(1);
+        self.repays.set(true);
+        if reads {
+            self.skips.set(REPAYS);
+        }
+    }
+
     /// Forgets the estimate, after a sleep or at a change of the thread. The tasks that come next
     /// may be others, and the time until the next reading is not that of polls alone.
     pub(crate) fn forget(&self) {
@@ -137,6 +185,8 @@ impl Interval {
             self.read.set(None);
             self.ticks.set(0);
             self.skips.set(0);
+            self.owed.set(0);
+            self.repays.set(false);
             let length = self.length.get().min(UNKNOWN);
             self.length.set(length);
             self.left.set(length);
@@ -186,12 +236,35 @@ impl Core {
     }
 
     fn look(&self, is_due: bool) -> Option<Task> {
-        let reading = self.interval.begin(is_due);
-        let task = self.take_share();
+        let interval = &self.interval;
+        let reading = interval.begin(is_due);
+        let repays = interval.owed.get() > 0;
+        let task = if repays {
+            self.take_one()
+        } else {
+            self.take_share()
+        };
+        if repays && task.is_some() {
+            interval.repay(reading.is_some());
+        } else {
+            interval.repays.set(false);
+        }
         if let Some(reading) = reading.filter(|_| task.is_some()) {
             self.record_wait(&reading);
         }
         task
+    }
+
+    /// Takes the next task from outside, if they are taken one by one.
+    pub(crate) fn look_again(&self) -> Option<Task> {
+        let goes_on = self.interval.goes_on_repaying();
+        goes_on.then(|| self.look(false)).flatten()
+    }
+
+    fn take_one(&self) -> Option<Task> {
+        let task = self.slice().look(|| self.shared.injector.pop())?;
+        self.counters().injected.add(1);
+        Some(task)
     }
 
     /// Records how long the work waited that this look has found: since the push that nudged this
