@@ -7,6 +7,7 @@ use crate::{
     blocking::{self, Pool},
     core::Core,
     driver::{MakeDriver, Parker},
+    events::Events,
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
@@ -694,14 +695,21 @@ impl Builder {
         self.settings.has_drivers = self.driver.is_some();
         // A model must be repeatable.
         self.settings.adapts = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
-        let parker = |worker| Parker::new(self.driver.as_ref(), worker);
-        let parkers = (0..workers).map(parker).collect();
-        let (shared, cores) = self.assemble(parkers, Parker::unparker);
+        let (parkers, events): (Vec<_>, _) = if let Some(make) = &self.driver {
+            let parker = |worker| Parker::made_by(make, worker);
+            ((0..workers).map(parker).collect(), None)
+        } else {
+            let events = Events::new(workers);
+            let parker = |worker| Parker::Events(events.park(worker));
+            ((0..workers).map(parker).collect(), Some(events))
+        };
+        let (shared, cores) = self.assemble(parkers, Parker::unparker, events);
         let runtime = Runtime::new_of(shared.clone());
         // The first worker starts last, so that it finds the cores of the others when it notifies
         // them.
         for (core, park) in cores.into_iter().rev() {
             let index = core.index;
+            let park = park.with_timers(&shared.events, index);
             core.park.set(Some(park));
             // The first worker, and one that is started by a notification, counts as searching
             // before its thread runs. Pushes rely on that, so no hook may run in between: where all
@@ -745,7 +753,7 @@ impl Builder {
             !parks.is_empty(),
             "build_driven needs a Park for each worker, and at least one"
         );
-        let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()));
+        let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()), None);
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));
@@ -754,13 +762,15 @@ impl Builder {
 
     /// Makes a driven worker that searches, beside an unstarted one.
     #[cfg(test)]
-    pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<park::ThreadPark>) {
-        use park::ThreadPark;
+    pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<crate::events::EventsPark>) {
+        use crate::events::EventsPark;
 
-        let parks = vec![ThreadPark::new(), ThreadPark::new()];
-        let (shared, mut cores) = self.assemble(parks, |park| park::waker(park.unparker()));
+        let events = Events::new(2);
+        let parks = (0..2).map(|worker| events.park(worker)).collect();
+        let unparker = |park: &EventsPark| park::waker(park.unparker());
+        let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
         let (unstarted, park) = cores.remove(1);
-        unstarted.park.set(Some(Parker::Thread(park)));
+        unstarted.park.set(Some(Parker::Events(park)));
         unstarted.searching.set(true);
         drop(shared.remotes[1].unstarted.offer(unstarted));
         shared.idle.sleep(1, false);
@@ -773,6 +783,7 @@ impl Builder {
         self,
         parks: Vec<P>,
         unparker: impl Fn(&P) -> Waker,
+        events: Option<Events>,
     ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
         settings.special_spawns = self.hooks.observe_spawns();
@@ -793,7 +804,9 @@ impl Builder {
                 counters: CachePadded::new(Counters::new(settings.poll_times)),
             })
         });
-        let remotes = remotes.collect();
+        let remotes: Vec<_> = remotes.collect();
+        let wakers = || remotes.iter().map(|remote| remote.unpark.clone());
+        let events = events.unwrap_or_else(|| Events::over(wakers()));
         let hooks = Arc::new(self.hooks);
         let mut threads = self.threads;
         threads.name = format!("{}-blocking", settings.thread_name).into();
@@ -808,7 +821,14 @@ impl Builder {
         let first = settings.backoff;
         threads.before_park = Some(std::sync::Arc::new(move || blocking::backoff(first)));
         let pool = Pool::new(threads);
-        let shared = Arc::new(Shared::new(remotes, pool, settings, hooks, self.extensions));
+        let shared = Arc::new(Shared::new(
+            remotes,
+            pool,
+            settings,
+            hooks,
+            self.extensions,
+            events,
+        ));
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);

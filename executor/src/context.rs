@@ -32,7 +32,9 @@ pub(crate) unsafe fn as_worker<R>(
     f: impl FnOnce() -> R,
 ) -> R {
     let _outer = Outer(CORE.with(Cell::get));
-    scope::within(In::Worker(shared), || {
+    // SAFETY: guaranteed by the caller.
+    let index = unsafe { (*core).index };
+    scope::within(In::Worker(shared, index), || {
         set(core);
         f()
     })

@@ -3,13 +3,15 @@
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
 //! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a refused
-//!    operation ended: a fair share of the injector;
+//!    operation ended: a fair share of the injector; at the end of an interval it fires due timers
+//!    before that;
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
-//! 5. half of another worker's ring, from a random start, if it may search
+//! 5. what it wakes if it fires timers that are due, of any worker ([`events`](crate::events));
+//! 6. half of another worker's ring, from a random start, if it may search
 //!    ([`steal`](crate::steal));
-//! 6. the injector once more.
+//! 7. the injector once more.
 //!
 //! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
 //! The core asks it as a [`RunQueue`](worker_queue::RunQueue), which [`queue`](crate::queue) names.
@@ -211,6 +213,7 @@ impl Core {
             .or_else(|| self.look_at_slice())
             .or_else(|| self.next_own())
             .or_else(|| self.take_share())
+            .or_else(|| self.poll_events())
             .or_else(|| self.search())
     }
 
@@ -242,6 +245,26 @@ impl Core {
         Some(next.item)
     }
 
+    /// Polls the driver, if a timer or the sockets are due, before this worker takes the tasks of
+    /// others. A load if there are neither.
+    #[inline]
+    fn poll_events(&self) -> Option<Task> {
+        match self.shared.events.is_due() {
+            true => self.hold(Self::poll_due_events),
+            false => None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_due_events(&self) -> Option<Task> {
+        self.leave_search();
+        self.poll_driver();
+        // A driven worker's user has the park.
+        self.poll_is_due.set(true);
+        self.queue.next(self).map(|next| next.item)
+    }
+
     /// The worker's time slice, by which others nudge it to look at the injector, or end its run.
     #[inline]
     pub(crate) fn slice(&self) -> &Preempt {
@@ -269,7 +292,7 @@ impl Core {
             self.drain();
         }
         self.begin_slice();
-        if self.shared.settings.has_drivers {
+        if self.shared.settings.has_drivers || self.shared.events.is_due() {
             self.leave_search();
             self.poll_driver();
         }

@@ -1,7 +1,7 @@
 //! A worker without a thread of the runtime: its user's loop ticks it.
 use crate::{
-    Handle, context::OnWorker, core::Core, park::Park, run::run, scope, shared::Task,
-    sleep::Patience,
+    Handle, context::OnWorker, core::Core, events::DrivenEvents, park::Park, run::run, scope,
+    shared::Task, sleep::Patience,
 };
 use coop_budget::{Budget, Scope, Turns};
 use std::{
@@ -67,6 +67,7 @@ pub enum Tick {
 pub struct Worker<P: Park> {
     core: ManuallyDrop<Box<Core>>,
     park: P,
+    events: DrivenEvents,
     /// The task that the last sleep found.
     found: Option<Task>,
     stage: Stage,
@@ -121,6 +122,7 @@ impl Core {
 impl<P: Park> Worker<P> {
     pub(crate) fn new(core: Box<Core>, park: P) -> Self {
         Self {
+            events: DrivenEvents::new(&core.shared.events, core.index),
             core: ManuallyDrop::new(core),
             park,
             found: None,
@@ -147,8 +149,11 @@ impl<P: Park> Worker<P> {
         if tick == Tick::Ended {
             self.stage = Stage::Ended;
         } else if core.poll_is_due.take() {
-            core.poll_park(&mut self.park);
+            core.poll_park(&mut self.events.over(&mut self.park));
             core.as_worker(|| core.queue.leave(&**core));
+            if tick == Tick::Idle && !core.queue.is_empty() {
+                return self.tick();
+            }
         }
         tick
     }
@@ -190,13 +195,14 @@ impl<P: Park> Worker<P> {
             return;
         }
         let unwinding = LeaveSearch(&self.core);
+        let mut park = self.events.over(&mut self.park);
         if self.core.shared.is_closing() {
-            self.core.sleep_until_release(&mut self.park, limit);
-            self.core.deliver(&mut self.park);
+            self.core.sleep_until_release(&mut park, limit);
+            self.core.deliver(&mut park);
             mem::forget(unwinding);
         } else {
-            self.found = self.core.sleep(&mut self.park, Patience::Once(limit));
-            self.core.deliver(&mut self.park);
+            self.found = self.core.sleep(&mut park, Patience::Once(limit));
+            self.core.deliver(&mut park);
             mem::forget(unwinding);
             self.core.as_worker(|| self.core.queue.leave(&**self.core));
             if self.found.is_none() && !self.core.shared.has_work() {

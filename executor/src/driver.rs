@@ -1,6 +1,7 @@
-//! How a worker of a normal runtime waits: a [`ThreadPark`], or the driver that the builder makes.
+//! How a worker of a normal runtime waits: in the runtime's own driver ([`events`](crate::events)),
+//! or in the driver that the builder makes.
 //!
-//! A driver belongs to its worker's core, and goes with the core to another thread
+//! A park belongs to its worker's core, and goes with the core to another thread
 //! ([`block_in_place`](crate::block_in_place())).
 //!
 //! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile.
@@ -15,8 +16,9 @@
 use crate::{
     context,
     core::Core,
+    events::{DrivenEvents, Events, EventsPark, Over},
     hooks,
-    park::{self, Park, ThreadPark},
+    park::{self, Park},
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -69,23 +71,30 @@ impl<P: Park + Send> Driver for P {
 
 /// How a worker's thread waits.
 pub(crate) enum Parker {
-    Thread(ThreadPark),
+    Events(EventsPark),
     Driver(OwnedDriver),
 }
 
 /// Owns a driver, and catches a panic of its drop: any thread may drop the core (rule 4).
-pub(crate) struct OwnedDriver(Option<Box<dyn Driver>>);
+pub(crate) struct OwnedDriver {
+    driver: Option<Box<dyn Driver>>,
+    /// The timers over it, from the moment that the core has it.
+    events: Option<DrivenEvents>,
+}
 
 impl OwnedDriver {
-    pub(crate) fn borrow(&mut self) -> Borrowed<'_> {
-        let driver = self.0.as_deref_mut();
-        Borrowed(driver.expect("it is there until the drop"))
+    /// Runs `f` on the driver, with the timers over it.
+    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Over<'_, Borrowed<'_>>) -> R) -> R {
+        let driver = self.driver.as_deref_mut();
+        let mut driver = Borrowed(driver.expect("it is there until the drop"));
+        let events = self.events.as_mut();
+        f(&mut events.expect("the core has it").over(&mut driver))
     }
 }
 
 impl Drop for OwnedDriver {
     fn drop(&mut self) {
-        let driver = self.0.take();
+        let driver = self.driver.take();
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(driver))) {
             hooks::discard(payload);
         }
@@ -93,18 +102,27 @@ impl Drop for OwnedDriver {
 }
 
 impl Parker {
-    pub(crate) fn new(make: Option<&MakeDriver>, worker: usize) -> Self {
-        match make {
-            None => Self::Thread(ThreadPark::new()),
-            Some(make) => Self::Driver(OwnedDriver(Some(make(worker)))),
+    /// Makes the builder's driver for a worker.
+    pub(crate) fn made_by(make: &MakeDriver, worker: usize) -> Self {
+        Self::Driver(OwnedDriver {
+            driver: Some(make(worker)),
+            events: None,
+        })
+    }
+
+    /// Puts the timers over a driver of the builder's. The runtime's own has them.
+    pub(crate) fn with_timers(mut self, events: &Events, worker: usize) -> Self {
+        if let Self::Driver(driver) = &mut self {
+            driver.events = Some(DrivenEvents::new(events, worker));
         }
+        self
     }
 
     pub(crate) fn unparker(&self) -> Waker {
         match self {
-            Self::Thread(park) => park::waker(park.unparker()),
+            Self::Events(park) => park::waker(park.unparker()),
             Self::Driver(driver) => {
-                let driver = driver.0.as_ref();
+                let driver = driver.driver.as_ref();
                 driver.expect("it is there until the drop").waker()
             }
         }
@@ -174,10 +192,11 @@ impl Core {
     #[cold]
     pub(crate) fn poll_driver(&self) {
         if let Some(mut parker) = self.park.take() {
-            if let Parker::Driver(driver) = &mut parker {
-                let hooks = &self.shared.hooks;
-                hooks.contain(|| self.poll_park(&mut driver.borrow()));
-            }
+            let hooks = &self.shared.hooks;
+            hooks.contain(|| match &mut parker {
+                Parker::Events(park) => self.poll_park(park),
+                Parker::Driver(driver) => driver.with(|park| self.poll_park(park)),
+            });
             self.park.set(Some(parker));
         }
     }

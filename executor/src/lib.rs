@@ -8,6 +8,7 @@ mod context;
 mod core;
 mod driven;
 mod driver;
+mod events;
 mod extensions;
 mod handle;
 mod hooks;
@@ -25,6 +26,8 @@ mod spawn;
 mod steal;
 pub mod task;
 mod threads;
+#[cfg(feature = "time")]
+pub mod time;
 mod unhandled;
 mod wake;
 mod watch;

@@ -5,7 +5,7 @@
 //! nothing from the budget of the task that polls the set.
 use crate::{
     JoinHandle, Runtime,
-    park::ThreadPark,
+    events::LocalEvents,
     scope::{self, In},
     trace::{self, TaskKind},
 };
@@ -161,6 +161,7 @@ impl fmt::Debug for LocalSet {
 #[derive(Debug, Default)]
 pub struct LocalRuntime {
     set: LocalSet,
+    events: LocalEvents,
 }
 
 impl LocalRuntime {
@@ -187,7 +188,7 @@ impl LocalRuntime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
-        ThreadPark::block_on(self.set.run_until(future))
+        self.events.block_on(self.set.run_until(future))
     }
 }
 

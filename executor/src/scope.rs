@@ -32,7 +32,12 @@
 //!    frames, which then stay for good. The caller may have put its runtime or local set into a
 //!    thread-local, so the scope keeps these alive. A driven [`Worker`](crate::Worker) that is
 //!    dropped in its own poll leaks its core, which the scope points to.
-use crate::{Handle, context, hooks::Hooks, shared::Shared};
+use crate::{
+    Handle, context,
+    events::{Entered, Events},
+    hooks::Hooks,
+    shared::Shared,
+};
 use coop_budget::Budget;
 use std::{
     cell::Cell,
@@ -50,7 +55,8 @@ sync_shim::thread_local! {
 
 /// Kind of a scope, with its runtime or set.
 pub(crate) enum In<'a> {
-    Worker(&'a Arc<Shared>),
+    /// With the worker's index.
+    Worker(&'a Arc<Shared>, usize),
     BlockOn(Arc<Shared>),
     LocalSet(Rc<task_set::LocalSet>),
     Closure(&'a Arc<Shared>),
@@ -76,7 +82,7 @@ struct Scope<'a> {
 impl In<'_> {
     fn runtime(&self) -> Option<&Arc<Shared>> {
         match self {
-            In::Worker(shared) | In::Closure(shared) => Some(shared),
+            In::Worker(shared, _) | In::Closure(shared) => Some(shared),
             In::BlockOn(shared) => Some(shared),
             In::Guard(handle) => Some(handle.shared()),
             In::LocalSet(_) | In::BlockInPlace | In::Ending(_) => None,
@@ -85,7 +91,7 @@ impl In<'_> {
 
     fn holds_up(&self) -> Option<HoldsUp> {
         match self {
-            In::Worker(_) => Some(HoldsUp::Tasks),
+            In::Worker(..) => Some(HoldsUp::Tasks),
             In::BlockOn(_) => Some(HoldsUp::BlockOn),
             In::LocalSet(_) => Some(HoldsUp::LocalSet),
             In::Closure(_) | In::BlockInPlace => Some(HoldsUp::Nothing),
@@ -141,17 +147,24 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
     // SAFETY: it stays in this frame until `_leave` takes it out of the list.
     unsafe { scope.enter() };
     let _leave = Leave(&scope);
-    f()
+    let (runtime, worker) = match &scope.is {
+        In::Worker(shared, worker) => (Some(*shared), Some(*worker)),
+        is => (is.runtime(), None),
+    };
+    Events::scope_of(runtime.map(|shared| &shared.events), worker, f)
 }
 
 /// Scope of an `EnterGuard`, in a box.
-pub(crate) struct Guard(NonNull<Scope<'static>>);
+pub(crate) struct Guard(
+    NonNull<Scope<'static>>,
+    #[expect(dead_code, reason = "its drop")] Entered,
+);
 
 impl Guard {
     pub(crate) fn enter(handle: Handle) -> Self {
-        let guard = Self(NonNull::from(Box::leak(Box::new(Scope::new(In::Guard(
-            handle,
-        ))))));
+        let entered = handle.shared().events.enter();
+        let scope = Box::new(Scope::new(In::Guard(handle)));
+        let guard = Self(NonNull::from(Box::leak(scope)), entered);
         // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
         // thread, as a `Guard` is not `Send`.
         unsafe { guard.scope().enter() };
@@ -224,7 +237,7 @@ pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
 /// Whether a worker's scope of this thread, at any depth, refers to this very field of a core.
 pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     let by = |is: &In<'_>| match is {
-        In::Worker(other) => ptr::eq(*other, shared).then_some(()),
+        In::Worker(other, _) => ptr::eq(*other, shared).then_some(()),
         _ => None,
     };
     innermost(by).is_some()

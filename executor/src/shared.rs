@@ -19,6 +19,7 @@ use crate::{
     blocking::{self, Pool},
     context,
     core::Core,
+    events::Events,
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) extensions: Extensions,
+    pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
@@ -120,6 +122,7 @@ impl Shared {
         settings: Settings,
         hooks: Arc<Hooks>,
         extensions: Extensions,
+        events: Events,
     ) -> Self {
         Self {
             injector: Injector::new(),
@@ -132,6 +135,7 @@ impl Shared {
             settings: CachePadded::new(settings),
             hooks,
             extensions,
+            events,
             unhandled: Unhandled::new(),
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),

@@ -2,7 +2,8 @@
 use crate::{
     context::{self, OnWorker},
     core::Core,
-    driver::{Borrowed, Parker},
+    driver::Parker,
+    park::Park,
     run::run,
     shared::{Shared, Task},
     sleep::Patience,
@@ -72,38 +73,45 @@ impl Core {
         }
         let mut parker = self.park.take()?;
         let task = match &mut parker {
-            Parker::Thread(park) => self.sleep(park, Patience::Endless),
-            Parker::Driver(driver) => self.sleep_in_driver(driver.borrow()),
+            Parker::Events(park) => {
+                let task = self.sleep(park, Patience::Endless);
+                if park.has_events() {
+                    self.shared.hooks.contain(|| self.deliver(park));
+                }
+                task
+            }
+            Parker::Driver(driver) => driver.with(|park| self.sleep_in_driver(park)),
         };
         self.park.set(Some(parker));
         task
     }
 
     #[cold]
-    fn sleep_in_driver(&self, mut park: Borrowed<'_>) -> Option<Task> {
+    fn sleep_in_driver(&self, park: &mut impl Park) -> Option<Task> {
         let (hooks, mut task) = (&self.shared.hooks, None);
-        let sleep = || task = self.sleep(&mut park, Patience::Endless);
+        let sleep = || task = self.sleep(park, Patience::Endless);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(sleep)) {
             // The hook for panics is user code, and this worker searches.
             self.leave_search();
             hooks.contain(|| resume_unwind(payload));
         }
-        hooks.contain(|| self.deliver(&mut park));
+        hooks.contain(|| self.deliver(park));
         task
     }
 
     fn wait_in_thread(&self) {
         if let Some(mut parker) = self.park.take() {
             match &mut parker {
-                Parker::Thread(park) => self.sleep_until_release(park, None),
-                Parker::Driver(driver) => {
-                    let mut park = driver.borrow();
-                    let hooks = &self.shared.hooks;
-                    hooks.contain(|| self.sleep_until_release(&mut park, None));
-                    hooks.contain(|| self.deliver(&mut park));
-                }
+                Parker::Events(park) => self.wait_in(park),
+                Parker::Driver(driver) => driver.with(|park| self.wait_in(park)),
             }
             self.park.set(Some(parker));
         }
+    }
+
+    fn wait_in(&self, park: &mut impl Park) {
+        let hooks = &self.shared.hooks;
+        hooks.contain(|| self.sleep_until_release(park, None));
+        hooks.contain(|| self.deliver(park));
     }
 }

@@ -81,10 +81,13 @@ fn block_on_of_a_pending_future_allocates_its_parker_once() {
 }
 
 #[test]
-fn block_on_of_a_waiting_local_runtime_allocates_a_parker() {
+fn block_on_of_a_waiting_local_runtime_allocates_a_parker_at_most() {
     let runtime = selvedge::LocalRuntime::new();
     let ready_again = || allocations(|| runtime.block_on(ready(())));
-    ready_again(); // These are allocations of the set.
+    ready_again(); // These are allocations of the set, and of the driver, if there is one.
     let least = ready_again();
-    assert_eq!(allocations(|| runtime.block_on(pending_once())), least + 1);
+    // The driver's park is used again.
+    let parkers = u32::from(cfg!(not(any(feature = "net", feature = "time"))));
+    let waits = allocations(|| runtime.block_on(pending_once()));
+    assert_eq!(waits, least + parkers);
 }

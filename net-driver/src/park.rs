@@ -26,7 +26,7 @@ use std::{
     future::Future,
     pin::pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
 use sync_shim::{
@@ -37,7 +37,7 @@ use sync_shim::{
     sync::Mutex,
     thread::{self, Thread},
 };
-use worker_idle::park::{self, Park, Unpark};
+use worker_idle::park::{Park, Unpark};
 
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
@@ -108,6 +108,16 @@ impl Token {
     }
 }
 
+impl Wake for Token {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.unpark();
+    }
+}
+
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///
 /// It parks until it is unparked, or until the first timer of the runtime is due, if no other
@@ -169,7 +179,7 @@ impl WorkerPark {
     }
 
     /// Blocks this thread until a future is ready, as the worker whose park this is. Returns the
-    /// future's output.
+    /// future's output. Allocates nothing.
     ///
     /// The driver is current while the future is polled, and while wakers are called. For an
     /// executor of one task, or of one thread.
@@ -190,7 +200,7 @@ impl WorkerPark {
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let (driver, worker) = (self.driver.clone(), self.worker);
         let mut future = pin!(future);
-        let waker = park::waker(self.unparker());
+        let waker = Waker::from(self.token.clone());
         let mut cx = Context::from_waker(&waker);
         driver.scope(Some(worker), || {
             loop {

@@ -1,0 +1,92 @@
+//! With a driver.
+use crate::park::{Park, ThreadPark};
+use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
+use std::{cell::Cell, fmt, future::Future, task::Waker};
+
+pub(crate) use net_driver::Entered;
+
+/// How a worker of the runtime waits.
+pub(crate) type EventsPark = WorkerPark;
+/// A user's parker, with the timers.
+pub(crate) type Over<'a, P> = OverPark<'a, P>;
+
+/// The driver of a runtime.
+#[derive(Clone)]
+pub(crate) struct Events(Driver);
+
+impl Events {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self(Driver::new(workers))
+    }
+
+    /// For workers that park in parkers of users, which these wakers unpark.
+    pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
+        Self(Driver::with_wakers(wakers))
+    }
+
+    pub(crate) fn park(&self, worker: usize) -> EventsPark {
+        self.0.park(worker)
+    }
+
+    /// Runs `f` with this driver as the thread's current one, if there is one.
+    #[inline]
+    pub(crate) fn scope_of<R>(
+        this: Option<&Self>,
+        worker: Option<usize>,
+        f: impl FnOnce() -> R,
+    ) -> R {
+        Driver::scope_of(this.map(|events| &events.0), worker, f)
+    }
+
+    pub(crate) fn enter(&self) -> Entered {
+        self.0.enter(None)
+    }
+
+    /// Returns whether a worker that is awake should poll its park.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        self.0.is_due()
+    }
+}
+
+/// What drives the timers of a worker that a user's loop drives.
+pub(crate) struct DrivenEvents(WorkerTimers);
+
+impl DrivenEvents {
+    pub(crate) fn new(events: &Events, worker: usize) -> Self {
+        Self(events.0.timers(worker))
+    }
+
+    pub(crate) fn over<'a, P: Park>(&'a mut self, park: &'a mut P) -> Over<'a, P> {
+        self.0.over(park)
+    }
+}
+
+/// The driver of a `LocalRuntime`, made when it first blocks.
+#[derive(Default)]
+pub(crate) struct LocalEvents(Cell<Option<WorkerPark>>);
+
+impl LocalEvents {
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        /// Puts the park back when it is dropped.
+        struct PutBack<'a>(&'a Cell<Option<WorkerPark>>, Option<WorkerPark>);
+        impl Drop for PutBack<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1.take());
+            }
+        }
+        // In a `block_on` inside this one there is none, and it makes a driver of its own.
+        let park = self.0.take().unwrap_or_else(|| Driver::new(1).park(0));
+        let mut park = PutBack(&self.0, Some(park));
+        match &mut park.1 {
+            Some(park) => park.block_on(future),
+            None => ThreadPark::block_on(future),
+        }
+    }
+}
+
+impl fmt::Debug for LocalEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalEvents")
+    }
+}

@@ -1,0 +1,90 @@
+//! Without a driver: nothing here does anything.
+use crate::park::{Park, ThreadPark};
+use std::{future::Future, task::Waker, time::Duration};
+
+pub(crate) type EventsPark = ThreadPark;
+
+/// A user's parker.
+pub(crate) struct Over<'a, P>(&'a mut P);
+
+impl<P: Park> Park for Over<'_, P> {
+    type Unpark = P::Unpark;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn poll(&mut self, max: usize) {
+        self.0.poll(max);
+    }
+
+    fn has_events(&self) -> bool {
+        self.0.has_events()
+    }
+
+    fn deliver(&mut self) {
+        self.0.deliver();
+    }
+
+    fn unparker(&self) -> P::Unpark {
+        self.0.unparker()
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Events;
+
+pub(crate) struct Entered;
+
+impl Events {
+    pub(crate) fn new(_: usize) -> Self {
+        Self
+    }
+
+    pub(crate) fn over(_: impl IntoIterator<Item = Waker>) -> Self {
+        Self
+    }
+
+    pub(crate) fn park(&self, _: usize) -> EventsPark {
+        ThreadPark::new()
+    }
+
+    #[inline(always)]
+    pub(crate) fn scope_of<R>(_: Option<&Self>, _: Option<usize>, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    pub(crate) fn enter(&self) -> Entered {
+        Entered
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_due(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) struct DrivenEvents;
+
+impl DrivenEvents {
+    pub(crate) fn new(_: &Events, _: usize) -> Self {
+        Self
+    }
+
+    pub(crate) fn over<'a, P: Park>(&'a mut self, park: &'a mut P) -> Over<'a, P> {
+        Over(park)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct LocalEvents;
+
+impl LocalEvents {
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        ThreadPark::block_on(future)
+    }
+}
