@@ -17,6 +17,7 @@
 use crate::{
     over::WorkerTimers,
     park::{Token, WorkerPark},
+    poller::Poller,
     role::Role,
     time::{Instant, Timers, clock},
 };
@@ -62,6 +63,7 @@ pub(crate) struct Inner {
     /// The parks that were made and not dropped yet.
     pub(crate) parks: AtomicUsize,
     pub(crate) timers: Timers,
+    pub(crate) poller: Arc<Poller>,
 }
 
 struct Frame {
@@ -109,13 +111,17 @@ impl Driver {
     #[track_caller]
     fn with(workers: usize, wakers: Box<[Waker]>) -> Self {
         assert!(workers > 0, "a driver has at least one worker");
-        let tokens: Box<[_]> = (0..workers).map(|_| Arc::new(Token::new())).collect();
+        let poller = Arc::new(Poller::new());
+        let tokens: Box<[_]> = (0..workers)
+            .map(|_| Arc::new(Token::new(poller.clone())))
+            .collect();
         Self(Arc::new_cyclic(|driver| Inner {
             role: Role::new(),
             tokens,
             wakers,
             parks: AtomicUsize::new(0),
             timers: Timers::new(workers, driver),
+            poller,
         }))
     }
 
@@ -243,9 +249,9 @@ impl Driver {
         })
     }
 
-    /// Ends the timers: wakes all that are armed, and refuses others.
+    /// Ends the sockets and the timers: wakes the tasks that wait for them, and refuses others.
     ///
-    /// A runtime calls it when it shuts down. The next poll of a sleep that was armed, or that
+    /// A runtime calls it when it shuts down. The next operation on a socket fails. The next poll of a sleep that was armed, or that
     /// would be armed here, panics, unless its deadline has passed or another driver is current.
     ///
     /// ```
@@ -260,6 +266,7 @@ impl Driver {
     /// ```
     pub fn shutdown(&self) {
         self.0.timers.shutdown();
+        self.0.poller.shut_down();
     }
 
     #[inline]

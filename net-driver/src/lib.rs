@@ -1,8 +1,11 @@
 #![doc = include_str!("../README.md")]
 
 mod driver;
+#[cfg(all(target_os = "linux", not(selvedge_loom)))]
+pub mod net;
 mod over;
 mod park;
+mod poller;
 mod reactor;
 mod readiness;
 mod ready;

@@ -1,4 +1,4 @@
-//! How a worker parks: on its thread's futex, for at most the next deadline.
+//! How a worker parks: on its thread's futex or in the reactor, for at most the next deadline.
 //!
 //! A worker has a token, as a [`ThreadPark`](worker_idle::park::ThreadPark) has:
 //!
@@ -7,6 +7,7 @@
 //! | `EMPTY` | no | runs |
 //! | `NOTIFIED` | yes | runs or waits |
 //! | `IN_THREAD` | no | waits on its thread, or is about to |
+//! | `IN_REACTOR` | no | waits in the reactor, or is about to |
 //! //!
 //! 1. `unpark` swaps in `NOTIFIED`. If it finds a waiting state, it ends that wait. Otherwise the
 //!    worker will find the token.
@@ -14,10 +15,14 @@
 //!    token is taken once, and ends one park.
 //! 3. The worker writes its thread's handle before `IN_THREAD`. An unparker reads the handle only
 //!    after it found that state.
+//! 4. The worker has seen the reactor before `IN_REACTOR`. An unparker that found that state wakes
+//!    the reactor. Another unpark before the worker leaves finds `NOTIFIED` and costs no system
+//!    call. The wake may come after the worker has left: then it ends a later wait, for nothing.
 //!
 //! A park collects and wakes nothing: `deliver` does, when the worker counts as awake.
 use crate::{
     driver::{Driver, Inner},
+    poller::Poller,
     time::Instant,
 };
 use std::{
@@ -32,7 +37,7 @@ use std::{
 use sync_shim::{
     atomic::{
         AtomicU32,
-        Ordering::{Acquire, Relaxed, Release},
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
     sync::Mutex,
     thread::{self, Thread},
@@ -42,6 +47,7 @@ use worker_idle::park::{Park, Unpark};
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
 const IN_THREAD: u32 = 2;
+const IN_REACTOR: u32 = 3;
 
 /// The timers that a park collects at once. More that are due are collected by the next look.
 const MAX_TIMERS: usize = 256;
@@ -50,25 +56,36 @@ const MAX_TIMERS: usize = 256;
 pub(crate) struct Token {
     state: AtomicU32,
     thread: Mutex<Option<Thread>>,
+    poller: Arc<Poller>,
 }
 
 impl Token {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(poller: Arc<Poller>) -> Self {
         Self {
             state: AtomicU32::new(EMPTY),
             thread: Mutex::new(None),
+            poller,
         }
     }
 
     /// Ends the present or the next park (rule 1).
     pub(crate) fn unpark(&self) {
         // Ordering: Release publishes earlier writes to the park, also those before an earlier
-        // unpark (by the release sequence).
-        if self.state.swap(NOTIFIED, Release) == IN_THREAD {
-            let thread = self.thread.lock().clone();
-            if let Some(thread) = thread {
-                thread.unpark();
+        // unpark (by the release sequence). Acquire pairs with `wait_in_reactor`: the reactor is
+        // there (rule 4).
+        match self.state.swap(NOTIFIED, AcqRel) {
+            IN_THREAD => {
+                let thread = self.thread.lock().clone();
+                if let Some(thread) = thread {
+                    thread.unpark();
+                }
             }
+            IN_REACTOR => {
+                if let Some(reactor) = self.poller.reactor() {
+                    reactor.wake();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -106,6 +123,22 @@ impl Token {
         // Ordering: Acquire pairs with `unpark`.
         self.state.swap(EMPTY, Acquire);
     }
+
+    /// Calls `wait`, which waits in the reactor, unless there is a token. The caller has seen the
+    /// reactor.
+    fn wait_in_reactor(&self, wait: impl FnOnce()) {
+        // Ordering: Release pairs with `unpark`, which finds the reactor then (rule 4). Without a
+        // token, or with one, the swap below acquires what there is.
+        let entered = self
+            .state
+            .compare_exchange(EMPTY, IN_REACTOR, Release, Relaxed)
+            .is_ok();
+        if entered {
+            wait();
+        }
+        // Ordering: Acquire pairs with `unpark`.
+        self.state.swap(EMPTY, Acquire);
+    }
 }
 
 impl Wake for Token {
@@ -120,8 +153,8 @@ impl Wake for Token {
 
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///
-/// It parks until it is unparked, or until the first timer of the runtime is due, if no other
-/// worker parks for that. Before the first timer of the runtime it is a
+/// It parks until it is unparked. One parked worker of the runtime also waits for the sockets and
+/// for the first timer. Before the first timer and socket of the runtime it is a
 /// [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
 /// The drop of the last park of a driver [shuts it down](Driver::shutdown). A panic of a waker in
@@ -220,13 +253,14 @@ impl WorkerPark {
             return;
         }
         let role = LeaveRole(driver);
-        match driver.until_next_deadline() {
-            None => self.token.wait_in_thread(limit),
-            Some(Duration::ZERO) => {}
-            Some(next) => {
-                let limit = limit.map_or(next, |limit| limit.min(next));
-                self.token.wait_in_thread(Some(limit));
-            }
+        let next = driver.until_next_deadline();
+        let limit = [limit, next].into_iter().flatten().min();
+        let poller = &driver.poller;
+        if poller.reactor().is_some() {
+            let out = &mut self.collected;
+            self.token.wait_in_reactor(|| poller.wait(limit, out));
+        } else if limit != Some(Duration::ZERO) {
+            self.token.wait_in_thread(limit);
         }
         drop(role);
         self.collect(MAX_TIMERS);
@@ -262,7 +296,11 @@ impl Park for WorkerPark {
     }
 
     fn poll(&mut self, max: usize) {
-        if self.driver.inner().role.is_active() {
+        let driver = self.driver.inner();
+        if driver.role.is_active() {
+            if !driver.role.is_held() {
+                driver.poller.poll_if_due(max, &mut self.collected);
+            }
             self.collect(max);
         }
     }

@@ -5,7 +5,7 @@
 use crate::{
     Ready,
     registration::Registration,
-    slab::{Refused, Slab, Token},
+    slab::{Refused, Slab, SourceId},
     sys::{Fd, Sys},
 };
 use std::{collections::VecDeque, io, task::Waker, time::Duration};
@@ -61,7 +61,7 @@ impl<S: Sys> Reactor<S> {
         out: &mut VecDeque<Waker>,
     ) -> io::Result<()> {
         self.sys.wait(limit, max, |token, ready| {
-            let token = Token::from_bits(token);
+            let token = SourceId::from_bits(token);
             self.slab
                 .get(token.index)
                 .dispatch(token.generation, ready, out);

@@ -11,7 +11,7 @@ use crate::{
     Interest,
     reactor::{Reactor, Removal, shut_down_error},
     readiness::Snapshot,
-    slab::Token,
+    slab::SourceId,
     slot::{Direction, Slot, WaiterKey},
     sys::{Fd, Sys},
 };
@@ -25,17 +25,17 @@ use sync_shim::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Registration<S: Sys> {
     reactor: Arc<Reactor<S>>,
-    token: Token,
+    id: SourceId,
     fd: Fd,
     removal: Removal,
 }
 
 impl<S: Sys> Registration<S> {
-    /// `token` is of a slot that this registration has just occupied.
-    pub(crate) fn new(reactor: Arc<Reactor<S>>, token: Token, fd: Fd, removal: Removal) -> Self {
+    /// `id` is of a slot that this registration has just occupied.
+    pub(crate) fn new(reactor: Arc<Reactor<S>>, id: SourceId, fd: Fd, removal: Removal) -> Self {
         Self {
             reactor,
-            token,
+            id,
             fd,
             removal,
         }
@@ -51,7 +51,7 @@ impl<S: Sys> Registration<S> {
     }
 
     fn slot(&self) -> &Slot {
-        self.reactor.slab().get(self.token.index)
+        self.reactor.slab().get(self.id.index)
     }
 
     /// Clears what `seen` said of `interest`: the kernel said "would block" since.
@@ -60,6 +60,7 @@ impl<S: Sys> Registration<S> {
     }
 
     /// Returns the readiness, without a wait.
+    #[cfg(test)]
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.slot().load()
     }
@@ -193,7 +194,7 @@ impl<S: Sys> Drop for Registration<S> {
             // An error says that the kernel has no such entry any more.
             let _ = self.reactor.sys().deregister(self.fd);
         }
-        self.reactor.slab().remove(self.token);
+        self.reactor.slab().remove(self.id);
     }
 }
 

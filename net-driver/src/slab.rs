@@ -21,12 +21,12 @@ const CHUNKS: usize = 26;
 
 /// Names one registration: the index of its slot, and the slot's generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct SourceId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
-impl Token {
+impl SourceId {
     /// No registration has it.
     pub(crate) const WAKE: u64 = u64::MAX;
 
@@ -73,7 +73,7 @@ impl Slab {
     }
 
     /// Occupies a free slot.
-    pub(crate) fn insert(&self, ready: Ready) -> Result<Token, Refused> {
+    pub(crate) fn insert(&self, ready: Ready) -> Result<SourceId, Refused> {
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(Refused::Closed);
@@ -84,7 +84,7 @@ impl Slab {
         };
         state.registered += 1;
         let generation = self.get(index).occupy(ready);
-        Ok(Token { index, generation })
+        Ok(SourceId { index, generation })
     }
 
     /// Returns the index of a slot that was never used.
@@ -99,13 +99,13 @@ impl Slab {
         Some(index)
     }
 
-    /// Releases the slot of `token`, which its registration does once.
-    pub(crate) fn remove(&self, token: Token) {
-        let slot = self.get(token.index);
+    /// Releases the slot of `id`, which its registration does once.
+    pub(crate) fn remove(&self, id: SourceId) {
+        let slot = self.get(id.index);
         let mut state = self.state.lock();
         let wakers = slot.release();
         state.registered -= 1;
-        state.free.push(token.index);
+        state.free.push(id.index);
         drop(state);
         drop(wakers);
     }
@@ -126,10 +126,6 @@ impl Slab {
         }
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.lock().is_closed
-    }
-
     /// Returns the number of registrations.
     pub(crate) fn registered(&self) -> usize {
         self.state.lock().registered
@@ -146,5 +142,7 @@ fn place(index: u32) -> (usize, usize) {
     )
 }
 
+#[cfg(test)]
+mod models;
 #[cfg(test)]
 mod tests;

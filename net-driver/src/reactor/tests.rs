@@ -109,7 +109,7 @@ fn late_event_of_a_closed_source_wakes_nobody() {
     let mut out = VecDeque::new();
     let held = std::mem::take(&mut *reactor.sys().late.lock());
     for (token, ready) in held {
-        let token = Token::from_bits(token);
+        let token = SourceId::from_bits(token);
         reactor
             .slab()
             .get(token.index)

@@ -2,6 +2,7 @@
 use super::*;
 use std::task::Wake;
 use sync_shim::{
+    Model,
     atomic::{AtomicBool, Ordering::SeqCst},
     model, model_must_fail,
     sync::Arc,
@@ -106,7 +107,7 @@ fn cancelled_waiter_takes_no_wake_of_another() {
 /// A reader and a writer wait while an event for both comes.
 #[test]
 fn reader_and_writer_racing_an_event_are_both_woken() {
-    model(|| {
+    Model::new().bound(3).check(|| {
         let slot = Arc::new(Slot::new());
         let generation = slot.occupy(Ready::EMPTY);
         let poller = {

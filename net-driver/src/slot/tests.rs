@@ -87,7 +87,8 @@ fn removed_entry_is_used_again_and_not_woken() {
     }
     assert_eq!(slot.waiters.lock().shared.len(), 3);
     assert_eq!(dispatch(&slot, generation, Ready::READABLE), 2);
-    keys.map(|key| slot.stop_waiting(key.unwrap()));
+    keys.into_iter()
+        .for_each(|key| slot.stop_waiting(key.unwrap()));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!   is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose limit is
 //!   in milliseconds and is rounded up.
 use super::{Fd, Sys};
-use crate::{Ready, slab::Token};
+use crate::{Ready, slab::SourceId};
 use libc::{c_int, c_void};
 use std::{
     io, mem,
@@ -49,7 +49,7 @@ impl Sys for Epoll {
             libc::EPOLL_CTL_ADD,
             this.waker.as_raw_fd(),
             events,
-            Token::WAKE,
+            SourceId::WAKE,
         )?;
         Ok(this)
     }
@@ -87,7 +87,7 @@ impl Sys for Epoll {
         }
         for event in &events[..count as usize] {
             let (bits, token) = (event.events, event.u64);
-            if token != Token::WAKE {
+            if token != SourceId::WAKE {
                 on_event(token, to_ready(bits));
             }
         }

@@ -1,0 +1,44 @@
+//! Sockets with tokio's names and semantics.
+//!
+//! A socket belongs to the driver that is current where it is made (see
+//! [`Driver::scope`](crate::Driver::scope)); a stream that a listener accepts belongs to the
+//! listener's. Its operations may be polled anywhere.
+//!
+//! # Panics
+//! Making a socket panics on a thread without a current driver.
+//!
+//! # Errors
+//! - Once the driver has shut down, each operation fails, and each wait ends, with an error of the
+//!   kind `Other`.
+//! - `accept` without a free descriptor (`EMFILE`, `ENFILE`) or memory reports the error once. It
+//!   then waits, longer from try to try, without another report, until a try succeeds.
+//!
+//! # Fork
+//! A child made by `fork` shares the kernel's poller with its parent. It must neither use nor drop
+//! the sockets of the parent's runtime: `exec`, or leave by `_exit`. All descriptors are
+//! close-on-exec.
+mod accept;
+mod async_fd;
+mod lookup;
+mod source;
+mod split;
+mod stream_io;
+pub mod tcp;
+mod tcp_listener;
+mod tcp_socket;
+mod tcp_stream;
+mod udp;
+pub mod unix;
+mod unix_datagram;
+mod unix_listener;
+mod unix_stream;
+
+pub use async_fd::{AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
+pub use lookup::{ToSocketAddrs, lookup_host};
+pub use tcp_listener::TcpListener;
+pub use tcp_socket::TcpSocket;
+pub use tcp_stream::TcpStream;
+pub use udp::UdpSocket;
+pub use unix_datagram::UnixDatagram;
+pub use unix_listener::UnixListener;
+pub use unix_stream::UnixStream;

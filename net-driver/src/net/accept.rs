@@ -1,0 +1,143 @@
+//! What `accept` does when the process or the system has run out of descriptors.
+//!
+//! The connection stays in the listener's queue then, so no event would announce it again, and
+//! another try at once would only spin. So `accept` reports the error once, and then tries again
+//! after a wait, which doubles from try to try, until one succeeds.
+use super::source::Source;
+use crate::{
+    Driver, Interest,
+    slot::Direction,
+    time::{Sleep, sleep},
+};
+use socket2::{SockAddr, SockAddrStorage};
+use std::{
+    future::Future,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use sync_shim::sync::Mutex;
+
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The listener's waits. They belong to the listener, so that a report counts for all its callers.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    /// Whose timers the waits use: a task may accept without a current driver.
+    driver: Driver,
+    /// The next wait; `None` while descriptors are to be had.
+    wait: Mutex<Option<Duration>>,
+}
+
+/// One call of `accept`, or one caller of `poll_accept`.
+#[derive(Default)]
+pub(crate) struct Attempt {
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// Whether the error says that there is no descriptor or memory for a connection.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
+}
+
+/// Whether the error is of a connection that ended before it was accepted.
+fn is_of_connection(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ECONNABORTED | libc::EPROTO | libc::ECONNRESET)
+    )
+}
+
+impl Backoff {
+    pub(crate) fn new(driver: Driver) -> Self {
+        Self {
+            driver,
+            wait: Mutex::new(None),
+        }
+    }
+
+    /// Accepts a connection. `poll` performs the operation as the caller waits for it.
+    pub(crate) fn poll<R>(
+        &self,
+        attempt: &mut Attempt,
+        cx: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            if let Some(sleep) = &mut attempt.sleep {
+                ready!(self.driver.scope(None, || sleep.as_mut().poll(cx)));
+                attempt.sleep = None;
+            }
+            let error = match ready!(poll(cx)) {
+                Ok(accepted) => {
+                    *self.wait.lock() = None;
+                    return Poll::Ready(Ok(accepted));
+                }
+                Err(error) if is_of_connection(&error) => continue,
+                Err(error) if is_exhausted(&error) => error,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            let wait = self.wait.lock().replace(SHORTEST);
+            let Some(wait) = wait else {
+                return Poll::Ready(Err(error));
+            };
+            *self.wait.lock() = Some((wait * 2).min(LONGEST));
+            attempt.sleep = Some(Box::pin(sleep(wait)));
+        }
+    }
+}
+
+/// An accepted socket, which is non-blocking and close-on-exec, and the address of its other side.
+pub(crate) type Accepted = (OwnedFd, SockAddr);
+
+/// Takes a connection from the queue of `listener`. The call sets both flags itself: that is one
+/// system call less than std's.
+fn accept4(listener: RawFd) -> io::Result<Accepted> {
+    let accept = |address: *mut SockAddrStorage, len: *mut libc::socklen_t| {
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: the pointers are valid for the call, and `len` is the length of the storage.
+        let fd = unsafe { libc::accept4(listener, address.cast(), len, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call opened the descriptor, and nobody else knows it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    };
+    // SAFETY: a call that succeeds has written an address, and its length.
+    unsafe { SockAddr::try_init(accept) }
+}
+
+impl<T: AsRawFd> Source<T> {
+    /// Accepts, among any number of tasks.
+    pub(crate) async fn accept(&self, backoff: &Backoff) -> io::Result<Accepted> {
+        let mut op = || accept4(self.as_raw_fd());
+        let mut attempt = Attempt::default();
+        let mut wait = self.registration().wait(Interest::READABLE);
+        std::future::poll_fn(|cx| backoff.poll(&mut attempt, cx, |cx| wait.poll_io(cx, &mut op)))
+            .await
+    }
+
+    /// Accepts, for the one task that polls.
+    pub(crate) fn poll_accept(
+        &self,
+        backoff: &Backoff,
+        attempt: &Mutex<Attempt>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Accepted>> {
+        let mut op = || accept4(self.as_raw_fd());
+        let mut mine = std::mem::take(&mut *attempt.lock());
+        let registration = self.registration();
+        let polled = backoff.poll(&mut mine, cx, |cx| {
+            registration.poll_io(cx, Direction::Read, &mut op)
+        });
+        let mine = std::mem::replace(&mut *attempt.lock(), mine);
+        drop(mine);
+        polled
+    }
+}

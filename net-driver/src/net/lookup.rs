@@ -1,0 +1,232 @@
+//! Addresses, and the lookup of names.
+//!
+//! The system's lookup blocks. So it runs on a thread of the runtime that may block, or else on a
+//! thread of its own (see [`Driver::set_blocking`](crate::Driver::set_blocking)).
+use super::source::current_driver;
+use std::{
+    future::{Future, poll_fn},
+    io, mem,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    task::{Poll, Waker},
+};
+use sync_shim::sync::Mutex;
+
+/// Addresses, or names that a lookup turns into addresses.
+///
+/// Nobody else can implement it.
+///
+/// ```
+/// use net_driver::{Driver, net::{ToSocketAddrs, lookup_host}};
+///
+/// async fn count(of: impl ToSocketAddrs) -> std::io::Result<usize> {
+///     Ok(lookup_host(of).await?.count())
+/// }
+/// Driver::new(1).park(0).block_on(async {
+///     assert_eq!(count("127.0.0.1:80").await?, 1);
+///     assert_eq!(count(("::1", 80)).await?, 1);
+///     assert_eq!(count(std::net::SocketAddr::from(([127, 0, 0, 1], 80))).await?, 1);
+///     assert_eq!(count(&[([127, 0, 0, 1], 80).into(), ([127, 0, 0, 2], 80).into()][..]).await?, 2);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+pub trait ToSocketAddrs: sealed::Host {}
+
+impl<T: sealed::Host + ?Sized> ToSocketAddrs for T {}
+
+mod sealed {
+    use std::net::SocketAddr;
+
+    /// What has to be done for addresses.
+    pub enum Addresses {
+        Known(Vec<SocketAddr>),
+        /// `host:port`, or a name and a port.
+        Named(String, Option<u16>),
+    }
+
+    pub trait Host {
+        #[doc(hidden)]
+        fn addresses(&self) -> Addresses;
+    }
+}
+
+use sealed::{Addresses, Host};
+
+macro_rules! known {
+    ($($type:ty),*) => {$(
+        impl Host for $type {
+            fn addresses(&self) -> Addresses {
+                Addresses::Known(vec![SocketAddr::from(*self)])
+            }
+        }
+    )*};
+}
+
+known! {
+    SocketAddr, SocketAddrV4, SocketAddrV6, (IpAddr, u16), (Ipv4Addr, u16), (Ipv6Addr, u16)
+}
+
+impl Host for [SocketAddr] {
+    fn addresses(&self) -> Addresses {
+        Addresses::Known(self.to_vec())
+    }
+}
+
+impl Host for Vec<SocketAddr> {
+    fn addresses(&self) -> Addresses {
+        Addresses::Known(self.clone())
+    }
+}
+
+impl<const N: usize> Host for [SocketAddr; N] {
+    fn addresses(&self) -> Addresses {
+        Addresses::Known(self.to_vec())
+    }
+}
+
+impl Host for str {
+    fn addresses(&self) -> Addresses {
+        match self.parse() {
+            Ok(address) => Addresses::Known(vec![address]),
+            Err(_) => Addresses::Named(self.to_owned(), None),
+        }
+    }
+}
+
+impl Host for String {
+    fn addresses(&self) -> Addresses {
+        self.as_str().addresses()
+    }
+}
+
+impl Host for (&str, u16) {
+    fn addresses(&self) -> Addresses {
+        let (host, port) = *self;
+        match host.parse::<IpAddr>() {
+            Ok(address) => Addresses::Known(vec![(address, port).into()]),
+            Err(_) => Addresses::Named(host.to_owned(), Some(port)),
+        }
+    }
+}
+
+impl Host for (String, u16) {
+    fn addresses(&self) -> Addresses {
+        (self.0.as_str(), self.1).addresses()
+    }
+}
+
+impl<T: Host + ?Sized> Host for &T {
+    fn addresses(&self) -> Addresses {
+        (**self).addresses()
+    }
+}
+
+/// Returns the addresses of a host.
+///
+/// A name is looked up on a thread that may block; an address costs nothing.
+///
+/// ```
+/// use net_driver::{Driver, net::lookup_host};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let found = lookup_host("localhost:80").await?;
+///     assert!(found.into_iter().all(|address| address.port() == 80));
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+///
+/// # Errors
+/// If the lookup fails.
+///
+/// # Panics
+/// Without a current driver, if there is a name to look up.
+pub async fn lookup_host(host: impl ToSocketAddrs) -> io::Result<impl Iterator<Item = SocketAddr>> {
+    let addresses = host.addresses();
+    Ok(resolve(addresses).await?.into_iter())
+}
+
+/// Tries the addresses in turn. Returns the first success, or the last error.
+pub(crate) async fn first_of<R, F: Future<Output = io::Result<R>>>(
+    host: impl ToSocketAddrs,
+    attempt: impl Fn(SocketAddr) -> F,
+) -> io::Result<R> {
+    let addresses = host.addresses();
+    drop(host);
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address");
+    for address in resolve(addresses).await? {
+        match attempt(address).await {
+            Err(error) => last = error,
+            done => return done,
+        }
+    }
+    Err(last)
+}
+
+async fn resolve(addresses: Addresses) -> io::Result<Vec<SocketAddr>> {
+    use std::net::ToSocketAddrs as _;
+    match addresses {
+        Addresses::Known(known) => Ok(known),
+        Addresses::Named(host, None) => {
+            blocking(move || Ok(host.to_socket_addrs()?.collect())).await
+        }
+        Addresses::Named(host, Some(port)) => {
+            blocking(move || Ok((host, port).to_socket_addrs()?.collect())).await
+        }
+    }
+}
+
+/// What a closure that blocks leaves for its task.
+enum Outcome<R> {
+    Running(Option<Waker>),
+    Done(R),
+    /// The closure was dropped, or its result was taken.
+    Gone,
+}
+
+/// Ends the wait also if the closure never runs, or panics.
+struct Promise<R>(Arc<Mutex<Outcome<R>>>);
+
+impl<R> Promise<R> {
+    fn settle(&self, outcome: Outcome<R>) {
+        let old = mem::replace(&mut *self.0.lock(), outcome);
+        if let Outcome::Running(Some(waker)) = old {
+            waker.wake();
+        }
+    }
+}
+
+impl<R> Drop for Promise<R> {
+    fn drop(&mut self) {
+        if matches!(*self.0.lock(), Outcome::Running(_)) {
+            self.settle(Outcome::Gone);
+        }
+    }
+}
+
+async fn blocking<R: Send + 'static>(
+    job: impl FnOnce() -> io::Result<R> + Send + 'static,
+) -> io::Result<R> {
+    let outcome = Arc::new(Mutex::new(Outcome::Running(None)));
+    let promise = Promise(outcome.clone());
+    let driver = current_driver();
+    driver.inner().poller.run_blocking(Box::new(move || {
+        let done = job();
+        promise.settle(Outcome::Done(done));
+    }))?;
+    drop(driver);
+    poll_fn(|cx| {
+        let waker = cx.waker().clone();
+        let mut outcome = outcome.lock();
+        match mem::replace(&mut *outcome, Outcome::Gone) {
+            Outcome::Running(old) => {
+                *outcome = Outcome::Running(Some(waker));
+                drop(outcome);
+                drop(old);
+                Poll::Pending
+            }
+            Outcome::Done(done) => Poll::Ready(done),
+            Outcome::Gone => Poll::Ready(Err(io::Error::other("nobody ran what blocks"))),
+        }
+    })
+    .await
+}

@@ -1,0 +1,379 @@
+//! What streams and their halves have in common: the traits for reading and writing, and the
+//! methods that wait for readiness or do not wait at all.
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    task::{Context, Poll},
+};
+
+/// Reads and writes of one task a direction.
+pub(crate) trait Duplex {
+    fn poll_read(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>>;
+
+    fn poll_read_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>>;
+
+    fn poll_write(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>>;
+
+    fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>>;
+
+    fn shut_down_write(&self) -> io::Result<()>;
+}
+
+/// Closes the write half. A connection that is gone already is as good as closed.
+pub(crate) fn shut_down_write(
+    shut_down: impl FnOnce(std::net::Shutdown) -> io::Result<()>,
+) -> io::Result<()> {
+    match shut_down(std::net::Shutdown::Write) {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+        done => done,
+    }
+}
+
+/// Implements the traits for reading, for a type with a method `duplex`.
+macro_rules! impl_read {
+    ($type:ty) => {
+        impl futures_io::AsyncRead for $type {
+            fn poll_read(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                to: &mut [u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::Duplex::poll_read(self.duplex(), cx, to)
+            }
+
+            fn poll_read_vectored(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                to: &mut [std::io::IoSliceMut<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::Duplex::poll_read_vectored(self.duplex(), cx, to)
+            }
+        }
+
+        #[cfg(feature = "tokio")]
+        impl tokio::io::AsyncRead for $type {
+            fn poll_read(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                to: &mut tokio::io::ReadBuf<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                let unfilled = to.initialize_unfilled();
+                let read = crate::net::stream_io::Duplex::poll_read(self.duplex(), cx, unfilled);
+                read.map_ok(|count| to.advance(count))
+            }
+        }
+    };
+}
+
+/// Implements the traits for writing, for a type with a method `duplex`.
+macro_rules! impl_write {
+    ($type:ty) => {
+        impl futures_io::AsyncWrite for $type {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                from: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::Duplex::poll_write(self.duplex(), cx, from)
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                from: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::Duplex::poll_write_vectored(self.duplex(), cx, from)
+            }
+
+            fn poll_flush(
+                self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::task::Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(
+                mut self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::task::Poll::Ready(self.close_write())
+            }
+        }
+
+        #[cfg(feature = "tokio")]
+        impl tokio::io::AsyncWrite for $type {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                from: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::Duplex::poll_write(self.duplex(), cx, from)
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                cx: &mut std::task::Context<'_>,
+                from: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                crate::net::stream_io::Duplex::poll_write_vectored(self.duplex(), cx, from)
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+
+            fn poll_flush(
+                self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::task::Poll::Ready(Ok(()))
+            }
+
+            fn poll_shutdown(
+                mut self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                std::task::Poll::Ready(self.close_write())
+            }
+        }
+    };
+}
+
+/// Methods that wait for readiness, for a type with a field `source`.
+macro_rules! readiness_methods {
+    ($type:ty, $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        impl $type {
+            /// Waits until it is ready for any of `interest`. The next operation may still say
+            /// `WouldBlock`. Any number of tasks may wait.
+            ///
+            /// # Errors
+            /// If the driver has shut down.
+            pub async fn ready(&self, interest: crate::Interest) -> std::io::Result<crate::Ready> {
+                self.source.ready(interest).await
+            }
+
+            /// Waits until it is readable.
+            ///
+            /// # Errors
+            /// As [`ready`](Self::ready).
+            pub async fn readable(&self) -> std::io::Result<()> {
+                self.source.ready(crate::Interest::READABLE).await.map(drop)
+            }
+
+            /// Waits until it is writable.
+            ///
+            /// # Errors
+            /// As [`ready`](Self::ready).
+            pub async fn writable(&self) -> std::io::Result<()> {
+                self.source.ready(crate::Interest::WRITABLE).await.map(drop)
+            }
+
+            /// Polls for a readable state. Only the last task that polled is woken.
+            ///
+            /// # Errors
+            /// As [`ready`](Self::ready).
+            pub fn poll_read_ready(
+                &self,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                self.source.poll_ready(cx, crate::slot::Direction::Read)
+            }
+
+            /// Polls for a writable state. Only the last task that polled is woken.
+            ///
+            /// # Errors
+            /// As [`ready`](Self::ready).
+            pub fn poll_write_ready(
+                &self,
+                cx: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                self.source.poll_ready(cx, crate::slot::Direction::Write)
+            }
+
+            /// Performs `op` if the socket is ready for `interest`. If `op` fails with `WouldBlock`
+            /// the socket counts as not ready until the next event.
+            ///
+            /// # Errors
+            /// `WouldBlock` if it is not ready, or the error of `op`.
+            pub fn try_io<R>(
+                &self,
+                interest: crate::Interest,
+                op: impl FnOnce() -> std::io::Result<R>,
+            ) -> std::io::Result<R> {
+                let mut op = Some(op);
+                self.source.registration().try_io(interest, || match op.take() {
+                    Some(op) => op(),
+                    None => Err(std::io::ErrorKind::WouldBlock.into()),
+                })
+            }
+
+            /// Performs `op` when the socket is ready for `interest`, and again each time that `op`
+            /// fails with `WouldBlock`.
+            ///
+            /// # Errors
+            /// Any other error of `op`, or if the driver has shut down.
+            pub async fn async_io<R>(
+                &self,
+                interest: crate::Interest,
+                op: impl FnMut() -> std::io::Result<R>,
+            ) -> std::io::Result<R> {
+                self.source.registration().io(interest, op).await
+            }
+
+            /// Takes the pending error of the socket (`SO_ERROR`).
+            ///
+            /// # Errors
+            /// If the system call fails.
+            pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
+                self.source.io().take_error()
+            }
+        }
+
+        impl std::os::fd::AsFd for $type {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.source.as_fd()
+            }
+        }
+
+        impl std::os::fd::AsRawFd for $type {
+            fn as_raw_fd(&self) -> std::os::fd::RawFd {
+                std::os::fd::AsRawFd::as_raw_fd(&self.source)
+            }
+        }
+
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.source.fmt(f)
+            }
+        }
+    };
+}
+
+/// Reads and writes of a stream of std, for a type with a field `source`. `$transfer` polls them:
+/// `poll_transfer` for TCP; a Unix stream's read may end early at passed descriptors, with more
+/// bytes behind it.
+macro_rules! duplex_methods {
+    ($type:ty, |$registration:ident, $cx:ident, $direction:ident, $len:ident, $op:ident| $poll:expr) => {
+        impl $type {
+            fn transfer(
+                &self,
+                $cx: &mut std::task::Context<'_>,
+                $direction: crate::slot::Direction,
+                $len: usize,
+                $op: impl FnMut() -> std::io::Result<usize>,
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                let $registration = self.source.registration();
+                $poll
+            }
+
+            fn duplex(&self) -> &Self {
+                self
+            }
+
+            fn close_write(&mut self) -> std::io::Result<()> {
+                crate::net::stream_io::Duplex::shut_down_write(self)
+            }
+
+            /// Reads without a wait. Zero bytes mean the end of the stream.
+            ///
+            /// # Errors
+            /// `WouldBlock` if there is nothing to read yet.
+            pub fn try_read(&self, to: &mut [u8]) -> std::io::Result<usize> {
+                let read = || std::io::Read::read(&mut self.source.io(), to);
+                self.try_io(crate::Interest::READABLE, read)
+            }
+
+            /// Reads into several buffers without a wait.
+            ///
+            /// # Errors
+            /// As [`try_read`](Self::try_read).
+            pub fn try_read_vectored(
+                &self,
+                to: &mut [std::io::IoSliceMut<'_>],
+            ) -> std::io::Result<usize> {
+                let read = || std::io::Read::read_vectored(&mut self.source.io(), to);
+                self.try_io(crate::Interest::READABLE, read)
+            }
+
+            /// Writes without a wait, perhaps only a part of `from`.
+            ///
+            /// # Errors
+            /// `WouldBlock` if there is no room yet.
+            pub fn try_write(&self, from: &[u8]) -> std::io::Result<usize> {
+                let write = || std::io::Write::write(&mut self.source.io(), from);
+                self.try_io(crate::Interest::WRITABLE, write)
+            }
+
+            /// Writes from several buffers without a wait.
+            ///
+            /// # Errors
+            /// As [`try_write`](Self::try_write).
+            pub fn try_write_vectored(
+                &self,
+                from: &[std::io::IoSlice<'_>],
+            ) -> std::io::Result<usize> {
+                let write = || std::io::Write::write_vectored(&mut self.source.io(), from);
+                self.try_io(crate::Interest::WRITABLE, write)
+            }
+        }
+
+        impl crate::net::stream_io::Duplex for $type {
+            fn poll_read(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                to: &mut [u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.transfer(cx, crate::slot::Direction::Read, to.len(), || {
+                    std::io::Read::read(&mut self.source.io(), to)
+                })
+            }
+
+            fn poll_read_vectored(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                to: &mut [std::io::IoSliceMut<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                let len = to.iter().map(|part| part.len()).sum();
+                self.transfer(cx, crate::slot::Direction::Read, len, || {
+                    std::io::Read::read_vectored(&mut self.source.io(), to)
+                })
+            }
+
+            fn poll_write(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                from: &[u8],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.transfer(cx, crate::slot::Direction::Write, from.len(), || {
+                    std::io::Write::write(&mut self.source.io(), from)
+                })
+            }
+
+            fn poll_write_vectored(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                from: &[std::io::IoSlice<'_>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                let len = from.iter().map(|part| part.len()).sum();
+                self.transfer(cx, crate::slot::Direction::Write, len, || {
+                    std::io::Write::write_vectored(&mut self.source.io(), from)
+                })
+            }
+
+            fn shut_down_write(&self) -> std::io::Result<()> {
+                let shut_down = |how| self.source.io().shutdown(how);
+                crate::net::stream_io::shut_down_write(shut_down)
+            }
+        }
+    };
+}
+
+pub(crate) use {duplex_methods, impl_read, impl_write, readiness_methods};

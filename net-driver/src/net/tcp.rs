@@ -1,0 +1,175 @@
+//! The halves of a [`TcpStream`](super::TcpStream).
+use super::{TcpStream, split, stream_io, stream_io::Duplex};
+use crate::{Interest, Ready, slot::Direction};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    net::SocketAddr,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+split::halves!(
+    TcpStream,
+    SocketAddr,
+    /// The read half of a [`TcpStream`] that [`TcpStream::split`] borrows.
+    ///
+    /// ```
+    /// # use net_driver::{Driver, net::{TcpListener, TcpStream}};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let mut stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let (mut peer, _) = listener.accept().await?;
+    /// let (mut read, write) = stream.split();
+    /// peer.write_all(b"hello").await?;
+    /// read.readable().await?;
+    /// let mut peeked = [0; 8];
+    /// assert_eq!(read.peek(&mut peeked).await?, 5);
+    /// let mut to = [0; 2];
+    /// assert_eq!(read.try_read(&mut to)?, 2);
+    /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
+    /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
+    /// read.read_exact(&mut to[..1]).await?;
+    /// assert_eq!(read.peer_addr()?, write.peer_addr()?);
+    /// assert_eq!(read.local_addr()?, write.local_addr()?);
+    /// # let _ = read.ready(net_driver::Interest::READABLE);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The write half of a [`TcpStream`] that [`TcpStream::split`] borrows.
+    ///
+    /// ```
+    /// # use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let mut stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let (mut peer, _) = listener.accept().await?;
+    /// let (_read, mut write) = stream.split();
+    /// write.writable().await?;
+    /// assert!(write.ready(Interest::WRITABLE).await?.is_writable());
+    /// assert_eq!(write.try_write(b"a")?, 1);
+    /// assert_eq!(write.try_write_vectored(&[std::io::IoSlice::new(b"b")])?, 1);
+    /// write.close().await?;
+    /// let mut all = String::new();
+    /// peer.read_to_string(&mut all).await?;
+    /// assert_eq!(all, "ab");
+    /// # let _ = (write.peer_addr()?, write.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The read half of a [`TcpStream`] from [`TcpStream::into_split`].
+    ///
+    /// ```
+    /// # use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let (mut peer, _) = listener.accept().await?;
+    /// let (mut read, write) = stream.into_split();
+    /// peer.write_all(b"hello").await?;
+    /// read.readable().await?;
+    /// assert!(read.ready(Interest::READABLE).await?.is_readable());
+    /// let mut to = [0; 2];
+    /// assert_eq!(read.peek(&mut to).await?, 2);
+    /// assert_eq!(read.try_read(&mut to)?, 2);
+    /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
+    /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
+    /// read.read_exact(&mut to[..1]).await?;
+    /// assert_eq!(read.peer_addr()?, peer.local_addr()?);
+    /// assert_eq!(read.local_addr()?, peer.peer_addr()?);
+    /// let stream: TcpStream = read.reunite(write).unwrap();
+    /// # drop(stream);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The write half of a [`TcpStream`] from [`TcpStream::into_split`].
+    ///
+    /// Its drop closes the write half of the stream: the other side reads the end. See
+    /// [`forget`](Self::forget).
+    ///
+    /// ```
+    /// # use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let (mut peer, _) = listener.accept().await?;
+    /// let (read, write) = stream.into_split();
+    /// write.writable().await?;
+    /// assert!(write.ready(Interest::WRITABLE).await?.is_writable());
+    /// assert_eq!(write.try_write(b"a")?, 1);
+    /// assert_eq!(write.try_write_vectored(&[std::io::IoSlice::new(b"b")])?, 1);
+    /// assert_eq!(write.peer_addr()?, peer.local_addr()?);
+    /// assert_eq!(write.local_addr()?, peer.peer_addr()?);
+    /// let (read, write) = write.reunite(read).unwrap().into_split();
+    /// write.forget(); // The stream's write half stays open, and a drop would close it:
+    /// drop(read);
+    /// let mut all = String::new();
+    /// peer.read_to_string(&mut all).await?;
+    /// assert_eq!(all, "ab");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// Two halves that are not of one stream.
+    ///
+    /// ```
+    /// # use net_driver::{Driver, net::{TcpListener, TcpStream, tcp::ReuniteError}};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// # let one = TcpStream::connect(listener.local_addr()?).await?;
+    /// # let other = TcpStream::connect(listener.local_addr()?).await?;
+    /// let ((read, _write), (_read, write)) = (one.into_split(), other.into_split());
+    /// let ReuniteError(_read, _write) = read.reunite(write).unwrap_err();
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+);
+
+impl ReadHalf<'_> {
+    /// Reads without taking the bytes from the stream.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.poll_peek(cx, to)).await
+    }
+
+    /// Polls for a [`peek`](Self::peek).
+    ///
+    /// # Errors
+    /// As a read.
+    pub fn poll_peek(&mut self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_peek(cx, to)
+    }
+}
+
+impl OwnedReadHalf {
+    /// Reads without taking the bytes from the stream.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.poll_peek(cx, to)).await
+    }
+
+    /// Polls for a [`peek`](Self::peek).
+    ///
+    /// # Errors
+    /// As a read.
+    pub fn poll_peek(&mut self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_peek(cx, to)
+    }
+}
+
+impl TcpStream {
+    fn poll_peek(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        let (registration, stream) = (self.source.registration(), self.source.io());
+        registration.poll_io(cx, Direction::Read, || stream.peek(to))
+    }
+}

@@ -1,0 +1,190 @@
+//! A socket that accepts TCP connections.
+use super::{
+    TcpStream, ToSocketAddrs,
+    accept::{Accepted, Attempt, Backoff},
+    lookup,
+    source::{Source, current_driver},
+    tcp_socket::TcpSocket,
+};
+use crate::{Ready, reactor::Removal};
+use std::{
+    fmt, io, net,
+    net::SocketAddr,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    task::{Context, Poll},
+};
+use sync_shim::sync::Mutex;
+
+/// The connections that wait to be accepted, at most.
+const BACKLOG: u32 = 1024;
+
+/// A socket that accepts TCP connections.
+///
+/// Any number of tasks may [`accept`](Self::accept).
+///
+/// ```
+/// use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
+/// use std::{future::poll_fn, io::ErrorKind};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let at = listener.local_addr()?;
+///     let client = TcpStream::connect(at).await?;
+///     let (stream, from) = listener.accept().await?;
+///     assert_eq!(from, client.local_addr()?);
+///     assert_eq!(stream.local_addr()?, at);
+///
+///     let _client = TcpStream::connect(at).await?;
+///     let (_stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await?;
+///     listener.set_ttl(9)?;
+///     assert_eq!(listener.ttl()?, 9);
+///     assert!(listener.take_error()?.is_none());
+///     let listener = TcpListener::from_std(listener.into_std()?)?;
+/// #   drop(listener);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+pub struct TcpListener {
+    source: Source<net::TcpListener>,
+    backoff: Backoff,
+    /// Of `poll_accept`.
+    attempt: Mutex<Attempt>,
+}
+
+impl TcpListener {
+    /// Listens at the first of the addresses that can be bound, with `SO_REUSEADDR`.
+    ///
+    /// # Errors
+    /// The last address's error, or that of the lookup.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
+        let bind = |at: SocketAddr| async move {
+            let socket = TcpSocket::new_for(at)?;
+            socket.set_reuseaddr(true)?;
+            socket.bind(at)?;
+            socket.listen(BACKLOG)
+        };
+        lookup::first_of(to, bind).await
+    }
+
+    /// Takes over a listener of std, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn from_std(listener: net::TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Self::new(listener, Removal::ByCall)
+    }
+
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub(crate) fn new(listener: net::TcpListener, removal: Removal) -> io::Result<Self> {
+        let driver = current_driver();
+        Ok(Self {
+            source: Source::new_in(&driver, listener, Ready::EMPTY, removal)?,
+            backoff: Backoff::new(driver),
+            attempt: Mutex::default(),
+        })
+    }
+
+    /// Returns the listener of std. It is still non-blocking.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn into_std(self) -> io::Result<net::TcpListener> {
+        Ok(self.source.into_inner())
+    }
+
+    /// Accepts a connection, which belongs to this listener's driver. A connection that ended in
+    /// the queue is passed over.
+    ///
+    /// Cancel it at any time: no connection is lost.
+    ///
+    /// # Errors
+    /// If there is no descriptor or memory for the connection: once, see the [module](super). Or if
+    /// the driver has shut down.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let accepted = self.source.accept(&self.backoff);
+        self.adopt(accepted.await?)
+    }
+
+    /// Polls for a connection. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let accepted = self.source.poll_accept(&self.backoff, &self.attempt, cx);
+        accepted.map(|accepted| self.adopt(accepted?))
+    }
+
+    fn adopt(&self, (socket, from): Accepted) -> io::Result<(TcpStream, SocketAddr)> {
+        let from = from.as_socket().ok_or(io::ErrorKind::InvalidData)?;
+        let source = self.source.adopt(net::TcpStream::from(socket))?;
+        Ok((TcpStream::accepted(source), from))
+    }
+
+    /// Returns the address at which it listens.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().local_addr()
+    }
+
+    /// Returns the time to live of packets (`IP_TTL`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.source.io().ttl()
+    }
+
+    /// Sets the time to live of packets (`IP_TTL`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.source.io().set_ttl(ttl)
+    }
+
+    /// Takes the pending error of the socket (`SO_ERROR`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.source.io().take_error()
+    }
+}
+
+impl AsFd for TcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
+
+impl AsRawFd for TcpListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.source.as_raw_fd()
+    }
+}
+
+impl fmt::Debug for TcpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl TryFrom<net::TcpListener> for TcpListener {
+    type Error = io::Error;
+
+    fn try_from(listener: net::TcpListener) -> io::Result<Self> {
+        Self::from_std(listener)
+    }
+}

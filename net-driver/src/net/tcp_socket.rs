@@ -1,0 +1,275 @@
+//! A TCP socket before it connects or listens.
+use super::{TcpListener, TcpStream};
+use crate::reactor::Removal;
+use socket2::{Domain, SockRef, Socket, Type};
+use std::{
+    fmt, io, net,
+    net::SocketAddr,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    time::Duration,
+};
+
+/// A TCP socket before it connects or listens: for options that must be set before.
+///
+/// ```
+/// use net_driver::{Driver, net::TcpSocket};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let socket = TcpSocket::new_v4()?;
+///     socket.set_reuseaddr(true)?;
+///     socket.bind("127.0.0.1:0".parse().unwrap())?;
+///     let listener = socket.listen(16)?;
+///
+///     let socket = TcpSocket::new_v4()?;
+///     socket.set_nodelay(true)?;
+///     let stream = socket.connect(listener.local_addr()?).await?;
+///     assert!(stream.nodelay()?);
+///     assert!(TcpSocket::new_v6().is_err() || TcpSocket::new_v6()?.local_addr().is_ok());
+///     let _socket = TcpSocket::from_std_stream(stream.into_std()?);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+pub struct TcpSocket(Socket);
+
+impl TcpSocket {
+    /// Makes a socket for IPv4.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn new_v4() -> io::Result<Self> {
+        Self::new(Domain::IPV4)
+    }
+
+    /// Makes a socket for IPv6.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn new_v6() -> io::Result<Self> {
+        Self::new(Domain::IPV6)
+    }
+
+    pub(crate) fn new_for(address: SocketAddr) -> io::Result<Self> {
+        Self::new(Domain::for_address(address))
+    }
+
+    fn new(domain: Domain) -> io::Result<Self> {
+        let kind = Type::STREAM.nonblocking();
+        Ok(Self(Socket::new(domain, kind, None)?))
+    }
+
+    /// Takes a socket of std, whose connection may have been begun.
+    pub fn from_std_stream(stream: net::TcpStream) -> Self {
+        Self(stream.into())
+    }
+
+    /// Binds it to a local address.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn bind(&self, to: SocketAddr) -> io::Result<()> {
+        self.0.bind(&to.into())
+    }
+
+    /// Connects it.
+    ///
+    /// # Errors
+    /// If the other side refuses, or the driver has shut down.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
+        self.0.set_nonblocking(true)?;
+        match self.0.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        TcpStream::connected(self.0.into()).await
+    }
+
+    /// Listens, with room for `backlog` connections that wait.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
+        self.0.set_nonblocking(true)?;
+        self.0.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        TcpListener::new(self.0.into(), Removal::ByClose)
+    }
+
+    /// Returns the address of this side.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let address = self.0.local_addr()?;
+        address.as_socket().ok_or(io::ErrorKind::InvalidData.into())
+    }
+
+    /// Takes the pending error of the socket (`SO_ERROR`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.0.take_error()
+    }
+}
+
+/// Options.
+///
+/// ```
+/// use net_driver::net::TcpSocket;
+/// use std::time::Duration;
+///
+/// let socket = TcpSocket::new_v4()?;
+/// socket.set_reuseaddr(true)?;
+/// assert!(socket.reuseaddr()?);
+/// socket.set_reuseport(true)?;
+/// assert!(socket.reuseport()?);
+/// socket.set_keepalive(true)?;
+/// assert!(socket.keepalive()?);
+/// socket.set_nodelay(true)?;
+/// assert!(socket.nodelay()?);
+/// socket.set_linger(Some(Duration::ZERO))?;
+/// assert_eq!(socket.linger()?, Some(Duration::ZERO));
+/// socket.set_send_buffer_size(8_192)?;
+/// assert!(socket.send_buffer_size()? >= 8_192);
+/// socket.set_recv_buffer_size(8_192)?;
+/// assert!(socket.recv_buffer_size()? >= 8_192);
+/// assert!(socket.take_error()?.is_none());
+/// # std::io::Result::Ok(())
+/// ```
+impl TcpSocket {
+    /// Returns whether an address in use may be bound (`SO_REUSEADDR`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn reuseaddr(&self) -> io::Result<bool> {
+        self.0.reuse_address()
+    }
+
+    /// Sets whether an address in use may be bound (`SO_REUSEADDR`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_reuseaddr(&self, reuse: bool) -> io::Result<()> {
+        self.0.set_reuse_address(reuse)
+    }
+
+    /// Returns whether several sockets may share an address (`SO_REUSEPORT`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn reuseport(&self) -> io::Result<bool> {
+        self.0.reuse_port()
+    }
+
+    /// Sets whether several sockets may share an address (`SO_REUSEPORT`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_reuseport(&self, reuse: bool) -> io::Result<()> {
+        self.0.set_reuse_port(reuse)
+    }
+
+    /// Returns whether an idle connection is probed (`SO_KEEPALIVE`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn keepalive(&self) -> io::Result<bool> {
+        self.0.keepalive()
+    }
+
+    /// Sets whether an idle connection is probed (`SO_KEEPALIVE`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_keepalive(&self, keep: bool) -> io::Result<()> {
+        self.0.set_keepalive(keep)
+    }
+
+    /// Returns whether small writes leave at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.0.tcp_nodelay()
+    }
+
+    /// Sets whether small writes leave at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.0.set_tcp_nodelay(nodelay)
+    }
+
+    /// Returns how long a close waits for unsent bytes (`SO_LINGER`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        self.0.linger()
+    }
+
+    /// Sets how long a close waits for unsent bytes (`SO_LINGER`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.0.set_linger(limit)
+    }
+
+    /// Returns the size of the send buffer (`SO_SNDBUF`), which Linux doubles.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn send_buffer_size(&self) -> io::Result<u32> {
+        self.0.send_buffer_size().map(|size| size as u32)
+    }
+
+    /// Sets the size of the send buffer (`SO_SNDBUF`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_send_buffer_size(&self, size: u32) -> io::Result<()> {
+        self.0.set_send_buffer_size(size as usize)
+    }
+
+    /// Returns the size of the receive buffer (`SO_RCVBUF`), which Linux doubles.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn recv_buffer_size(&self) -> io::Result<u32> {
+        self.0.recv_buffer_size().map(|size| size as u32)
+    }
+
+    /// Sets the size of the receive buffer (`SO_RCVBUF`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_recv_buffer_size(&self, size: u32) -> io::Result<()> {
+        self.0.set_recv_buffer_size(size as usize)
+    }
+}
+
+impl AsFd for TcpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for TcpSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl fmt::Debug for TcpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        SockRef::from(&self.0).fmt(f)
+    }
+}

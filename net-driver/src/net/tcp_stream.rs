@@ -1,0 +1,266 @@
+//! A TCP connection.
+use super::{
+    ToSocketAddrs, lookup,
+    source::Source,
+    stream_io,
+    tcp::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf},
+    tcp_socket::TcpSocket,
+};
+use crate::{Interest, Ready, reactor::Removal};
+use socket2::SockRef;
+use std::{io, net, net::SocketAddr, time::Duration};
+
+/// A TCP connection.
+///
+/// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io` and, with the
+/// feature `tokio`, of tokio. A read is one system call, and so is a write. After a read or a write
+/// of fewer bytes than it had room for, the next one waits for an event first.
+///
+/// One task may read and another one write, through [`split`](Self::split) or
+/// [`into_split`](Self::into_split). Methods with `&self` may be used by any number of tasks.
+///
+/// ```
+/// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+/// use net_driver::{Driver, net::{TcpListener, TcpStream}};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let mut stream = TcpStream::connect(listener.local_addr()?).await?;
+///     let (mut peer, _) = listener.accept().await?;
+///     stream.set_nodelay(true)?;
+///     assert!(stream.nodelay()?);
+///     stream.write_all(b"hello").await?;
+///
+///     let mut to = [0; 5];
+///     assert_eq!(peer.peek(&mut to).await?, 5);
+///     peer.read_exact(&mut to).await?;
+///     assert_eq!(&to, b"hello");
+///     assert_eq!(peer.peer_addr()?, stream.local_addr()?);
+///
+///     let (read, write) = stream.split();
+///     drop((read, write));
+///     let (read, write) = stream.into_split();
+///     let stream = read.reunite(write).unwrap();
+///     let stream: std::net::TcpStream = stream.into_std()?;
+///     let stream = TcpStream::from_std(stream)?;
+/// #   drop(stream);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+pub struct TcpStream {
+    pub(super) source: Source<net::TcpStream>,
+}
+
+impl TcpStream {
+    /// Connects to the first of the addresses that takes the connection.
+    ///
+    /// # Errors
+    /// The last address's error, or that of the lookup.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn connect(to: impl ToSocketAddrs) -> io::Result<Self> {
+        let connect = |at: SocketAddr| async move { TcpSocket::new_for(at)?.connect(at).await };
+        lookup::first_of(to, connect).await
+    }
+
+    /// Takes over a connection of std, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn from_std(stream: net::TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let ready = Ready::READABLE | Ready::WRITABLE;
+        let source = Source::new(stream, ready, Removal::ByCall)?;
+        Ok(Self { source })
+    }
+
+    /// Returns the connection of std. It is still non-blocking.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn into_std(self) -> io::Result<net::TcpStream> {
+        Ok(self.source.into_inner())
+    }
+
+    /// Waits until a connection that was begun is there.
+    pub(crate) async fn connected(stream: net::TcpStream) -> io::Result<Self> {
+        let source = Source::new(stream, Ready::EMPTY, Removal::ByClose)?;
+        source.ready(Interest::WRITABLE).await?;
+        match source.io().take_error()? {
+            Some(error) => Err(error),
+            None => Ok(Self { source }),
+        }
+    }
+
+    pub(crate) fn accepted(source: Source<net::TcpStream>) -> Self {
+        Self { source }
+    }
+
+    /// Returns the address of this side.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().local_addr()
+    }
+
+    /// Returns the address of the other side.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().peer_addr()
+    }
+
+    /// Reads without taking the bytes from the stream. Any number of tasks may wait.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
+        let peek = || self.source.io().peek(to);
+        self.source
+            .registration()
+            .io(Interest::READABLE, peek)
+            .await
+    }
+
+    /// Borrows both halves, for two tasks of one scope.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        tcp::split(self)
+    }
+
+    /// Returns both halves, for two tasks. Costs an allocation.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        tcp::into_split(self)
+    }
+}
+
+/// Options.
+///
+/// ```
+/// use net_driver::{Driver, net::{TcpListener, TcpStream}};
+/// use std::time::Duration;
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let stream = TcpStream::connect(listener.local_addr()?).await?;
+///     stream.set_nodelay(true)?;
+///     assert!(stream.nodelay()?);
+///     stream.set_linger(Some(Duration::from_secs(1)))?;
+///     assert_eq!(stream.linger()?, Some(Duration::from_secs(1)));
+///     stream.set_zero_linger()?;
+///     assert_eq!(stream.linger()?, Some(Duration::ZERO));
+///     stream.set_ttl(9)?;
+///     assert_eq!(stream.ttl()?, 9);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+impl TcpStream {
+    /// Returns whether small writes leave at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.source.io().nodelay()
+    }
+
+    /// Sets whether small writes leave at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.source.io().set_nodelay(nodelay)
+    }
+
+    /// Returns how long a close waits for unsent bytes (`SO_LINGER`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        SockRef::from(self.source.io()).linger()
+    }
+
+    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). Such a drop blocks its thread;
+    /// only zero, which resets the connection, does not.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
+        SockRef::from(self.source.io()).set_linger(limit)
+    }
+
+    /// Lets the drop reset the connection: a linger of zero.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.set_linger(Some(Duration::ZERO))
+    }
+
+    /// Returns the time to live of packets (`IP_TTL`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.source.io().ttl()
+    }
+
+    /// Sets the time to live of packets (`IP_TTL`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.source.io().set_ttl(ttl)
+    }
+}
+
+stream_io::readiness_methods!(
+    TcpStream,
+    /// Readiness, and operations without a wait.
+    ///
+    /// ```
+    /// use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
+    /// use std::{future::poll_fn, io::{ErrorKind, IoSlice, IoSliceMut}};
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+    ///     let stream = TcpStream::connect(listener.local_addr()?).await?;
+    ///     let (peer, _) = listener.accept().await?;
+    ///     stream.writable().await?;
+    ///     poll_fn(|cx| stream.poll_write_ready(cx)).await?;
+    ///     assert!(stream.ready(Interest::WRITABLE).await?.is_writable());
+    ///     assert_eq!(stream.try_write(b"ab")?, 2);
+    ///     assert_eq!(stream.try_write_vectored(&[IoSlice::new(b"c")])?, 1);
+    ///
+    ///     let mut to = [0; 1];
+    ///     peer.readable().await?;
+    ///     poll_fn(|cx| peer.poll_read_ready(cx)).await?;
+    ///     let peek = |mut to: [u8; 1]| peer.try_io(Interest::READABLE, move || Ok(to.len()));
+    ///     assert_eq!(peek(to)?, 1);
+    ///     peer.async_io(Interest::READABLE, || peer.try_read(&mut to)).await?;
+    ///     assert_eq!(peer.try_read_vectored(&mut [IoSliceMut::new(&mut to)])?, 1);
+    ///     assert_eq!(peer.try_read(&mut to)?, 1);
+    ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
+    ///     assert!(peer.take_error()?.is_none());
+    ///     std::io::Result::Ok(())
+    /// }).unwrap();
+    /// ```
+);
+stream_io::duplex_methods!(TcpStream, |registration, cx, direction, len, op| {
+    registration.poll_transfer(cx, direction, len, op)
+});
+stream_io::impl_read!(TcpStream);
+stream_io::impl_write!(TcpStream);
+
+impl TryFrom<net::TcpStream> for TcpStream {
+    type Error = io::Error;
+
+    fn try_from(stream: net::TcpStream) -> io::Result<Self> {
+        Self::from_std(stream)
+    }
+}

@@ -1,0 +1,412 @@
+//! A UDP socket.
+use super::{ToSocketAddrs, lookup, source::Source, stream_io};
+use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use socket2::{Domain, Socket, Type};
+use std::{
+    io, net,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    task::{Context, Poll},
+};
+
+/// A UDP socket.
+///
+/// Any number of tasks may send and receive at a time. A datagram is one system call.
+///
+/// ```
+/// use net_driver::{Driver, net::UdpSocket};
+/// use std::future::poll_fn;
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let one = UdpSocket::bind("127.0.0.1:0").await?;
+///     let other = UdpSocket::bind("127.0.0.1:0").await?;
+///     let (at, mut to) = (other.local_addr()?, [0; 8]);
+///     one.send_to(b"a", at).await?;
+///     assert_eq!(other.peek_from(&mut to).await?.0, 1);
+///     let (count, from) = other.recv_from(&mut to).await?;
+///     assert_eq!((count, from), (1, one.local_addr()?));
+///     one.try_send_to(b"b", at)?;
+///     other.readable().await?;
+///     assert_eq!(other.try_recv_from(&mut to)?.0, 1);
+///
+///     one.connect(at).await?;
+///     other.connect(from).await?;
+///     assert_eq!(one.peer_addr()?, at);
+///     one.send(b"c").await?;
+///     assert_eq!(other.peek(&mut to).await?, 1);
+///     assert_eq!(other.recv(&mut to).await?, 1);
+///     one.try_send(b"d")?;
+///     other.readable().await?;
+///     assert_eq!(other.try_recv(&mut to)?, 1);
+///
+///     poll_fn(|cx| one.poll_send_to(cx, b"e", at)).await?;
+///     assert_eq!(poll_fn(|cx| other.poll_recv_from(cx, &mut to)).await?.0, 1);
+///     poll_fn(|cx| one.poll_send(cx, b"f")).await?;
+///     assert_eq!(poll_fn(|cx| other.poll_recv(cx, &mut to)).await?, 1);
+///     let one = UdpSocket::from_std(one.into_std()?)?;
+/// #   drop(one);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+pub struct UdpSocket {
+    source: Source<net::UdpSocket>,
+}
+
+impl UdpSocket {
+    /// Binds a socket to the first of the addresses that can be bound.
+    ///
+    /// # Errors
+    /// The last address's error, or that of the lookup.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
+        let bind = |at: SocketAddr| async move {
+            let kind = Type::DGRAM.nonblocking();
+            let socket = Socket::new(Domain::for_address(at), kind, None)?;
+            socket.bind(&at.into())?;
+            Self::new(socket.into(), Removal::ByClose)
+        };
+        lookup::first_of(to, bind).await
+    }
+
+    #[track_caller]
+    fn new(socket: net::UdpSocket, removal: Removal) -> io::Result<Self> {
+        let source = Source::new(socket, Ready::READABLE | Ready::WRITABLE, removal)?;
+        Ok(Self { source })
+    }
+
+    /// Takes over a socket of std, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Self::new(socket, Removal::ByCall)
+    }
+
+    /// Returns the socket of std. It is still non-blocking.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn into_std(self) -> io::Result<net::UdpSocket> {
+        Ok(self.source.into_inner())
+    }
+
+    /// Returns the address of this side.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().local_addr()
+    }
+
+    /// Returns the address to which it is connected.
+    ///
+    /// # Errors
+    /// If it is not connected.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().peer_addr()
+    }
+
+    /// Makes an address the one that `send` sends to, and the only one that it receives from.
+    ///
+    /// # Errors
+    /// The last address's error, or that of the lookup.
+    pub async fn connect(&self, to: impl ToSocketAddrs) -> io::Result<()> {
+        lookup::first_of(to, |at| async move { self.source.io().connect(at) }).await
+    }
+
+    async fn reading<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.source.registration().io(Interest::READABLE, op).await
+    }
+
+    async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.source.registration().io(Interest::WRITABLE, op).await
+    }
+
+    /// Sends a datagram to the connected address.
+    ///
+    /// # Errors
+    /// If it is not connected, or the datagram is too long.
+    pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
+        self.writing(|| self.source.io().send(from)).await
+    }
+
+    /// Polls for a [`send`](Self::send). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub fn poll_send(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Write, || self.source.io().send(from))
+    }
+
+    /// Sends without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else as [`send`](Self::send).
+    pub fn try_send(&self, from: &[u8]) -> io::Result<usize> {
+        self.try_io(Interest::WRITABLE, || self.source.io().send(from))
+    }
+
+    /// Sends a datagram to the first of the addresses.
+    ///
+    /// # Errors
+    /// If there is no address, or the datagram is too long.
+    pub async fn send_to(&self, from: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
+        let to = lookup::first_of(to, |at| async move { Ok(at) }).await?;
+        self.writing(|| self.source.io().send_to(from, to)).await
+    }
+
+    /// Polls for a [`send_to`](Self::send_to). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `send_to`.
+    pub fn poll_send_to(
+        &self,
+        cx: &mut Context<'_>,
+        from: &[u8],
+        to: SocketAddr,
+    ) -> Poll<io::Result<usize>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Write, || self.source.io().send_to(from, to))
+    }
+
+    /// Sends without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
+    pub fn try_send_to(&self, from: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, to))
+    }
+
+    /// Receives a datagram from the connected address. What does not fit into `to` is lost.
+    ///
+    /// # Errors
+    /// If an earlier datagram was refused.
+    pub async fn recv(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.reading(|| self.source.io().recv(to)).await
+    }
+
+    /// Polls for a [`recv`](Self::recv). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `recv`.
+    pub fn poll_recv(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Read, || self.source.io().recv(to))
+    }
+
+    /// Receives without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`recv`](Self::recv).
+    pub fn try_recv(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.try_io(Interest::READABLE, || self.source.io().recv(to))
+    }
+
+    /// Receives a datagram, and the address that sent it.
+    ///
+    /// # Errors
+    /// If an earlier datagram was refused.
+    pub async fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.reading(|| self.source.io().recv_from(to)).await
+    }
+
+    /// Polls for a [`recv_from`](Self::recv_from). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `recv_from`.
+    pub fn poll_recv_from(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Read, || self.source.io().recv_from(to))
+    }
+
+    /// Receives without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`recv_from`](Self::recv_from).
+    pub fn try_recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.try_io(Interest::READABLE, || self.source.io().recv_from(to))
+    }
+
+    /// Reads the next datagram of the connected address, which stays in the queue.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.reading(|| self.source.io().peek(to)).await
+    }
+
+    /// Reads the next datagram, which stays in the queue.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub async fn peek_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.reading(|| self.source.io().peek_from(to)).await
+    }
+}
+
+/// Options.
+///
+/// ```
+/// use net_driver::{Driver, net::UdpSocket};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let socket = UdpSocket::bind("0.0.0.0:0").await?;
+///     socket.set_broadcast(true)?;
+///     assert!(socket.broadcast()?);
+///     socket.set_ttl(9)?;
+///     assert_eq!(socket.ttl()?, 9);
+///     socket.set_multicast_loop_v4(true)?;
+///     assert!(socket.multicast_loop_v4()?);
+///     socket.set_multicast_ttl_v4(3)?;
+///     assert_eq!(socket.multicast_ttl_v4()?, 3);
+///     let (group, any) = ([239, 1, 1, 1].into(), [0, 0, 0, 0].into());
+///     if socket.join_multicast_v4(group, any).is_ok() {
+///         socket.leave_multicast_v4(group, any)?;
+///     }
+///     let group = "ff02::114".parse().unwrap();
+///     assert!(socket.join_multicast_v6(&group, 0).is_err(), "it is a socket of IPv4");
+///     assert!(socket.leave_multicast_v6(&group, 0).is_err());
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+impl UdpSocket {
+    /// Returns whether it may send to broadcast addresses.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn broadcast(&self) -> io::Result<bool> {
+        self.source.io().broadcast()
+    }
+
+    /// Sets whether it may send to broadcast addresses.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_broadcast(&self, broadcast: bool) -> io::Result<()> {
+        self.source.io().set_broadcast(broadcast)
+    }
+
+    /// Returns the time to live of packets (`IP_TTL`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.source.io().ttl()
+    }
+
+    /// Sets the time to live of packets (`IP_TTL`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.source.io().set_ttl(ttl)
+    }
+
+    /// Returns whether this host gets its own multicast packets.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn multicast_loop_v4(&self) -> io::Result<bool> {
+        self.source.io().multicast_loop_v4()
+    }
+
+    /// Sets whether this host gets its own multicast packets.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_multicast_loop_v4(&self, on: bool) -> io::Result<()> {
+        self.source.io().set_multicast_loop_v4(on)
+    }
+
+    /// Returns the time to live of multicast packets.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn multicast_ttl_v4(&self) -> io::Result<u32> {
+        self.source.io().multicast_ttl_v4()
+    }
+
+    /// Sets the time to live of multicast packets.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_multicast_ttl_v4(&self, ttl: u32) -> io::Result<()> {
+        self.source.io().set_multicast_ttl_v4(ttl)
+    }
+
+    /// Joins a multicast group on the interface with an address.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+        self.source.io().join_multicast_v4(&group, &interface)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+        self.source.io().leave_multicast_v4(&group, &interface)
+    }
+
+    /// Joins a multicast group on the interface with an index.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.source.io().join_multicast_v6(group, interface)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.source.io().leave_multicast_v6(group, interface)
+    }
+}
+
+stream_io::readiness_methods!(
+    UdpSocket,
+    /// Readiness.
+    ///
+    /// ```
+    /// use net_driver::{Driver, Interest, net::UdpSocket};
+    /// use std::future::poll_fn;
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    ///     socket.writable().await?;
+    ///     assert!(socket.ready(Interest::WRITABLE).await?.is_writable());
+    ///     poll_fn(|cx| socket.poll_write_ready(cx)).await?;
+    ///     let at = socket.local_addr()?;
+    ///     socket.try_io(Interest::WRITABLE, || socket.try_send_to(b"a", at))?;
+    ///     socket.readable().await?;
+    ///     poll_fn(|cx| socket.poll_read_ready(cx)).await?;
+    ///     let mut to = [0; 1];
+    ///     socket.async_io(Interest::READABLE, || socket.try_recv_from(&mut to)).await?;
+    ///     assert!(socket.take_error()?.is_none());
+    ///     std::io::Result::Ok(())
+    /// }).unwrap();
+    /// ```
+);
+
+impl TryFrom<net::UdpSocket> for UdpSocket {
+    type Error = io::Error;
+
+    fn try_from(socket: net::UdpSocket) -> io::Result<Self> {
+        Self::from_std(socket)
+    }
+}

@@ -1,0 +1,261 @@
+//! A Unix socket for datagrams.
+use super::{source::Source, stream_io, unix::SocketAddr};
+use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use std::{
+    io,
+    net::Shutdown,
+    os::unix::net,
+    path::Path,
+    task::{Context, Poll},
+};
+
+/// A Unix socket for datagrams.
+///
+/// Any number of tasks may send and receive at a time.
+///
+/// ```
+/// use net_driver::{Driver, net::UnixDatagram};
+/// use std::{future::poll_fn, net::Shutdown};
+///
+/// # let path = std::env::temp_dir().join(format!("unix-datagram-{}", std::process::id()));
+/// # let at = path.clone();
+/// Driver::new(1).park(0).block_on(async {
+///     let (one, other) = UnixDatagram::pair()?;
+///     let mut to = [0; 8];
+///     one.send(b"ab").await?;
+///     assert_eq!(other.recv(&mut to).await?, 2);
+///     one.try_send(b"c")?;
+///     other.readable().await?;
+///     assert_eq!(other.try_recv(&mut to)?, 1);
+///     poll_fn(|cx| one.poll_send(cx, b"d")).await?;
+///     assert_eq!(poll_fn(|cx| other.poll_recv(cx, &mut to)).await?, 1);
+///     one.shutdown(Shutdown::Both)?;
+///
+///     let bound = UnixDatagram::bind(&path)?;
+///     let unbound = UnixDatagram::unbound()?;
+///     unbound.send_to(b"e", &path).await?;
+///     let (count, from) = bound.recv_from(&mut to).await?;
+///     assert!(count == 1 && from.is_unnamed());
+///     unbound.try_send_to(b"f", &path)?;
+///     bound.readable().await?;
+///     assert_eq!(bound.try_recv_from(&mut to)?.0, 1);
+///     unbound.connect(&path)?;
+///     assert_eq!(unbound.peer_addr()?.as_pathname(), bound.local_addr()?.as_pathname());
+///     let bound = UnixDatagram::from_std(bound.into_std()?)?;
+/// #   drop(bound);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// # std::fs::remove_file(at).unwrap();
+/// ```
+pub struct UnixDatagram {
+    source: Source<net::UnixDatagram>,
+}
+
+impl UnixDatagram {
+    /// Binds a socket to `path`, where no file may be.
+    ///
+    /// # Errors
+    /// If the path is taken, too long, or out of reach.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::from_std(net::UnixDatagram::bind(path)?)
+    }
+
+    /// Makes a socket without an address.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn unbound() -> io::Result<Self> {
+        Self::from_std(net::UnixDatagram::unbound()?)
+    }
+
+    /// Makes two connected sockets.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) = net::UnixDatagram::pair()?;
+        Ok((Self::from_std(one)?, Self::from_std(other)?))
+    }
+
+    /// Takes over a socket of std, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn from_std(socket: net::UnixDatagram) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let ready = Ready::READABLE | Ready::WRITABLE;
+        let source = Source::new(socket, ready, Removal::ByCall)?;
+        Ok(Self { source })
+    }
+
+    /// Returns the socket of std. It is still non-blocking.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn into_std(self) -> io::Result<net::UnixDatagram> {
+        Ok(self.source.into_inner())
+    }
+
+    /// Makes `path` the address that `send` sends to, and the only one that it receives from.
+    ///
+    /// # Errors
+    /// If no socket is there.
+    pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.source.io().connect(path)
+    }
+
+    /// Returns the address of this side.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().local_addr()
+    }
+
+    /// Returns the address to which it is connected.
+    ///
+    /// # Errors
+    /// If it is not connected.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().peer_addr()
+    }
+
+    /// Ends one direction, or both.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.source.io().shutdown(how)
+    }
+
+    async fn reading<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.source.registration().io(Interest::READABLE, op).await
+    }
+
+    async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.source.registration().io(Interest::WRITABLE, op).await
+    }
+
+    /// Sends a datagram to the connected address.
+    ///
+    /// # Errors
+    /// If it is not connected, or the datagram is too long.
+    pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
+        self.writing(|| self.source.io().send(from)).await
+    }
+
+    /// Polls for a [`send`](Self::send). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub fn poll_send(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Write, || self.source.io().send(from))
+    }
+
+    /// Sends without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else as [`send`](Self::send).
+    pub fn try_send(&self, from: &[u8]) -> io::Result<usize> {
+        self.try_io(Interest::WRITABLE, || self.source.io().send(from))
+    }
+
+    /// Sends a datagram to the socket at `path`.
+    ///
+    /// # Errors
+    /// If no socket is there, or the datagram is too long.
+    pub async fn send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        let path = path.as_ref();
+        self.writing(|| self.source.io().send_to(from, path)).await
+    }
+
+    /// Sends without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
+    pub fn try_send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, path))
+    }
+
+    /// Receives a datagram. What does not fit into `to` is lost.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub async fn recv(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.reading(|| self.source.io().recv(to)).await
+    }
+
+    /// Polls for a [`recv`](Self::recv). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `recv`.
+    pub fn poll_recv(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Read, || self.source.io().recv(to))
+    }
+
+    /// Receives without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`recv`](Self::recv).
+    pub fn try_recv(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.try_io(Interest::READABLE, || self.source.io().recv(to))
+    }
+
+    /// Receives a datagram, and the address that sent it.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub async fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.reading(|| self.source.io().recv_from(to)).await
+    }
+
+    /// Receives without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`recv_from`](Self::recv_from).
+    pub fn try_recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.try_io(Interest::READABLE, || self.source.io().recv_from(to))
+    }
+}
+
+stream_io::readiness_methods!(
+    UnixDatagram,
+    /// Readiness.
+    ///
+    /// ```
+    /// use net_driver::{Driver, Interest, net::UnixDatagram};
+    /// use std::future::poll_fn;
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let (one, other) = UnixDatagram::pair()?;
+    ///     one.writable().await?;
+    ///     assert!(one.ready(Interest::WRITABLE).await?.is_writable());
+    ///     poll_fn(|cx| one.poll_write_ready(cx)).await?;
+    ///     one.try_io(Interest::WRITABLE, || one.try_send(b"a"))?;
+    ///     other.readable().await?;
+    ///     poll_fn(|cx| other.poll_read_ready(cx)).await?;
+    ///     let mut to = [0; 1];
+    ///     other.async_io(Interest::READABLE, || other.try_recv(&mut to)).await?;
+    ///     assert!(one.take_error()?.is_none());
+    ///     std::io::Result::Ok(())
+    /// }).unwrap();
+    /// ```
+);

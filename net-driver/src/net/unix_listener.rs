@@ -1,0 +1,158 @@
+//! A socket that accepts connections of Unix sockets.
+use super::{
+    UnixStream,
+    accept::{Accepted, Attempt, Backoff},
+    source::{Source, current_driver},
+    unix::SocketAddr,
+};
+use crate::{Ready, reactor::Removal};
+use std::{
+    fmt, io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+        unix::net,
+    },
+    path::Path,
+    task::{Context, Poll},
+};
+use sync_shim::sync::Mutex;
+
+/// A socket that accepts connections of Unix sockets.
+///
+/// Its drop leaves the file of its path. Any number of tasks may [`accept`](Self::accept).
+///
+/// ```
+/// use net_driver::{Driver, net::{UnixListener, UnixStream}};
+/// use std::future::poll_fn;
+///
+/// # let path = std::env::temp_dir().join(format!("unix-listener-{}", std::process::id()));
+/// # let at = path.clone();
+/// Driver::new(1).park(0).block_on(async {
+///     let listener = UnixListener::bind(&path)?;
+///     assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path));
+///     let _client = UnixStream::connect(&path).await?;
+///     let (_stream, from) = listener.accept().await?;
+///     assert!(from.is_unnamed());
+///     let _client = UnixStream::connect(&path).await?;
+///     let (_stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await?;
+///     assert!(listener.take_error()?.is_none());
+///     let listener = UnixListener::from_std(listener.into_std()?)?;
+/// #   drop(listener);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// # std::fs::remove_file(at).unwrap();
+/// ```
+pub struct UnixListener {
+    source: Source<net::UnixListener>,
+    backoff: Backoff,
+    /// Of `poll_accept`.
+    attempt: Mutex<Attempt>,
+}
+
+impl UnixListener {
+    /// Listens at `path`, where no file may be.
+    ///
+    /// # Errors
+    /// If the path is taken, too long, or out of reach.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let listener = net::UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        Self::new(listener, Removal::ByClose)
+    }
+
+    /// Takes over a listener of std, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn from_std(listener: net::UnixListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Self::new(listener, Removal::ByCall)
+    }
+
+    #[track_caller]
+    fn new(listener: net::UnixListener, removal: Removal) -> io::Result<Self> {
+        let driver = current_driver();
+        Ok(Self {
+            source: Source::new_in(&driver, listener, Ready::EMPTY, removal)?,
+            backoff: Backoff::new(driver),
+            attempt: Mutex::default(),
+        })
+    }
+
+    /// Returns the listener of std. It is still non-blocking.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn into_std(self) -> io::Result<net::UnixListener> {
+        Ok(self.source.into_inner())
+    }
+
+    /// Accepts a connection, which belongs to this listener's driver.
+    ///
+    /// Cancel it at any time: no connection is lost.
+    ///
+    /// # Errors
+    /// If there is no descriptor or memory for the connection: once, see the [module](super). Or if
+    /// the driver has shut down.
+    pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        let accepted = self.source.accept(&self.backoff);
+        self.adopt(accepted.await?)
+    }
+
+    /// Polls for a connection. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, SocketAddr)>> {
+        let accepted = self.source.poll_accept(&self.backoff, &self.attempt, cx);
+        accepted.map(|accepted| self.adopt(accepted?))
+    }
+
+    fn adopt(&self, (socket, from): Accepted) -> io::Result<(UnixStream, SocketAddr)> {
+        let from = from.as_unix().ok_or(io::ErrorKind::InvalidData)?;
+        let source = self.source.adopt(net::UnixStream::from(socket))?;
+        Ok((UnixStream::accepted(source), from))
+    }
+
+    /// Returns the address at which it listens.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().local_addr()
+    }
+
+    /// Takes the pending error of the socket (`SO_ERROR`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.source.io().take_error()
+    }
+}
+
+impl AsFd for UnixListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
+
+impl AsRawFd for UnixListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.source.as_raw_fd()
+    }
+}
+
+impl fmt::Debug for UnixListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}

@@ -1,0 +1,167 @@
+//! A connection of Unix sockets.
+use super::{
+    source::Source,
+    stream_io,
+    unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, WriteHalf},
+};
+use crate::{Interest, Ready, reactor::Removal};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::{io, os::unix::net, path::Path};
+
+/// A connection of Unix sockets.
+///
+/// As a [`TcpStream`](super::TcpStream), but each read asks the kernel first.
+///
+/// ```
+/// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+/// use net_driver::{Driver, net::{UnixListener, UnixStream}};
+///
+/// # let path = std::env::temp_dir().join(format!("unix-stream-{}", std::process::id()));
+/// # let at = path.clone();
+/// Driver::new(1).park(0).block_on(async {
+///     let (mut one, mut other) = UnixStream::pair()?;
+///     one.write_all(b"hello").await?;
+///     other.read_exact(&mut [0; 5]).await?;
+///     assert!(one.local_addr()?.is_unnamed() && other.peer_addr()?.is_unnamed());
+///     drop(one.split());
+///     let (read, write) = one.into_split();
+///     let one = UnixStream::from_std(read.reunite(write).unwrap().into_std()?)?;
+///
+///     let listener = UnixListener::bind(&path)?;
+///     let stream = UnixStream::connect(&path).await?;
+/// #   drop((one, listener, stream));
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// # std::fs::remove_file(at).unwrap();
+/// ```
+pub struct UnixStream {
+    pub(super) source: Source<net::UnixStream>,
+}
+
+impl UnixStream {
+    /// Connects to the listener at `path`.
+    ///
+    /// # Errors
+    /// If nobody listens there, or too many connections wait there (`WouldBlock`).
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        let address = SockAddr::unix(path)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+        socket.connect(&address)?;
+        let ready = Ready::READABLE | Ready::WRITABLE;
+        let source = Source::new(socket.into(), ready, Removal::ByClose)?;
+        source.ready(Interest::WRITABLE).await?;
+        Ok(Self { source })
+    }
+
+    /// Makes two connected streams.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) = net::UnixStream::pair()?;
+        Ok((Self::from_std(one)?, Self::from_std(other)?))
+    }
+
+    /// Takes over a stream of std, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn from_std(stream: net::UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let ready = Ready::READABLE | Ready::WRITABLE;
+        let source = Source::new(stream, ready, Removal::ByCall)?;
+        Ok(Self { source })
+    }
+
+    /// Returns the stream of std. It is still non-blocking.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn into_std(self) -> io::Result<net::UnixStream> {
+        Ok(self.source.into_inner())
+    }
+
+    pub(crate) fn accepted(source: Source<net::UnixStream>) -> Self {
+        Self { source }
+    }
+
+    /// Returns the address of this side.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().local_addr()
+    }
+
+    /// Returns the address of the other side.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.source.io().peer_addr()
+    }
+
+    /// Borrows both halves, for two tasks of one scope.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        unix::split(self)
+    }
+
+    /// Returns both halves, for two tasks. Costs an allocation.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        unix::into_split(self)
+    }
+}
+
+stream_io::readiness_methods!(
+    UnixStream,
+    /// Readiness, and operations without a wait.
+    ///
+    /// ```
+    /// use net_driver::{Driver, Interest, net::UnixStream};
+    /// use std::{future::poll_fn, io::{ErrorKind, IoSlice, IoSliceMut}};
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let (stream, peer) = UnixStream::pair()?;
+    ///     stream.writable().await?;
+    ///     poll_fn(|cx| stream.poll_write_ready(cx)).await?;
+    ///     assert!(stream.ready(Interest::WRITABLE).await?.is_writable());
+    ///     assert_eq!(stream.try_write(b"ab")?, 2);
+    ///     assert_eq!(stream.try_write_vectored(&[IoSlice::new(b"c")])?, 1);
+    ///
+    ///     let mut to = [0; 1];
+    ///     peer.readable().await?;
+    ///     poll_fn(|cx| peer.poll_read_ready(cx)).await?;
+    ///     assert_eq!(peer.try_io(Interest::READABLE, || Ok(1))?, 1);
+    ///     peer.async_io(Interest::READABLE, || peer.try_read(&mut to)).await?;
+    ///     assert_eq!(peer.try_read_vectored(&mut [IoSliceMut::new(&mut to)])?, 1);
+    ///     assert_eq!(peer.try_read(&mut to)?, 1);
+    ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
+    ///     assert!(peer.take_error()?.is_none());
+    ///     std::io::Result::Ok(())
+    /// }).unwrap();
+    /// ```
+);
+stream_io::duplex_methods!(UnixStream, |registration, cx, direction, _len, op| {
+    registration.poll_io(cx, direction, op)
+});
+stream_io::impl_read!(UnixStream);
+stream_io::impl_write!(UnixStream);
+
+impl TryFrom<net::UnixStream> for UnixStream {
+    type Error = io::Error;
+
+    fn try_from(stream: net::UnixStream) -> io::Result<Self> {
+        Self::from_std(stream)
+    }
+}

@@ -1,0 +1,215 @@
+//! How a driver polls its sockets, and who does.
+//!
+//! A driver has no kernel object before its first socket: until then a worker parks on its thread.
+//! After that:
+//!
+//! 1. The worker with the poller role (see `role.rs`) waits in the reactor. The others wait on
+//!    their threads.
+//! 2. A busy worker polls the reactor, between two tasks, if nobody waits in it and nobody has
+//!    polled for [`INTERVAL`]. The clock decides, not a count of tasks: their polls may be long.
+//! 3. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
+//!    the reactor takes that token in its present or next park, and sees the reactor in the park
+//!    after that. So one that had the role without the reactor does not keep it.
+use crate::{
+    Driver,
+    driver::Inner,
+    reactor::{Reactor, shut_down_error},
+    sys::Os,
+};
+use std::{
+    collections::VecDeque,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::OnceLock,
+    task::Waker,
+    time::{Duration, Instant},
+};
+use sync_shim::{
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    sync::{Arc, Mutex},
+};
+
+/// How long nobody has polled before a busy worker does.
+const INTERVAL: Duration = Duration::from_micros(500);
+
+/// The events that a parked worker collects at once. More of them wait for the next look.
+pub(crate) const MAX_EVENTS: usize = 64;
+
+/// Runs a closure that blocks, on a thread that may.
+pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// The sockets' half of a driver.
+pub(crate) struct Poller {
+    reactor: OnceLock<Arc<Reactor<Os>>>,
+    /// Held while the reactor is opened.
+    opening: Mutex<()>,
+    is_shut_down: AtomicBool,
+    /// When somebody polled last: nanoseconds since `start`.
+    polled_at: AtomicU64,
+    start: Instant,
+    /// Set by whoever runs tasks.
+    blocking: OnceLock<Blocking>,
+}
+
+impl Poller {
+    pub(crate) fn new() -> Self {
+        Self {
+            reactor: OnceLock::new(),
+            opening: Mutex::new(()),
+            is_shut_down: AtomicBool::new(false),
+            polled_at: AtomicU64::new(0),
+            start: Instant::now(),
+            blocking: OnceLock::new(),
+        }
+    }
+
+    /// Returns the reactor, if there has been a socket.
+    #[inline]
+    pub(crate) fn reactor(&self) -> Option<&Arc<Reactor<Os>>> {
+        self.reactor.get()
+    }
+
+    /// Returns the reactor, and whether this call has opened it.
+    fn open(&self) -> io::Result<(&Arc<Reactor<Os>>, bool)> {
+        if let Some(reactor) = self.reactor.get() {
+            return Ok((reactor, false));
+        }
+        let _opening = self.opening.lock();
+        // Ordering: Relaxed. `shut_down` sets it under the lock.
+        if self.is_shut_down.load(Relaxed) {
+            return Err(shut_down_error());
+        }
+        if let Some(reactor) = self.reactor.get() {
+            return Ok((reactor, false));
+        }
+        let reactor = Arc::new(Reactor::open()?);
+        Ok((self.reactor.get_or_init(|| reactor), true))
+    }
+
+    /// Waits in the reactor for the first events, at most for `limit`.
+    pub(crate) fn wait(&self, limit: Option<Duration>, out: &mut VecDeque<Waker>) {
+        let Some(reactor) = self.reactor() else {
+            return;
+        };
+        if reactor.collect(limit, MAX_EVENTS, out).is_err() {
+            // Somebody closed a descriptor that is not theirs. The worker does not spin on it.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.record(self.now());
+    }
+
+    /// Collects up to `max` events without a wait, if nobody has polled for a while (rule 2).
+    pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
+        let Some(reactor) = self.reactor() else {
+            return;
+        };
+        let now = self.now();
+        // Ordering: Relaxed. It only spaces the polls; the kernel orders the events themselves.
+        let last = self.polled_at.load(Relaxed);
+        if now.saturating_sub(last) < INTERVAL.as_nanos() as u64 {
+            return;
+        }
+        // Ordering: Relaxed, as above. One of several workers polls.
+        let claim = self.polled_at.compare_exchange(last, now, Relaxed, Relaxed);
+        if claim.is_ok() {
+            // An error is the parked worker's to meet.
+            let _ = reactor.collect(Some(Duration::ZERO), max, out);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn record(&self, now: u64) {
+        // Ordering: Relaxed, as in `poll_if_due`.
+        self.polled_at.store(now, Relaxed);
+    }
+
+    /// Ends all waits of sockets with an error, and refuses further sockets.
+    pub(crate) fn shut_down(&self) {
+        let opening = self.opening.lock();
+        // Ordering: Relaxed. The lock orders it.
+        self.is_shut_down.store(true, Relaxed);
+        drop(opening);
+        if let Some(reactor) = self.reactor() {
+            let mut out = VecDeque::new();
+            reactor.shut_down(&mut out);
+            wake_all(out);
+        }
+    }
+
+    /// Runs a closure that blocks where the runtime wants it, or else on a thread of its own.
+    pub(crate) fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        match self.blocking.get() {
+            Some(blocking) => blocking(job),
+            None => {
+                let builder = std::thread::Builder::new().name("net-driver".into());
+                drop(builder.spawn(job)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Wakes each, also if some of them panic. The first panic goes on afterwards.
+fn wake_all(wakers: VecDeque<Waker>) {
+    let mut panicked = None;
+    for waker in wakers {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            panicked.get_or_insert(payload);
+        }
+    }
+    if let Some(payload) = panicked {
+        resume_unwind(payload);
+    }
+}
+
+impl Inner {
+    /// Returns the reactor, which the first socket opens.
+    pub(crate) fn open_reactor(&self) -> io::Result<Arc<Reactor<Os>>> {
+        let (reactor, opened) = self.poller.open()?;
+        if opened {
+            // Each worker is unparked here, whether or not a timer has activated the role before.
+            let _ = self.role.activate();
+            self.tokens.iter().for_each(|token| token.unpark());
+        }
+        Ok(reactor.clone())
+    }
+}
+
+impl Driver {
+    /// Sets where closures run that block, such as the lookup of a host's name: a runtime has
+    /// threads for them. Otherwise each runs on a thread of its own. Only the first call counts.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
+    ///
+    /// let (driver, jobs) = (net_driver::Driver::new(1), Arc::new(AtomicU32::new(0)));
+    /// let count = jobs.clone();
+    /// driver.set_blocking(move |job| {
+    ///     count.fetch_add(1, Relaxed);
+    ///     std::thread::spawn(job);
+    /// });
+    /// let looked_up = driver.park(0).block_on(async {
+    ///     net_driver::net::lookup_host("localhost:80").await?.next().ok_or(std::io::ErrorKind::NotFound.into())
+    /// });
+    /// # let looked_up: std::io::Result<std::net::SocketAddr> = looked_up;
+    /// assert_eq!(jobs.load(Relaxed), 1);
+    /// ```
+    pub fn set_blocking(&self, run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static) {
+        let _ = self.inner().poller.blocking.set(Box::new(run));
+    }
+
+    /// Returns the number of sockets, or other sources, that are registered. Costs a lock.
+    ///
+    /// ```
+    /// assert_eq!(net_driver::Driver::new(1).sources(), 0);
+    /// ```
+    pub fn sources(&self) -> usize {
+        self.inner()
+            .poller
+            .reactor()
+            .map_or(0, |reactor| reactor.registered())
+    }
+}
