@@ -42,6 +42,13 @@ impl Id {
     }
 }
 
+/// The id as a number, for a tool that tells tasks apart by it.
+impl From<Id> for u64 {
+    fn from(id: Id) -> Self {
+        id.0.get() as u64
+    }
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.0)

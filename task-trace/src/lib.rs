@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "recorder")]
+pub mod recorder;
 #[cfg(not(feature = "tracing"))]
 mod silent;
 #[cfg(feature = "tracing")]

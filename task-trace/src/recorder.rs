@@ -1,0 +1,246 @@
+//! A flight recorder for a scheduler: spawns, polls, wakes, steals and sleeps, a lane a worker.
+//!
+//! Each worker writes events into a ring of its own, without a lock and without a
+//! read-modify-write, so the newest events are always there. A reader takes a [`Capture`] at any
+//! time: it saves a file that [Perfetto](https://ui.perfetto.dev) and the browsers' own viewers
+//! open, or a page of HTML that needs no network.
+//!
+//! The scheduler owns a [`Recorder`]. At each event it asks [`Recorder::is_on`], a load, and then
+//! writes to a [`Lane`]: its worker's, or that of a thread that is no worker.
+//!
+//! ```
+//! use task_trace::recorder::{Cause, Event, Outcome, Recorder};
+//!
+//! let recorder = Recorder::new(1); // One worker.
+//! recorder.start(1024);
+//! if recorder.is_on() {
+//!     recorder.with_thread(|lane| {
+//!         lane.name(7, "reader");
+//!         lane.record(Event::Wake { task: 7, by: None, cause: Cause::Thread });
+//!     });
+//!     recorder.worker(0).poll_begin(7, true);
+//!     recorder.worker(0).poll_end(Outcome::Ready);
+//! }
+//! let capture = recorder.capture();
+//! assert_eq!(capture.lanes()[0].events.len(), 2);
+//! let mut json = Vec::new();
+//! capture.write_chrome(&mut json)?;
+//! assert!(String::from_utf8(json).unwrap().contains("reader"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Why the format is Chrome's JSON
+//!
+//! Perfetto, Chrome's own `chrome://tracing` and Firefox's profiler open it; it needs no schema and
+//! no library to write; and it can be read by eye and by any script. Perfetto's own protobuf is a
+//! third of the size, but only Perfetto reads it.
+//!
+//! # What a lane keeps
+//!
+//! A ring keeps the newest events: older ones are overwritten, and [`LaneCapture::lost`] counts
+//! them. A task's id is its address, which a later task may have again; a capture tells them apart
+//! by the time. Names are kept in a ring of their own, also while the recorder is off, so that a
+//! task that was spawned long ago still has its name.
+mod capture;
+mod chrome;
+mod clock;
+mod event;
+mod lane;
+mod page;
+mod ring;
+
+pub use capture::{Capture, LaneCapture, Stamped};
+pub use event::{Cause, Event, Outcome};
+pub use lane::Lane;
+pub use page::page_of;
+pub use ring::{Ring, RingCopy};
+
+use clock::Clock;
+use lane::Places;
+use std::{cell::RefCell, fmt, sync::OnceLock, thread};
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicBool, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    sync::{Arc, Mutex},
+};
+
+/// Lanes of threads that have ended which a recorder keeps.
+const ENDED_LANES: usize = 64;
+
+/// Records the events of one scheduler; see the [module](self).
+pub struct Recorder {
+    on: CachePadded<AtomicBool>,
+    /// The tick of the last start.
+    since: AtomicU64,
+    clock: Clock,
+    /// The events that a worker's ring has room for, once there was a start.
+    capacity: OnceLock<usize>,
+    places: Places,
+    workers: Box<[Lane]>,
+    others: Mutex<Vec<Arc<Lane>>>,
+    /// Identifies this recorder in the threads' lists of their lanes.
+    token: Arc<()>,
+}
+
+thread_local! {
+    /// This thread's lanes, with the tokens of their recorders.
+    static LANES: RefCell<Vec<(Arc<()>, Arc<Lane>)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Recorder {
+    /// Makes a recorder, which is off, for so many workers.
+    pub fn new(workers: usize) -> Self {
+        let (clock, places) = (Clock::new(), Places::default());
+        let lane = |index| Lane::new(format!("worker {index}"), clock, places.clone());
+        Self {
+            on: CachePadded::new(AtomicBool::new(false)),
+            since: AtomicU64::new(0),
+            capacity: OnceLock::new(),
+            workers: (0..workers).map(lane).collect(),
+            others: Mutex::new(Vec::new()),
+            token: Arc::new(()),
+            clock,
+            places,
+        }
+    }
+
+    /// Returns whether events are to be recorded. A load.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        // Ordering: Relaxed; an event more or less does not matter, and a lane's ring publishes
+        // itself.
+        self.on.load(Relaxed)
+    }
+
+    /// Starts to record. A later capture has the events from here on.
+    ///
+    /// The first start allocates the rings: room for `capacity` events of 32 bytes for each worker.
+    /// Each other thread that records has a sixteenth of that. A later start keeps the rings, and
+    /// ignores `capacity`.
+    ///
+    /// # Panics
+    /// If `capacity` is not a power of two.
+    #[track_caller]
+    pub fn start(&self, capacity: usize) {
+        assert!(
+            capacity.is_power_of_two(),
+            "a ring's capacity is a power of two, not {capacity}"
+        );
+        let capacity = *self.capacity.get_or_init(|| capacity);
+        for lane in &self.workers {
+            lane.prepare(capacity);
+        }
+        // Ordering: Release pairs with the load in `capture`.
+        self.since.store(self.clock.now(), Release);
+        // Ordering: Relaxed; as in `is_on`.
+        self.on.store(true, Relaxed);
+    }
+
+    /// Stops to record. The events stay until the next start.
+    pub fn stop(&self) {
+        // Ordering: Relaxed; as in `is_on`.
+        self.on.store(false, Relaxed);
+    }
+
+    /// Returns the lane of a worker. Only the thread that is the worker writes to it.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[inline]
+    #[track_caller]
+    pub fn worker(&self, index: usize) -> &Lane {
+        &self.workers[index]
+    }
+
+    /// Runs `f` on the lane of this thread, which is no worker. Does nothing while the thread's
+    /// last destructors run. The first call of a thread takes a lock and allocates.
+    ///
+    /// `f` records events and does nothing else.
+    pub fn with_thread(&self, f: impl FnOnce(&Lane)) {
+        // A call within a call, by an allocator that traces itself, records nothing.
+        let _ = LANES.try_with(|lanes| {
+            let own = |lanes: &[(Arc<()>, Arc<Lane>)]| {
+                lanes
+                    .iter()
+                    .position(|(token, _)| Arc::ptr_eq(token, &self.token))
+            };
+            if let Ok(lanes) = lanes.try_borrow() {
+                if let Some(at) = own(&lanes) {
+                    self.prepare(&lanes[at].1);
+                    return f(&lanes[at].1);
+                }
+            }
+            if let Ok(mut lanes) = lanes.try_borrow_mut() {
+                // Recorders that are gone have left their tokens to this list.
+                lanes.retain(|(token, _)| Arc::strong_count(token) > 1);
+                let lane = self.add_thread();
+                lanes.push((self.token.clone(), lane.clone()));
+                f(&lane);
+            }
+        });
+    }
+
+    /// Makes room for the events of a thread's lane, once there was a start.
+    fn prepare(&self, lane: &Lane) {
+        if let Some(capacity) = self.capacity.get() {
+            lane.allocate((capacity / 16).max(1));
+        }
+    }
+
+    fn add_thread(&self) -> Arc<Lane> {
+        let thread = thread::current();
+        let name = match thread.name() {
+            Some(name) => name.to_owned(),
+            None => format!("{:?}", thread.id()),
+        };
+        let lane = Arc::new(Lane::new(name, self.clock, self.places.clone()));
+        self.prepare(&lane);
+        let mut others = self.others.lock();
+        let ended = |lane: &Arc<Lane>| Arc::strong_count(lane) == 1;
+        let mut excess = others.iter().filter(|lane| ended(lane)).count();
+        others.retain(|lane| {
+            let goes = excess > ENDED_LANES && ended(lane);
+            excess -= usize::from(goes);
+            !goes
+        });
+        others.push(lane.clone());
+        lane
+    }
+
+    /// Copies the events since the last start. Writers go on meanwhile.
+    pub fn capture(&self) -> Capture {
+        // Ordering: Acquire pairs with the store in `start`.
+        let since = self.since.load(Acquire);
+        let others = self.others.lock().clone();
+        let workers = self.workers.iter().enumerate();
+        let workers = workers.map(|(index, lane)| (Some(index), lane));
+        let others = others.iter().map(|lane| (None, &**lane));
+        let lanes: Vec<_> = workers.chain(others).collect();
+        let copies: Vec<_> = lanes
+            .iter()
+            .map(|(_, lane)| (lane.events(), lane.names()))
+            .collect();
+        let end = self.clock.now();
+        let places = self.places.lock().clone();
+        let mut capture = Capture::new(since, end, self.clock.scale(), places);
+        for ((worker, lane), (events, names)) in lanes.into_iter().zip(copies) {
+            capture.add(lane.name.clone(), worker, events, names);
+        }
+        capture.finish()
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("workers", &self.workers.len())
+            .field("is_on", &self.is_on())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -1,0 +1,214 @@
+//! A capture: the events of all lanes at one moment, with the tasks' names.
+use super::{Event, chrome, lane::tick, page::page, ring::RingCopy};
+use std::{
+    collections::HashMap,
+    fmt,
+    fs::File,
+    io::{self, BufWriter, Write},
+    panic::Location,
+    path::Path,
+    time::Duration,
+};
+
+/// An event and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stamped {
+    /// The time since the recorder's start.
+    pub at: Duration,
+    /// The event.
+    pub event: Event,
+}
+
+/// The events of one lane, the oldest first.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LaneCapture {
+    /// The name: "worker 0", or that of a thread.
+    pub name: String,
+    /// The worker's index, if it is a worker's lane.
+    pub worker: Option<usize>,
+    /// The events.
+    pub events: Vec<Stamped>,
+    /// The number of older events of the lane's life that were overwritten.
+    pub lost: u64,
+}
+
+/// The events of a recorder; see [`Recorder::capture`](super::Recorder::capture).
+pub struct Capture {
+    since: u64,
+    scale: Box<dyn Fn(u64) -> Duration + Send + Sync>,
+    places: Vec<&'static Location<'static>>,
+    lanes: Vec<LaneCapture>,
+    /// Each task's names, by the time of its spawn: an id may name several tasks in turn.
+    names: HashMap<u64, Vec<Named>>,
+    end: Duration,
+}
+
+/// A name that a task has from this tick on.
+struct Named {
+    from: u64,
+    name: Name,
+}
+
+enum Name {
+    /// Its builder gave it.
+    Given(String),
+    /// The place where it was spawned.
+    Place(&'static Location<'static>),
+}
+
+impl Capture {
+    pub(super) fn new(
+        since: u64,
+        end: u64,
+        scale: impl Fn(u64) -> Duration + Send + Sync + 'static,
+        places: Vec<&'static Location<'static>>,
+    ) -> Self {
+        let end = scale(end).saturating_sub(scale(since));
+        Self {
+            since,
+            scale: Box::new(scale),
+            places,
+            lanes: Vec::new(),
+            names: HashMap::new(),
+            end,
+        }
+    }
+
+    /// The time of a tick since the start. Earlier ticks are at the start.
+    fn at(&self, tick: u64) -> Duration {
+        (self.scale)(tick).saturating_sub((self.scale)(self.since))
+    }
+
+    pub(super) fn add(
+        &mut self,
+        name: String,
+        worker: Option<usize>,
+        copy: RingCopy<4>,
+        names: Vec<(u64, u64, String)>,
+    ) {
+        let mut events = Vec::new();
+        for words in copy
+            .records
+            .iter()
+            .filter(|words| tick(words) >= self.since)
+        {
+            let Some(event) = Event::decode(*words, &self.places) else {
+                continue;
+            };
+            let from = tick(words);
+            let at = self.at(from);
+            events.push(Stamped { at, event });
+            if let Event::Spawn {
+                task,
+                location: Some(place),
+                ..
+            } = event
+            {
+                let name = Name::Place(place);
+                let names = self.names.entry(task).or_default();
+                names.push(Named { from, name });
+            }
+        }
+        for (from, task, name) in names {
+            let name = Name::Given(name);
+            let names = self.names.entry(task).or_default();
+            names.push(Named { from, name });
+        }
+        if worker.is_some() || !events.is_empty() {
+            self.lanes.push(LaneCapture {
+                name,
+                worker,
+                events,
+                lost: copy.lost,
+            });
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Self {
+        for names in self.names.values_mut() {
+            names.sort_by_key(|named| named.from);
+        }
+        self
+    }
+
+    /// The lanes: the workers in order, then the other threads that have recorded an event.
+    pub fn lanes(&self) -> &[LaneCapture] {
+        &self.lanes
+    }
+
+    /// The time from the start to the capture.
+    pub fn duration(&self) -> Duration {
+        self.end
+    }
+
+    /// Returns the name of the task that had this id at that time: the name that its builder gave
+    /// it, or the place where it was spawned. If the recorder knows neither, the id.
+    pub fn name(&self, task: u64, at: Duration) -> String {
+        self.name_of(task, at, true)
+    }
+
+    /// The name of a task that has, or has not, one from its builder. The newest name counts: an
+    /// older one may be that of an earlier task with the same id.
+    pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
+        let known = self.names.get(&task).map_or(&[][..], |names| names);
+        let known = &known[..known.partition_point(|known| self.at(known.from) <= at)];
+        let name = known.iter().rev().find_map(|known| match &known.name {
+            Name::Given(name) => named.then(|| name.clone()),
+            Name::Place(place) => Some(format!("{}:{}", short(place.file()), place.line())),
+        });
+        name.unwrap_or_else(|| format!("task {task:#x}"))
+    }
+
+    /// Writes the events as Chrome's trace-event JSON, which Perfetto opens, too.
+    ///
+    /// Polls and sleeps are slices in their lanes, wakes are arrows to the polls that they led to,
+    /// and all else are instants. Times are microseconds since the start.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_chrome(&self, to: &mut impl Write) -> io::Result<()> {
+        chrome::write(self, to)
+    }
+
+    /// Writes the events as a page of HTML, which shows them without a network.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_html(&self, to: &mut impl Write) -> io::Result<()> {
+        let mut json = Vec::new();
+        self.write_chrome(&mut json)?;
+        to.write_all(page(&json).as_bytes())
+    }
+
+    /// Saves the events in a file: a page of HTML if the name ends in `.html`, or else JSON.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let mut file = BufWriter::new(File::create(path)?);
+        if path.extension().is_some_and(|end| end == "html") {
+            self.write_html(&mut file)?;
+        } else {
+            self.write_chrome(&mut file)?;
+        }
+        file.flush()
+    }
+}
+
+/// The last two parts of a path.
+fn short(file: &str) -> &str {
+    let mut cuts = file.rmatch_indices(['/', '\\']).map(|(at, _)| at);
+    cuts.nth(1).map_or(file, |at| &file[at + 1..])
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture")
+            .field("lanes", &self.lanes)
+            .field("duration", &self.end)
+            .finish_non_exhaustive()
+    }
+}

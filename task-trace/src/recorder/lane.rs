@@ -1,0 +1,200 @@
+//! A lane: the events of one worker, or of one other thread.
+use super::{
+    Event,
+    clock::Clock,
+    event::Words,
+    ring::{Ring, RingCopy},
+};
+use std::{panic::Location, sync::OnceLock};
+use sync_shim::{
+    CachePadded,
+    atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{Arc, Mutex},
+};
+
+/// A task's name: the tick of its spawn, its id, and the length and bytes of the name.
+pub(super) type NameWords = [u64; 16];
+
+/// The bytes of a name that are kept.
+const NAME_BYTES: usize = (16 - 3) * 8;
+
+/// Names that a lane keeps.
+const NAMES: usize = 2048;
+
+/// Spawn places that a lane remembers the numbers of.
+const KNOWN: usize = 64;
+
+/// The places of spawns that a recorder has met. A place's number counts from 1.
+pub(super) type Places = Arc<Mutex<Vec<&'static Location<'static>>>>;
+
+/// The events of one worker, or of one other thread. One thread at a time writes to it.
+pub struct Lane {
+    pub(super) name: String,
+    clock: Clock,
+    events: OnceLock<Ring<4>>,
+    names: OnceLock<Ring<16>>,
+    places: Places,
+    writer: CachePadded<Writer>,
+}
+
+/// State of the lane's one writer.
+struct Writer {
+    /// The task that is polled, or 0.
+    current: AtomicU64,
+    /// Addresses of places of spawns, and their numbers.
+    known: [(AtomicU64, AtomicU64); KNOWN],
+}
+
+impl Lane {
+    pub(super) fn new(name: String, clock: Clock, places: Places) -> Self {
+        Self {
+            name,
+            clock,
+            events: OnceLock::new(),
+            names: OnceLock::new(),
+            places,
+            writer: CachePadded::new(Writer {
+                current: AtomicU64::new(0),
+                known: std::array::from_fn(|_| (AtomicU64::new(0), AtomicU64::new(0))),
+            }),
+        }
+    }
+
+    /// Makes room for events, unless there is room already.
+    pub(super) fn allocate(&self, events: usize) {
+        self.events.get_or_init(|| Ring::new(events));
+    }
+
+    /// Makes room for events, unless there is room already, and forgets a poll whose end was not
+    /// recorded.
+    pub(super) fn prepare(&self, events: usize) {
+        self.allocate(events);
+        // Ordering: Relaxed; the writer may be in a poll, whose end is then not recorded.
+        self.writer.current.store(0, Relaxed);
+    }
+
+    /// Records an event. Called by the lane's one writer, while the recorder is on. Costs a reading
+    /// of the clock and six stores.
+    #[inline]
+    pub fn record(&self, event: Event) {
+        self.record_at(event, 0);
+    }
+
+    #[inline]
+    fn record_at(&self, event: Event, place: u32) {
+        if let Some(ring) = self.events.get() {
+            ring.push(event.encode(self.clock.now(), place));
+        }
+    }
+
+    /// Records a spawn by the polled task. Called by the lane's one writer, while the recorder is
+    /// on.
+    pub fn spawn(&self, task: u64, location: &'static Location<'static>) {
+        let place = self.number(location);
+        let by = self.polled();
+        let event = Event::Spawn {
+            task,
+            by,
+            location: None, // The number stands for it.
+        };
+        self.record_at(event, place);
+    }
+
+    /// Records a task's name at its spawn. Called by the lane's one writer, also while the recorder
+    /// is off. The lane keeps its 2,048 newest names, and 104 bytes of each.
+    pub fn name(&self, task: u64, name: &str) {
+        let mut words = [0; 16];
+        let mut end = name.len().min(NAME_BYTES);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        (words[0], words[1], words[2]) = (self.clock.now(), task, end as u64);
+        for (word, bytes) in words[3..].iter_mut().zip(name.as_bytes()[..end].chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(eight);
+        }
+        self.names.get_or_init(|| Ring::new(NAMES)).push(words);
+    }
+
+    /// Records that a poll begins. Called by the lane's one writer.
+    #[inline]
+    pub fn poll_begin(&self, task: u64, named: bool) {
+        // Ordering: Relaxed; only the writer uses it.
+        self.writer.current.store(task, Relaxed);
+        self.record(Event::PollBegin { task, named });
+    }
+
+    /// Records that the poll has ended, if its begin was recorded. Called by the lane's one writer.
+    #[inline]
+    pub fn poll_end(&self, outcome: super::Outcome) {
+        if let Some(task) = self.polled() {
+            self.record(Event::PollEnd { task, outcome });
+            // Ordering: Relaxed; only the writer uses it.
+            self.writer.current.store(0, Relaxed);
+        }
+    }
+
+    /// The task that the writer polls, if the begin of its poll was recorded.
+    #[inline]
+    pub fn polled(&self) -> Option<u64> {
+        // Ordering: Relaxed; only the writer uses it.
+        let current = self.writer.current.load(Relaxed);
+        (current != 0).then_some(current)
+    }
+
+    /// The number of a place. It takes a lock if this lane has not met the place before.
+    fn number(&self, location: &'static Location<'static>) -> u32 {
+        let address = std::ptr::from_ref(location).addr() as u64;
+        let (at, number) = &self.writer.known[(address >> 3) as usize % KNOWN];
+        // Ordering: Relaxed; only the writer uses both.
+        if at.load(Relaxed) == address {
+            // Ordering: as above.
+            return number.load(Relaxed) as u32;
+        }
+        let found = {
+            let mut places = self.places.lock();
+            let found = places.iter().position(|known| *known == location);
+            found.unwrap_or_else(|| {
+                places.push(location);
+                places.len() - 1
+            }) + 1
+        };
+        // Ordering: as above.
+        at.store(address, Relaxed);
+        // Ordering: as above.
+        number.store(found as u64, Relaxed);
+        found as u32
+    }
+
+    /// The events so far.
+    pub(super) fn events(&self) -> RingCopy<4> {
+        self.events.get().map_or_else(RingCopy::empty, Ring::copy)
+    }
+
+    /// The names so far, with the tick of the spawn and the task.
+    pub(super) fn names(&self) -> Vec<(u64, u64, String)> {
+        let copy = self.names.get().map_or_else(RingCopy::empty, Ring::copy);
+        copy.records.into_iter().map(read_name).collect()
+    }
+}
+
+fn read_name(words: NameWords) -> (u64, u64, String) {
+    let bytes: Vec<u8> = words[3..].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let name = &bytes[..(words[2] as usize).min(NAME_BYTES)];
+    let name = String::from_utf8_lossy(name).into_owned();
+    (words[0], words[1], name)
+}
+
+/// The tick of an event.
+pub(super) fn tick(words: &Words) -> u64 {
+    words[0]
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lane")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

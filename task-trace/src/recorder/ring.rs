@@ -1,0 +1,152 @@
+//! A ring of records that one thread writes and any thread may copy, without a lock.
+//!
+//! A record is `WORDS` words. The records have numbers from 0 on, and record `n` is in slot `n`
+//! modulo the capacity: a new record overwrites the oldest one.
+//!
+//! | field | written by | it says |
+//! |---|---|---|
+//! | `begun` | the writer, before it writes record `n` | `n + 1`: record `n - capacity` may be torn |
+//! | the slots' words | the writer | the records |
+//! | `written` | the writer, after it has written record `n` | `n + 1`: record `n` is whole |
+//!
+//! 1. *A reader sees each record below `written` whole, or a newer one in its slot.* The writer
+//!    publishes the words by its release store of `written`, and the reader acquires them.
+//! 2. *A reader notices that a newer record may be in a slot.* The writer stores `begun`, fences,
+//!    and then writes the words. The reader copies the words, fences, and then loads `begun`. If it
+//!    copied a word of record `n`, the fences synchronise by that word, and the reader sees at
+//!    least `n + 1`. It drops all records up to `n - capacity`, and so the torn one.
+//! 3. The writer never waits, and a reader copies once: a fast writer costs the reader old records,
+//!    no time.
+//! 4. There is one writer at a time; two writers may tear records. Every word is an atomic, so this
+//!    is no undefined behaviour, and whoever decodes a record must accept any words.
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+        fence,
+    },
+};
+
+/// A ring of the newest records of one writer.
+///
+/// ```
+/// use task_trace::recorder::Ring;
+///
+/// let ring = Ring::<2>::new(4);
+/// for n in 0..5 {
+///     ring.push([n, n * n]);
+/// }
+/// let copy = ring.copy();
+/// assert_eq!(copy.records, [[1, 1], [2, 4], [3, 9], [4, 16]]);
+/// assert_eq!(copy.lost, 1);
+/// ```
+pub struct Ring<const WORDS: usize> {
+    slots: Box<[[AtomicU64; WORDS]]>,
+    state: CachePadded<State>,
+}
+
+struct State {
+    begun: AtomicU64,
+    written: AtomicU64,
+}
+
+/// The records of a [`Ring`] at one moment, the oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RingCopy<const WORDS: usize> {
+    /// The records that the ring still had.
+    pub records: Vec<[u64; WORDS]>,
+    /// The number of older records, which were overwritten.
+    pub lost: u64,
+}
+
+impl<const WORDS: usize> Ring<WORDS> {
+    /// Makes an empty ring. It allocates `capacity` records.
+    ///
+    /// # Panics
+    /// If `capacity` is not a power of two.
+    #[track_caller]
+    pub fn new(capacity: usize) -> Self {
+        assert!(
+            capacity.is_power_of_two(),
+            "a ring's capacity is a power of two, not {capacity}"
+        );
+        let slot = |_| std::array::from_fn(|_| AtomicU64::new(0));
+        Self {
+            slots: (0..capacity).map(slot).collect(),
+            state: CachePadded::new(State {
+                begun: AtomicU64::new(0),
+                written: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    fn slot(&self, number: u64) -> &[AtomicU64; WORDS] {
+        &self.slots[number as usize & (self.slots.len() - 1)]
+    }
+
+    /// Appends a record, over the oldest one if the ring is full. Called by its one writer. Costs
+    /// `WORDS + 2` stores, no read-modify-write, and fences that are free on x86.
+    #[inline]
+    pub fn push(&self, record: [u64; WORDS]) {
+        // Ordering: Relaxed; only the writer stores it.
+        let number = self.state.written.load(Relaxed);
+        // Ordering: Relaxed; the fence below orders it.
+        self.state.begun.store(number + 1, Relaxed);
+        // Ordering: Release pairs with the fence of `copy` (rule 2).
+        fence(Release);
+        for (word, value) in self.slot(number).iter().zip(record) {
+            // Ordering: Relaxed; published by `written`, and guarded by the fences of rule 2.
+            word.store(value, Relaxed);
+        }
+        // Ordering: Release pairs with the load in `copy` (rule 1).
+        self.state.written.store(number + 1, Release);
+    }
+
+    /// Copies the records that the ring has now. Any thread may call it, at any time.
+    pub fn copy(&self) -> RingCopy<WORDS> {
+        let capacity = self.slots.len() as u64;
+        // Ordering: Acquire pairs with the store in `push` (rule 1).
+        let end = self.state.written.load(Acquire);
+        let oldest = end.saturating_sub(capacity);
+        let record = |number| {
+            // Ordering: Relaxed; acquired above, and guarded by the fences of rule 2.
+            let word = |at: usize| self.slot(number)[at].load(Relaxed);
+            std::array::from_fn(word)
+        };
+        let mut records: Vec<[u64; WORDS]> = (oldest..end).map(record).collect();
+        // Ordering: Acquire pairs with the fence of `push` (rule 2).
+        fence(Acquire);
+        // Ordering: Relaxed; the fence orders it after the words.
+        let begun = self.state.begun.load(Relaxed);
+        let whole = begun.saturating_sub(capacity).max(oldest).min(end);
+        records.drain(..(whole - oldest) as usize);
+        RingCopy {
+            records,
+            lost: whole,
+        }
+    }
+}
+
+impl<const WORDS: usize> RingCopy<WORDS> {
+    pub(super) fn empty() -> Self {
+        Self {
+            records: Vec::new(),
+            lost: 0,
+        }
+    }
+}
+
+impl<const WORDS: usize> std::fmt::Debug for Ring<WORDS> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring")
+            .field("capacity", &self.slots.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, selvedge_count))]
+mod counts;
+#[cfg(test)]
+mod models;

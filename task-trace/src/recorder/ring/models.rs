@@ -1,0 +1,66 @@
+//! A writer that overwrites records while a reader copies them.
+use super::Ring;
+use sync_shim::{model, sync::Arc, thread};
+
+/// Whether the words of each record agree, the records follow each other, and none is missing.
+fn assert_whole(copy: &super::RingCopy<2>) {
+    for (place, record) in copy.records.iter().enumerate() {
+        let number = copy.lost + place as u64;
+        assert_eq!(*record, [number + 1, number + 1], "a torn record");
+    }
+}
+
+/// Bites: `fence(Release)` or `fence(Acquire)` away; the release store of `written` before the
+/// words; `whole` without `begun`.
+#[test]
+fn copy_beside_an_overwrite_has_no_torn_record() {
+    model(|| {
+        let ring = Arc::new(Ring::<2>::new(1));
+        ring.push([1, 1]);
+        let writer = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.push([2, 2]))
+        };
+        let copy = ring.copy();
+        assert_whole(&copy);
+        writer.join().unwrap();
+        let copy = ring.copy();
+        assert_eq!((copy.records, copy.lost), (vec![[2, 2]], 1));
+    });
+}
+
+/// Bites: Relaxed in place of the release store, or of the acquire load, of `written`.
+#[test]
+fn copy_beside_a_first_push_has_the_record_or_nothing() {
+    model(|| {
+        let ring = Arc::new(Ring::<2>::new(2));
+        let writer = {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                ring.push([1, 1]);
+                ring.push([2, 2]);
+            })
+        };
+        let copy = ring.copy();
+        assert_whole(&copy);
+        assert_eq!(copy.lost, 0);
+        writer.join().unwrap();
+        assert_eq!(ring.copy().records, [[1, 1], [2, 2]]);
+    });
+}
+
+/// Bites: as the first, with a slot that is written twice.
+#[test]
+fn full_copy_beside_two_laps_has_no_torn_record() {
+    model(|| {
+        let ring = Arc::new(Ring::<2>::new(2));
+        let writer = {
+            let ring = ring.clone();
+            thread::spawn(move || (1..=4).for_each(|n| ring.push([n, n])))
+        };
+        assert_whole(&ring.copy());
+        writer.join().unwrap();
+        let copy = ring.copy();
+        assert_eq!((copy.records, copy.lost), (vec![[3, 3], [4, 4]], 2));
+    });
+}

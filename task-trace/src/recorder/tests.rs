@@ -1,0 +1,156 @@
+//! A recorder with lanes of workers and of threads, and the files that come of it.
+use super::{Cause, Event, Outcome, Recorder};
+use std::{sync::Arc, thread};
+
+fn json(recorder: &Recorder) -> String {
+    let mut json = Vec::new();
+    recorder.capture().write_chrome(&mut json).unwrap();
+    String::from_utf8(json).unwrap()
+}
+
+/// The lines of the file that have all these parts.
+fn lines<'a>(json: &'a str, parts: &'a [&str]) -> Vec<&'a str> {
+    let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+    json.lines().filter(has_all).collect()
+}
+
+#[test]
+fn events_before_the_start_are_left_out() {
+    let recorder = Recorder::new(1);
+    let lane = recorder.worker(0);
+    lane.record(Event::Park); // There is no ring yet.
+    recorder.start(64);
+    lane.record(Event::Park);
+    recorder.start(64);
+    lane.record(Event::Overflow);
+    recorder.stop();
+    assert!(!recorder.is_on());
+    let capture = recorder.capture();
+    let events: Vec<_> = capture.lanes()[0].events.iter().map(|e| e.event).collect();
+    assert_eq!(events, [Event::Overflow]);
+}
+
+#[test]
+fn full_ring_keeps_the_newest_and_counts_the_lost() {
+    let recorder = Recorder::new(1);
+    recorder.start(4);
+    for tasks in 0..6 {
+        recorder.worker(0).record(Event::Inject { tasks });
+    }
+    let capture = recorder.capture();
+    let lane = &capture.lanes()[0];
+    assert_eq!((lane.events.len(), lane.lost), (4, 2));
+    assert_eq!(lane.events[0].event, Event::Inject { tasks: 2 });
+}
+
+#[test]
+fn wake_is_an_arrow_from_its_poll_to_the_next_one() {
+    let recorder = Recorder::new(2);
+    recorder.start(64);
+    let (one, two) = (recorder.worker(0), recorder.worker(1));
+    one.name(7, "producer");
+    two.name(8, "consumer");
+    one.poll_begin(7, true);
+    let (by, cause) = (one.polled(), Cause::Task);
+    one.record(Event::Wake { task: 8, by, cause });
+    two.poll_begin(8, true);
+    one.poll_end(Outcome::Pending);
+    two.poll_end(Outcome::Ready);
+    let json = json(&recorder);
+    let slice = lines(
+        &json,
+        &["\"X\"", "\"producer\"", "\"tid\":0", "\"pending\""],
+    );
+    assert_eq!(slice.len(), 1, "{json}");
+    let wake = "\"cat\":\"wake\",\"name\":\"consumer\"";
+    assert_eq!(lines(&json, &["\"ph\":\"s\"", wake, "\"tid\":0"]).len(), 1);
+    let parts = ["\"ph\":\"f\"", wake, "\"tid\":1"];
+    let end = lines(&json, &parts);
+    assert!(end[0].contains("\"by\":\"producer\""), "{}", end[0]);
+}
+
+#[test]
+fn id_in_use_again_has_the_newer_name() {
+    let recorder = Recorder::new(1);
+    let lane = recorder.worker(0);
+    lane.name(7, "old");
+    recorder.start(64);
+    lane.poll_begin(7, true);
+    lane.poll_end(Outcome::Ready);
+    let first = recorder.capture().lanes()[0].events[0].at;
+    lane.spawn(7, std::panic::Location::caller());
+    lane.poll_begin(7, false);
+    let capture = recorder.capture();
+    let last = capture.lanes()[0].events.last().unwrap().at;
+    assert_eq!(capture.name(7, first), "old");
+    let place = capture.name(7, last);
+    assert!(place.starts_with("recorder/tests.rs:"), "{place}");
+    assert_eq!(capture.name(9, last), "task 0x9");
+}
+
+#[test]
+fn poll_without_a_name_has_no_stale_one() {
+    let recorder = Recorder::new(1);
+    let lane = recorder.worker(0);
+    lane.name(7, "dead");
+    recorder.start(64);
+    lane.poll_begin(7, false);
+    assert_eq!(
+        lines(&json(&recorder), &["\"task 0x7\"", "in progress"]).len(),
+        1
+    );
+}
+
+#[test]
+fn long_name_is_cut_between_characters() {
+    let recorder = Recorder::new(1);
+    recorder.worker(0).name(7, &"é".repeat(100));
+    recorder.start(64);
+    let name = recorder.capture().name(7, std::time::Duration::MAX);
+    assert_eq!(name, "é".repeat(52));
+}
+
+#[test]
+fn each_thread_has_a_lane_and_few_of_ended_ones_are_kept() {
+    let recorder = Arc::new(Recorder::new(0));
+    recorder.start(64);
+    for n in 0..200 {
+        let recorder = recorder.clone();
+        let thread = thread::Builder::new().name(format!("thread {n}"));
+        let run = move || recorder.with_thread(|lane| lane.record(Event::Overflow));
+        thread.spawn(run).unwrap().join().unwrap();
+    }
+    let capture = recorder.capture();
+    let lanes = capture.lanes().len();
+    assert!((1..=super::ENDED_LANES + 2).contains(&lanes), "{lanes}");
+    assert_eq!(capture.lanes()[lanes - 1].name, "thread 199");
+}
+
+#[test]
+fn thread_forgets_recorders_that_are_gone() {
+    thread::spawn(|| {
+        for _ in 0..3 {
+            let recorder = Recorder::new(0);
+            recorder.start(64);
+            recorder.with_thread(|lane| lane.record(Event::Overflow));
+            recorder.with_thread(|lane| lane.record(Event::Slice));
+            assert_eq!(recorder.capture().lanes()[0].events.len(), 2);
+        }
+        let kept = super::LANES.with_borrow(Vec::len);
+        assert_eq!(kept, 1);
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn page_holds_the_trace() {
+    let recorder = Recorder::new(1);
+    recorder.start(64);
+    recorder.worker(0).name(7, "</script><b>");
+    recorder.worker(0).poll_begin(7, true);
+    let mut page = Vec::new();
+    recorder.capture().write_html(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains(r#""name":"\u003c/script>\u003cb>""#));
+}
