@@ -27,6 +27,7 @@ use crate::{
     context::{self, TakenCore},
     scope::{self, HoldsUp, In},
     shared::Shared,
+    trace,
 };
 use sync_shim::sync::Arc;
 use task_header::Id;
@@ -80,11 +81,13 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let (shared, index) = (core.shared.clone(), core.index);
     let running = core.running.take();
     core.clock_out();
+    let lender = trace::lend(&core);
     blocking::offer(&shared, core);
     let _return = TakeBack {
         shared,
         index,
         running,
+        lender,
     };
     f()
 }
@@ -95,6 +98,7 @@ struct TakeBack {
     index: usize,
     /// The task that blocks, unless it has called `yield_now` in this poll (rule 5).
     running: Option<Id>,
+    lender: trace::Lender,
 }
 
 impl Drop for TakeBack {
@@ -102,6 +106,7 @@ impl Drop for TakeBack {
         if let Some(core) = self.shared.remotes[self.index].lent.take() {
             core.running.set(self.running);
             core.clock_in();
+            trace::take_back(&core, self.lender);
             context::put_core(core);
         } else {
             // Rule 3.

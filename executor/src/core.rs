@@ -32,6 +32,7 @@ use crate::{
     metrics::Counters,
     queue::Queue,
     shared::{Remote, Shared, Task},
+    trace,
     wake::Scheduler,
     watch::Seen,
 };
@@ -154,6 +155,7 @@ impl Core {
     /// Queues a task that this thread woke.
     #[inline]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
+        trace::wake(self, &task, why);
         self.counters().local_schedules.add(1);
         if let WakeKind::Wake = why {
             self.queue.push_next(task, self);
@@ -188,6 +190,7 @@ impl Core {
     }
 
     pub(crate) fn forced_yield(&self, _: Exhausted) {
+        trace::forced_yield(self);
         self.counters().forced_yields.add(1);
         self.forced.set(true);
     }
@@ -276,6 +279,7 @@ impl Core {
     pub(crate) fn begin_slice(&self) {
         let slice = self.slice();
         if slice.need_preempt() {
+            trace::slice(self);
             self.counters().slices_ended.add(1);
             slice.open_slice();
         }
@@ -322,6 +326,7 @@ impl Core {
         let look = || self.queue.take_share(injector, remotes.len(), self);
         let share = self.slice().look(look)?;
         self.counters().injected.add(1 + share.moved as u64);
+        trace::inject(self, 1 + share.moved);
         Some(share.first)
     }
 
@@ -381,6 +386,7 @@ impl Core {
 
 impl QueueHooks<Node<Scheduler>> for Core {
     fn overflow(&self, tasks: List<Node<Scheduler>>) {
+        trace::overflow(self);
         self.counters().overflows.add(1);
         self.shared.injector.requeue_batch(tasks);
     }

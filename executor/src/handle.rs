@@ -138,7 +138,7 @@ impl Handle {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,

@@ -95,7 +95,7 @@ impl<T: Send + 'static> JoinSet<T> {
     /// assert_eq!(runtime.block_on(set.join_next()).unwrap().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_on<F>(&mut self, future: F, handle: &Handle) -> AbortHandle
     where
         F: Future<Output = T> + Send + 'static,
@@ -139,7 +139,7 @@ impl<T: Send + 'static> JoinSet<T> {
     /// assert_eq!(runtime.block_on(set.join_all()), [7]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_blocking_on<F>(&mut self, f: F, handle: &Handle) -> AbortHandle
     where
         F: FnOnce() -> T + Send + 'static,

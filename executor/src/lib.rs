@@ -28,6 +28,7 @@ pub mod task;
 mod threads;
 #[cfg(feature = "time")]
 pub mod time;
+mod trace;
 mod unhandled;
 mod wake;
 mod watch;
@@ -45,7 +46,8 @@ pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 pub use runtime::Runtime;
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
-use task_trace as trace;
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+pub use trace::{Capture, Tracer};
 pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
 

@@ -58,7 +58,7 @@ impl LocalSet {
     }
 
     /// Spawns a task that runs while the set is polled.
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: 'static> + 'static,
@@ -171,7 +171,7 @@ impl LocalRuntime {
     }
 
     /// Spawns a task that runs in the current [`block_on`](Self::block_on), or else in the next.
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: 'static> + 'static,

@@ -11,6 +11,7 @@ use crate::{
     context::{self, with_core},
     core::Core,
     shared::{Shared, Task},
+    trace,
 };
 use coop_budget::{Budget, Turns};
 use std::time::Instant;
@@ -84,8 +85,11 @@ pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how:
 #[inline(always)]
 fn poll(shared: &Shared, task: Task) {
     let id = task.id();
+    trace::poll_begin(shared, &task);
     with_core(|core| core.begin_poll(id));
-    match task.run_with(context::after_poll) {
+    let ran = task.run_with(context::after_poll);
+    trace::poll_end(shared, &ran);
+    match ran {
         Ran::Pending => {}
         Ran::Complete => count_end(shared),
         Ran::Notified(task) => requeue(shared, task),
@@ -102,6 +106,7 @@ fn observed_poll(shared: &Shared, task: Task) {
         with_core(|core| core.lendable.set(lendable == Some(true)));
     };
     held(&hooks.before_poll);
+    trace::poll_begin(shared, &task);
     with_core(|core| core.begin_poll(id));
     let begun = shared.settings.poll_times.then(Instant::now);
     let ran = task.run_with(|| {
@@ -111,6 +116,7 @@ fn observed_poll(shared: &Shared, task: Task) {
         }
         context::after_poll()
     });
+    trace::poll_end(shared, &ran);
     held(&hooks.after_poll);
     match ran {
         Ran::Pending => {}

@@ -108,7 +108,7 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -125,7 +125,7 @@ impl Runtime {
     /// assert_eq!(receiver.recv().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -148,7 +148,7 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,

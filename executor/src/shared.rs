@@ -25,6 +25,7 @@ use crate::{
     metrics::Counters,
     queue::Stealer,
     scope::{self, In},
+    trace::{self, Trace},
     unhandled::Unhandled,
     wake::Scheduler,
 };
@@ -89,6 +90,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
+    pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
     /// Id of the process that owns the threads (checked after `fork`).
@@ -124,6 +126,7 @@ impl Shared {
         extensions: Extensions,
         events: Events,
     ) -> Self {
+        let trace = Trace::new(remotes.len());
         Self {
             injector: Injector::new(),
             idle: Idle::new(remotes.len()),
@@ -137,6 +140,7 @@ impl Shared {
             extensions,
             events,
             unhandled: Unhandled::new(),
+            trace,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
             process: std::process::id(),
@@ -162,6 +166,7 @@ impl Shared {
     fn call(&self, mut next: Option<usize>) {
         context::hold_core(|| {
             while let Some(worker) = next {
+                trace::notify(self, worker);
                 let remote = &self.remotes[worker];
                 let Some(core) = remote.unstarted.take() else {
                     return self.unpark(worker);

@@ -5,7 +5,7 @@
 //! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls
 //! user code here (hooks, drops). It calls the hook for its unpark when it has left the search that
 //! the unpark began: with a task in hand, or before it parks again.
-use crate::{core::Core, park::Park, shared::Task};
+use crate::{core::Core, park::Park, shared::Task, trace};
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
 
@@ -95,7 +95,9 @@ impl Core {
         self.counters().parks.add(1);
         self.interval.forget();
         self.clock_out();
+        trace::park(self);
         let task = self.doze(park, patience);
+        trace::unpark(self);
         self.clock_in();
         task
     }

@@ -21,7 +21,7 @@ impl Handle {
     /// handle detaches the task. From a thread that is no worker of the runtime it costs one
     /// allocation, two read-modify-writes and a fence; and two more, and an unpark, where a sleeper
     /// is to be woken.
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -31,6 +31,7 @@ impl Handle {
             return self.spawn_special(None, future, Location::caller());
         }
         let (task, join) = task_header::new(future, Scheduler::of(shared));
+        trace::spawn(shared, &task);
         shared.submit(task);
         join
     }
@@ -44,7 +45,7 @@ impl Handle {
     /// assert_eq!(receiver.recv().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(feature = "tracing", track_caller)]
+    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -53,7 +54,9 @@ impl Handle {
         if shared.settings.special_spawns || trace::enabled() {
             drop(self.spawn_special(None, future, Location::caller()));
         } else {
-            shared.submit(task_header::new_detached(future, Scheduler::of(shared)));
+            let task = task_header::new_detached(future, Scheduler::of(shared));
+            trace::spawn(shared, &task);
+            shared.submit(task);
         }
     }
 
@@ -76,6 +79,7 @@ impl Handle {
             Some(name) => builder.name(name).location(at).spawn(future, to),
         };
         span.record_id(&task.id());
+        trace::spawn_at(shared, &task, task.name(), at);
         shared.hooks.call_with(&shared.hooks.on_spawn, task.id());
         shared.submit(task);
         join
@@ -105,6 +109,7 @@ impl Shared {
 /// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the
 /// core: a reference would have to be good until the end.
 #[inline(never)]
+#[cfg_attr(feature = "trace", track_caller)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -112,6 +117,7 @@ where
     // SAFETY: passed on; it is not used after that drop.
     let core = unsafe { &*core };
     let (task, join) = task_header::new(future, Scheduler::of(&core.shared));
+    trace::spawn(&core.shared, &task);
     drop(core.accept(task));
     join
 }
@@ -167,6 +173,7 @@ where
     match unsafe { context::core() } {
         Some(core) if !core.special_spawns.get() && !trace::enabled() => {
             let task = task_header::new_detached(future, Scheduler::of(&core.shared));
+            trace::spawn(&core.shared, &task);
             drop(core.accept(task));
         }
         _ => Handle::current().spawn_detached(future),

@@ -16,7 +16,11 @@
 //!    every queue again. Tasks that a thief is copying count as there. So no task is missed: one
 //!    whose push notified nobody, because there was a searcher, is found by that searcher, by rule
 //!    4, or by this check. [`worker_idle`] proves that for each order of events.
-use crate::{core::Core, shared::Task};
+use crate::{
+    core::Core,
+    shared::Task,
+    trace::{self, Victim},
+};
 use worker_queue::RunQueue;
 
 impl Core {
@@ -29,13 +33,14 @@ impl Core {
         self.searching.set(true);
         let counters = self.counters();
         counters.searches.add(1);
-        let others = &shared.remotes;
-        let stolen = RunQueue::steal(&self.queue, others, |remote| &remote.stealer, self);
+        let (others, from) = (&shared.remotes, Victim::default());
+        let stolen = RunQueue::steal(&self.queue, others, |r| from.look(others, r), self);
         let Some(batch) = stolen else {
             return self.take_share();
         };
         counters.steals.add(1);
         counters.stolen.add(1 + batch.moved as u64);
+        trace::steal(self, &from, 1 + batch.moved);
         Some(batch.first)
     }
 

@@ -10,6 +10,7 @@
 use crate::{
     context,
     shared::{Shared, Task},
+    trace,
     unhandled::PanicReporter,
 };
 use ::core::ptr::NonNull;
@@ -57,6 +58,7 @@ impl Schedule for Scheduler {
                 // SAFETY: the `Notified` keeps the runtime, and after the push the announcement
                 // does (rule 2 of `shared`).
                 let shared = unsafe { scheduler.0.as_ref() };
+                trace::wake_from_outside(shared, &task, why);
                 shared.injector.requeue(task);
                 shared.notify_from_outside();
                 if shared.is_abandoned() {

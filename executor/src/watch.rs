@@ -18,7 +18,7 @@
 //! sees a watcher, and the watcher, which checks as it leaves, does not see the task yet. A fence
 //! at each push into a slot would prevent that, and cost every push. The next worker that goes to
 //! sleep looks again.
-use crate::{core::Core, shared::Task};
+use crate::{core::Core, shared::Task, trace};
 use std::mem;
 use worker_idle::Watch;
 
@@ -37,13 +37,15 @@ impl Core {
     pub(crate) fn look_at_slots(&self) -> Result<Task, bool> {
         let (mut filled, mut seen) = (false, self.seen.take());
         seen.resize(self.shared.remotes.len(), None);
-        let mut slots = self.shared.remotes.iter().zip(&mut seen);
-        let aged = slots.find_map(|(remote, seen)| {
+        let mut slots = self.shared.remotes.iter().zip(&mut seen).enumerate();
+        let aged = slots.find_map(|(from, (remote, seen))| {
             let now = remote.stealer.look();
             let now = now.map(|task| (task, remote.counters.polls.get()));
             let before = mem::replace(seen, now);
             filled |= now.is_some();
-            remote.stealer.rob(now.filter(|_| now == before)?.0)
+            let task = remote.stealer.rob(now.filter(|_| now == before)?.0)?;
+            trace::steal_slot(self, from, &task);
+            Some(task)
         });
         self.seen.set(seen);
         aged.ok_or(filled)

@@ -1,0 +1,304 @@
+//! The executor's hooks for `task-trace`: the spans of tasks, and the recorder of the scheduler.
+//!
+//! Each hook of the recorder is one call in the path that it observes. Without the feature `trace`
+//! it is an empty function, which leaves no instruction. With the feature it is a load and a branch
+//! while the recorder is off.
+//!
+//! A worker's lane is written by the thread that has the core. Any other thread has a lane of its
+//! own. The models leave the hooks out: the ring has models of its own in `task-trace`.
+pub(crate) use task_trace::{TaskKind, enabled, trace};
+
+#[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
+pub(crate) use off::*;
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+pub(crate) use on::*;
+
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tracer;
+
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+pub use {task_trace::recorder::Capture, tracer::Tracer};
+
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+mod on {
+    use crate::{
+        context::with_core,
+        core::Core,
+        shared::{Remote, Shared, Task},
+        wake::Scheduler,
+    };
+    use std::{cell::Cell, panic::Location};
+    use sync_shim::sync::Arc;
+    use task_header::{Id, Node, Ran, WakeKind};
+    use task_trace::recorder::{Cause, Event, Lane, Outcome, Recorder};
+    use worker_queue::Stealer;
+
+    /// The recorder of a runtime.
+    pub(crate) struct Trace(Recorder);
+
+    impl Trace {
+        pub(crate) fn new(workers: usize) -> Self {
+            Self(Recorder::new(workers))
+        }
+
+        pub(crate) fn recorder(&self) -> &Recorder {
+            &self.0
+        }
+    }
+
+    /// The worker from which a searcher steals.
+    #[derive(Default)]
+    pub(crate) struct Victim(Cell<usize>);
+
+    impl Victim {
+        /// Notes the worker at which the searcher looks, and returns its queue.
+        #[inline]
+        pub(crate) fn look<'a>(
+            &self,
+            all: &[Arc<Remote>],
+            remote: &'a Arc<Remote>,
+        ) -> &'a Stealer<Node<Scheduler>> {
+            let from_start = std::ptr::from_ref(remote).addr() - all.as_ptr().addr();
+            self.0.set(from_start / size_of::<Arc<Remote>>());
+            &remote.stealer
+        }
+    }
+
+    #[inline]
+    fn number(task: Id) -> u64 {
+        task.into()
+    }
+
+    /// Runs `f` on the worker's lane, if the recorder is on.
+    #[inline]
+    fn record(core: &Core, f: impl FnOnce(&Lane)) {
+        let recorder = &core.shared.trace.0;
+        if recorder.is_on() {
+            f(recorder.worker(core.index));
+        }
+    }
+
+    /// Runs `f` on this thread's lane of the runtime: that of its worker, or its own.
+    #[cold]
+    fn on_lane(shared: &Shared, f: impl FnOnce(&Lane)) {
+        let recorder = &shared.trace.0;
+        let own = |core: &Core| std::ptr::eq(&*core.shared, shared).then_some(core.index);
+        match with_core(own).flatten() {
+            Some(index) => f(recorder.worker(index)),
+            None => recorder.with_thread(f),
+        }
+    }
+
+    /// A task is spawned, without a name.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn spawn(shared: &Shared, task: &Task) {
+        if shared.trace.0.is_on() {
+            spawn_at(shared, task, None, Location::caller());
+        }
+    }
+
+    /// A task is spawned, perhaps with a name, which is kept also while the recorder is off.
+    pub(crate) fn spawn_at(
+        shared: &Shared,
+        task: &Task,
+        name: Option<&str>,
+        at: &'static Location<'static>,
+    ) {
+        let (task, is_on) = (number(task.id()), shared.trace.0.is_on());
+        if is_on || name.is_some() {
+            on_lane(shared, |lane| {
+                if is_on {
+                    lane.spawn(task, at);
+                }
+                if let Some(name) = name {
+                    lane.name(task, name);
+                }
+            });
+        }
+    }
+
+    /// A worker wakes a task of its runtime.
+    #[inline]
+    pub(crate) fn wake(core: &Core, task: &Task, why: WakeKind) {
+        record(core, |lane| {
+            let (task, by) = (number(task.id()), lane.polled());
+            let cause = match why {
+                WakeKind::Wake if by.is_some() => Cause::Task,
+                WakeKind::Wake => Cause::Worker,
+                _ => Cause::Abort,
+            };
+            lane.record(Event::Wake { task, by, cause });
+        });
+    }
+
+    /// A thread that is no worker of the runtime wakes a task.
+    #[inline]
+    pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: WakeKind) {
+        if shared.trace.0.is_on() {
+            let cause = match why {
+                WakeKind::Wake => Cause::Thread,
+                _ => Cause::Abort,
+            };
+            let (task, by) = (number(task.id()), None);
+            let event = Event::Wake { task, by, cause };
+            shared.trace.0.with_thread(|lane| lane.record(event));
+        }
+    }
+
+    /// A poll begins.
+    #[inline]
+    pub(crate) fn poll_begin(shared: &Shared, task: &Task) {
+        if shared.trace.0.is_on() {
+            let (task, named) = (number(task.id()), task.name().is_some());
+            with_core(|core| record(core, |lane| lane.poll_begin(task, named)));
+        }
+    }
+
+    /// A poll ends, and its task is complete if it is. A poll that has lost its core has ended in
+    /// the worker's lane.
+    #[inline]
+    pub(crate) fn poll_end(shared: &Shared, ran: &Ran<Scheduler>) {
+        if shared.trace.0.is_on() {
+            let outcome = match ran {
+                Ran::Pending => Outcome::Pending,
+                Ran::Complete => Outcome::Ready,
+                Ran::Notified(_) => Outcome::Again,
+            };
+            with_core(|core| record(core, |lane| lane.poll_end(outcome)));
+        }
+    }
+
+    /// The task that lends its worker, if its poll was recorded.
+    pub(crate) type Lender = Option<u64>;
+
+    /// A task lends its worker. [`take_back`] is the end of that.
+    pub(crate) fn lend(core: &Core) -> Lender {
+        let mut polled = None;
+        record(core, |lane| {
+            polled = lane.polled();
+            lane.poll_end(Outcome::Lent);
+        });
+        polled
+    }
+
+    /// A task has taken back the worker that it lent: its poll goes on.
+    pub(crate) fn take_back(core: &Core, polled: Lender) {
+        if let Some(task) = polled {
+            record(core, |lane| lane.poll_begin(task, true));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn steal(core: &Core, from: &Victim, tasks: usize) {
+        let (from, tasks) = (from.0.get(), tasks as u32);
+        record(core, |lane| lane.record(Event::Steal { from, tasks }));
+    }
+
+    pub(crate) fn steal_slot(core: &Core, from: usize, task: &Task) {
+        let task = number(task.id());
+        record(core, |lane| lane.record(Event::StealSlot { from, task }));
+    }
+
+    #[inline]
+    pub(crate) fn inject(core: &Core, tasks: usize) {
+        let tasks = tasks as u32;
+        record(core, |lane| lane.record(Event::Inject { tasks }));
+    }
+
+    pub(crate) fn overflow(core: &Core) {
+        record(core, |lane| lane.record(Event::Overflow));
+    }
+
+    pub(crate) fn park(core: &Core) {
+        record(core, |lane| lane.record(Event::Park));
+    }
+
+    pub(crate) fn unpark(core: &Core) {
+        let notified = core.notified_at.get() == Some(core.counters().polls.get());
+        record(core, |lane| lane.record(Event::Unpark { notified }));
+    }
+
+    pub(crate) fn slice(core: &Core) {
+        record(core, |lane| lane.record(Event::Slice));
+    }
+
+    pub(crate) fn forced_yield(core: &Core) {
+        record(core, |lane| lane.record(Event::ForcedYield));
+    }
+
+    /// This thread unparks a worker, or starts its thread.
+    pub(crate) fn notify(shared: &Shared, worker: usize) {
+        if shared.trace.0.is_on() {
+            on_lane(shared, |lane| lane.record(Event::Notify { worker }));
+        }
+    }
+}
+
+/// The same names, which do nothing.
+#[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
+mod off {
+    use crate::{
+        core::Core,
+        shared::{Remote, Shared, Task},
+        wake::Scheduler,
+    };
+    use std::panic::Location;
+    use sync_shim::sync::Arc;
+    use task_header::{Node, Ran, WakeKind};
+    use worker_queue::Stealer;
+
+    pub(crate) struct Trace;
+
+    impl Trace {
+        #[inline(always)]
+        pub(crate) fn new(_: usize) -> Self {
+            Self
+        }
+    }
+
+    #[derive(Default)]
+    pub(crate) struct Victim;
+
+    impl Victim {
+        #[inline(always)]
+        pub(crate) fn look<'a>(
+            &self,
+            _: &[Arc<Remote>],
+            remote: &'a Arc<Remote>,
+        ) -> &'a Stealer<Node<Scheduler>> {
+            &remote.stealer
+        }
+    }
+
+    pub(crate) type Lender = ();
+
+    macro_rules! nothing {
+        ($($name:ident($($argument:ty),*);)*) => {
+            $(
+                #[inline(always)]
+                pub(crate) fn $name($(_: $argument),*) {}
+            )*
+        };
+    }
+
+    nothing! {
+        spawn(&Shared, &Task);
+        spawn_at(&Shared, &Task, Option<&str>, &'static Location<'static>);
+        wake(&Core, &Task, WakeKind);
+        wake_from_outside(&Shared, &Task, WakeKind);
+        poll_begin(&Shared, &Task);
+        poll_end(&Shared, &Ran<Scheduler>);
+        lend(&Core);
+        take_back(&Core, Lender);
+        steal(&Core, &Victim, usize);
+        steal_slot(&Core, usize, &Task);
+        inject(&Core, usize);
+        overflow(&Core);
+        park(&Core);
+        unpark(&Core);
+        slice(&Core);
+        forced_yield(&Core);
+        notify(&Shared, usize);
+    }
+}
