@@ -33,7 +33,7 @@ impl Core {
         self.searching.set(true);
         let counters = self.counters();
         counters.searches.add(1);
-        let (others, from) = (&shared.remotes, Victim::default());
+        let (others, from) = (&shared.remotes, Victim::new());
         let stolen = RunQueue::steal(&self.queue, others, |r| from.look(others, r), self);
         let Some(batch) = stolen else {
             return self.take_share();

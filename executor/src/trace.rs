@@ -47,10 +47,13 @@ mod on {
     }
 
     /// The worker from which a searcher steals.
-    #[derive(Default)]
     pub(crate) struct Victim(Cell<usize>);
 
     impl Victim {
+        pub(crate) fn new() -> Self {
+            Self(Cell::new(0))
+        }
+
         /// Notes the worker at which the searcher looks, and returns its queue.
         #[inline]
         pub(crate) fn look<'a>(
@@ -257,10 +260,14 @@ mod off {
         }
     }
 
-    #[derive(Default)]
     pub(crate) struct Victim;
 
     impl Victim {
+        #[inline(always)]
+        pub(crate) fn new() -> Self {
+            Self
+        }
+
         #[inline(always)]
         pub(crate) fn look<'a>(
             &self,
@@ -271,7 +278,13 @@ mod off {
         }
     }
 
-    pub(crate) type Lender = ();
+    #[derive(Clone, Copy)]
+    pub(crate) struct Lender;
+
+    #[inline(always)]
+    pub(crate) fn lend(_: &Core) -> Lender {
+        Lender
+    }
 
     macro_rules! nothing {
         ($($name:ident($($argument:ty),*);)*) => {
@@ -289,7 +302,6 @@ mod off {
         wake_from_outside(&Shared, &Task, WakeKind);
         poll_begin(&Shared, &Task);
         poll_end(&Shared, &Ran<Scheduler>);
-        lend(&Core);
         take_back(&Core, Lender);
         steal(&Core, &Victim, usize);
         steal_slot(&Core, usize, &Task);

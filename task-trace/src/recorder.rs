@@ -93,7 +93,8 @@ thread_local! {
 impl Recorder {
     /// Makes a recorder, which is off, for so many workers.
     pub fn new(workers: usize) -> Self {
-        let (clock, places) = (Clock::new(), Places::default());
+        let clock = Clock::new();
+        let places = Places::new(Mutex::new(Vec::new()));
         let lane = |index| Lane::new(format!("worker {index}"), clock, places.clone());
         Self {
             on: CachePadded::new(AtomicBool::new(false)),
