@@ -36,6 +36,8 @@ use worker_idle::Backoff;
 pub struct Builder {
     workers: Option<usize>,
     prestart: bool,
+    /// Whether the interval of looks at the injector was set.
+    fixed_interval: bool,
     ring_capacity: usize,
     settings: Settings,
     threads: blocking_threads::Settings,
@@ -69,6 +71,7 @@ impl Builder {
         Self {
             workers: None,
             prestart: false,
+            fixed_interval: false,
             ring_capacity: 256,
             settings: Settings {
                 global_interval: 61,
@@ -192,13 +195,13 @@ impl Builder {
         self
     }
 
-    /// Sets after how many ticks, at most, a worker with tasks of its own looks at the injector. 61
-    /// by default.
+    /// Sets after how many ticks a worker with tasks of its own looks at the injector.
     ///
-    /// A worker looks earlier while its polls are long: about every 10 µs, and at least after each
-    /// poll. For this it reads the clock, at most once in 10 µs or eight times the ticks set here.
-    /// A [driven worker](Self::build_driven) reads no clock and looks after the ticks set here.
-    /// Any worker looks after the poll in which a push from outside has nudged it.
+    /// By default it looks after at most 61 ticks, and earlier while its polls are long: about
+    /// every 10 µs, and at least after each poll. For this it reads the clock, at most once in
+    /// 10 µs or 488 ticks. A worker with the ticks set here reads no clock, as a
+    /// [driven worker](Self::build_driven), whose interval is 61 ticks by default. Any worker looks
+    /// after the poll in which a push from outside has nudged it.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
@@ -224,6 +227,7 @@ impl Builder {
     pub fn global_interval(mut self, ticks: u32) -> Self {
         assert!(ticks > 0, "the global interval is at least 1 tick, not 0");
         self.settings.global_interval = ticks;
+        self.fixed_interval = true;
         self
     }
 
@@ -694,7 +698,8 @@ impl Builder {
         let at_once = self.prestart || self.hooks.on_start.is_some() || self.driver.is_some();
         self.settings.has_drivers = self.driver.is_some();
         // A model must be repeatable.
-        self.settings.adapts = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+        let repeatable = cfg!(any(selvedge_loom, selvedge_shuttle));
+        self.settings.adapts = !self.fixed_interval && !repeatable;
         let (parkers, events): (Vec<_>, _) = if let Some(make) = &self.driver {
             let parker = |worker| Parker::made_by(make, worker);
             ((0..workers).map(parker).collect(), None)

@@ -71,13 +71,6 @@ impl Role {
             .is_ok()
     }
 
-    /// Returns whether a worker has the role, and so waits for the next deadline, or is about to
-    /// look.
-    pub(crate) fn is_held(&self) -> bool {
-        // Ordering: Relaxed, as it is a hint: the next look finds what this one missed.
-        self.holder.load(Relaxed) != 0
-    }
-
     /// Publishes the tick until which the poller is about to park (rule 2). The poller reads the
     /// wheels' deadlines again after this.
     pub(crate) fn publish_until(&self, tick: u64) {
