@@ -367,7 +367,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     }
 
     /// Takes the item to run next: the slot's, or the requeued one, or else the ring's oldest.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self, hooks: &impl QueueHooks<T>) -> Option<Next<T::Handle>> {
         if let Some(item) = self.slot.take() {
             self.publish_and_notify(hooks);
