@@ -251,8 +251,9 @@ impl Driver {
 
     /// Ends the sockets and the timers: wakes the tasks that wait for them, and refuses others.
     ///
-    /// A runtime calls it when it shuts down. The next operation on a socket fails. The next poll of a sleep that was armed, or that
-    /// would be armed here, panics, unless its deadline has passed or another driver is current.
+    /// A runtime calls it when it shuts down. The next operation on a socket fails. The next poll
+    /// of a sleep that was armed, or that would be armed here, panics, unless its deadline has
+    /// passed or another driver is current.
     ///
     /// ```
     /// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
@@ -265,8 +266,8 @@ impl Driver {
     /// assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
     /// ```
     pub fn shutdown(&self) {
-        self.0.timers.shutdown();
         self.0.poller.shut_down();
+        self.0.timers.shutdown();
     }
 
     #[inline]
@@ -318,10 +319,13 @@ impl Inner {
     pub(crate) fn remove_park(&self) {
         // Ordering: AcqRel, so that what the other parks did comes before the shutdown.
         if self.parks.fetch_sub(1, AcqRel) == 1 {
-            let shutdown = AssertUnwindSafe(|| self.timers.shutdown());
-            if let Err(payload) = catch_unwind(shutdown) {
-                // Its drop could panic too.
-                mem::forget(payload);
+            let sockets = AssertUnwindSafe(|| self.poller.shut_down());
+            let timers = AssertUnwindSafe(|| self.timers.shutdown());
+            for shutdown in [catch_unwind(sockets), catch_unwind(timers)] {
+                if let Err(payload) = shutdown {
+                    // Its drop could panic too.
+                    mem::forget(payload);
+                }
             }
         }
     }
@@ -337,10 +341,19 @@ impl Inner {
         }
     }
 
-    /// Returns whether a timer is due, for which no parked worker waits.
+    /// Returns whether a timer is due, or the sockets are due for a look, and no parked worker
+    /// waits for them.
     fn is_due(&self) -> bool {
+        if self.role.is_held() {
+            return false;
+        }
         let next = self.timers.next();
-        next != u64::MAX && !self.role.is_held() && next <= clock::tick_at(Instant::now())
+        next != u64::MAX && next <= clock::tick_at(Instant::now()) || self.poller.is_due()
+    }
+
+    /// Whether the workers park in parkers of their own, which do not wait for sockets.
+    pub(crate) fn parks_elsewhere(&self) -> bool {
+        !self.wakers.is_empty()
     }
 
     /// Returns how long the poller may park, and publishes it (rule 2 of the role). `None` without

@@ -7,7 +7,9 @@
 //!    their threads.
 //! 2. A busy worker polls the reactor, between two tasks, if nobody waits in it and nobody has
 //!    polled for [`INTERVAL`]. The clock decides, not a count of tasks: their polls may be long.
-//! 3. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
+//! 3. If the workers park in parkers of their own (see `over.rs`), a thread waits in the reactor for
+//!    them, and wakes the tasks.
+//! 4. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes that token in its present or next park, and sees the reactor in the park
 //!    after that. So one that had the role without the reactor does not keep it.
 use crate::{
@@ -25,7 +27,10 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::{
-    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    atomic::{
+        AtomicBool, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
     sync::{Arc, Mutex},
 };
 
@@ -43,7 +48,7 @@ pub(crate) struct Poller {
     reactor: OnceLock<Arc<Reactor<Os>>>,
     /// Held while the reactor is opened.
     opening: Mutex<()>,
-    is_shut_down: AtomicBool,
+    is_shut_down: Arc<AtomicBool>,
     /// When somebody polled last: nanoseconds since `start`.
     polled_at: AtomicU64,
     start: Instant,
@@ -56,7 +61,7 @@ impl Poller {
         Self {
             reactor: OnceLock::new(),
             opening: Mutex::new(()),
-            is_shut_down: AtomicBool::new(false),
+            is_shut_down: Arc::new(AtomicBool::new(false)),
             polled_at: AtomicU64::new(0),
             start: Instant::now(),
             blocking: OnceLock::new(),
@@ -117,6 +122,15 @@ impl Poller {
         }
     }
 
+    /// Whether nobody has polled for a while, though there are sockets.
+    pub(crate) fn is_due(&self) -> bool {
+        // Ordering: Relaxed, as in `poll_if_due`.
+        self.reactor().is_some() && {
+            let last = self.polled_at.load(Relaxed);
+            self.now().saturating_sub(last) >= INTERVAL.as_nanos() as u64
+        }
+    }
+
     fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
@@ -129,14 +143,34 @@ impl Poller {
     /// Ends all waits of sockets with an error, and refuses further sockets.
     pub(crate) fn shut_down(&self) {
         let opening = self.opening.lock();
-        // Ordering: Relaxed. The lock orders it.
-        self.is_shut_down.store(true, Relaxed);
+        // Ordering: Release pairs with the thread of rule 3. The lock orders it for `open`.
+        self.is_shut_down.store(true, Release);
         drop(opening);
         if let Some(reactor) = self.reactor() {
             let mut out = VecDeque::new();
             reactor.shut_down(&mut out);
-            wake_all(out);
+            reactor.wake();
+            wake_all(&mut out);
         }
+    }
+
+    /// Starts the thread that polls for workers that park elsewhere (rule 3).
+    fn spawn_poller(&self, reactor: Arc<Reactor<Os>>) -> io::Result<()> {
+        let builder = std::thread::Builder::new().name("net-poller".into());
+        let is_shut_down = self.is_shut_down.clone();
+        let handle = builder.spawn(move || {
+            let mut wakers = VecDeque::new();
+            // Ordering: Acquire pairs with `shut_down`, which wakes the reactor after its store.
+            while !is_shut_down.load(Acquire) {
+                if reactor.collect(None, MAX_EVENTS, &mut wakers).is_err() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                // A panic of a waker is reported by its hook, and ends nothing here.
+                let _ = catch_unwind(AssertUnwindSafe(|| wake_all(&mut wakers)));
+            }
+        });
+        drop(handle?);
+        Ok(())
     }
 
     /// Runs a closure that blocks where the runtime wants it, or else on a thread of its own.
@@ -153,9 +187,9 @@ impl Poller {
 }
 
 /// Wakes each, also if some of them panic. The first panic goes on afterwards.
-fn wake_all(wakers: VecDeque<Waker>) {
+fn wake_all(wakers: &mut VecDeque<Waker>) {
     let mut panicked = None;
-    for waker in wakers {
+    while let Some(waker) = wakers.pop_front() {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
             panicked.get_or_insert(payload);
         }
@@ -172,7 +206,11 @@ impl Inner {
         if opened {
             // Each worker is unparked here, whether or not a timer has activated the role before.
             let _ = self.role.activate();
-            self.tokens.iter().for_each(|token| token.unpark());
+            if self.parks_elsewhere() {
+                self.poller.spawn_poller(reactor.clone())?;
+            } else {
+                self.unpark(0..self.tokens.len());
+            }
         }
         Ok(reactor.clone())
     }
@@ -192,10 +230,10 @@ impl Driver {
     ///     std::thread::spawn(job);
     /// });
     /// let looked_up = driver.park(0).block_on(async {
-    ///     net_driver::net::lookup_host("localhost:80").await?.next().ok_or(std::io::ErrorKind::NotFound.into())
+    ///     net_driver::net::lookup_host("localhost:80").await.map(Iterator::count)
     /// });
-    /// # let looked_up: std::io::Result<std::net::SocketAddr> = looked_up;
     /// assert_eq!(jobs.load(Relaxed), 1);
+    /// # drop(looked_up);
     /// ```
     pub fn set_blocking(&self, run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static) {
         let _ = self.inner().poller.blocking.set(Box::new(run));

@@ -21,7 +21,7 @@ use std::{
 ///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
-/// use std::{future::poll_fn, io::{Read, Write}, os::unix::net::UnixStream};
+/// use std::{future::poll_fn, io::{Read, Write}, os::{fd::AsRawFd, unix::net::UnixStream}};
 ///
 /// Driver::new(1).park(0).block_on(async {
 ///     let (one, mut other) = UnixStream::pair()?;
@@ -43,16 +43,19 @@ use std::{
 ///     one.async_io(Interest::READABLE, |mut one| one.read(&mut to)).await?;
 ///     one.async_io_mut(Interest::READABLE, |one| one.read(&mut to)).await?;
 ///     poll_fn(|cx| one.poll_read_ready(cx).map_ok(drop)).await?;
-///     let read = poll_fn(|cx| one.poll_read_ready_mut(cx)).await?.try_io(|one| one.get_mut().read(&mut to));
-///     assert!(matches!(read, Err(TryIoError)));
-///     # use std::os::fd::AsRawFd;
+///     poll_fn(|cx| one.poll_read_ready_mut(cx).map_ok(drop)).await?;
+///     let mut guard = one.readable_mut().await?;
+///     let read = guard.try_io(|one| one.get_mut().read(&mut to));
+///     assert!(matches!(read, Err(TryIoError)), "all was read");
 ///
 ///     other.write_all(b"d")?;
 ///     one.ready(Interest::READABLE).await?.retain_ready();
 ///     assert!(one.ready_mut(Interest::READABLE).await?.ready().is_readable());
 ///     assert_eq!(one.readable_mut().await?.get_inner_mut().read(&mut to)?, 1);
-///     assert_eq!(one.try_io(Interest::WRITABLE, |_| Ok(())).is_ok(), true);
-///     assert_eq!(one.try_io_mut(Interest::WRITABLE, |_| Ok(())).is_ok(), true);
+///     let count = one.try_io(Interest::READABLE, |mut one| one.read(&mut to));
+///     assert_eq!(count.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+///     let count = one.try_io_mut(Interest::READABLE, |one| one.read(&mut to));
+///     assert_eq!(count.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 ///     let one: UnixStream = one.into_inner();
 ///     drop(AsyncFd::new(one)?);
 ///     std::io::Result::Ok(())

@@ -117,8 +117,10 @@ impl UnixListener {
     }
 
     fn adopt(&self, (socket, from): Accepted) -> io::Result<(UnixStream, SocketAddr)> {
-        let from = from.as_unix().ok_or(io::ErrorKind::InvalidData)?;
-        let source = self.source.adopt(net::UnixStream::from(socket))?;
+        let stream = net::UnixStream::from(socket);
+        // An address without a name is none.
+        let from = from.as_unix().map_or_else(|| stream.peer_addr(), Ok)?;
+        let source = self.source.adopt(stream)?;
         Ok((UnixStream::accepted(source), from))
     }
 

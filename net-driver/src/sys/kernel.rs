@@ -15,8 +15,6 @@ struct State {
     registered: Vec<(Fd, u64)>,
     events: VecDeque<(u64, Ready)>,
     is_woken: bool,
-    wakes: usize,
-    waits: usize,
 }
 
 impl Kernel {
@@ -33,16 +31,6 @@ impl Kernel {
             drop(state);
             self.changed.notify_all();
         }
-    }
-
-    /// Returns the number of wakes.
-    pub(crate) fn wakes(&self) -> usize {
-        self.state.lock().wakes
-    }
-
-    /// Returns the number of waits.
-    pub(crate) fn waits(&self) -> usize {
-        self.state.lock().waits
     }
 }
 
@@ -74,7 +62,6 @@ impl Sys for Kernel {
         mut on_event: impl FnMut(u64, Ready),
     ) -> io::Result<()> {
         let mut state = self.state.lock();
-        state.waits += 1;
         while limit.is_none() && state.events.is_empty() && !state.is_woken {
             state = self.changed.wait(state);
         }
@@ -91,7 +78,6 @@ impl Sys for Kernel {
     fn wake(&self) {
         let mut state = self.state.lock();
         state.is_woken = true;
-        state.wakes += 1;
         drop(state);
         self.changed.notify_all();
     }
