@@ -155,36 +155,39 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
 }
 
 /// Scope of an `EnterGuard`, in a box.
-pub(crate) struct Guard(
-    NonNull<Scope<'static>>,
-    #[expect(dead_code, reason = "its drop")] Entered,
-);
+pub(crate) struct Guard {
+    scope: NonNull<Scope<'static>>,
+    _entered: Entered,
+}
 
 impl Guard {
     pub(crate) fn enter(handle: Handle) -> Self {
         let entered = handle.shared().events.enter();
         let scope = Box::new(Scope::new(In::Guard(handle)));
-        let guard = Self(NonNull::from(Box::leak(scope)), entered);
+        let guard = Self {
+            scope: NonNull::from(Box::leak(scope)),
+            _entered: entered,
+        };
         // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
         // thread, as a `Guard` is not `Send`.
-        unsafe { guard.scope().enter() };
+        unsafe { guard.list_entry().enter() };
         context::update_special_spawns();
         guard
     }
 
-    fn scope(&self) -> &Scope<'static> {
+    fn list_entry(&self) -> &Scope<'static> {
         // SAFETY: only the drop frees the box.
-        unsafe { self.0.as_ref() }
+        unsafe { self.scope.as_ref() }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.scope().leave();
+        self.list_entry().leave();
         context::update_special_spawns();
         // SAFETY: it was made from a box, and is in no list by now. (This may drop the last handle,
         // which frees the runtime.)
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        drop(unsafe { Box::from_raw(self.scope.as_ptr()) });
     }
 }
 

@@ -73,7 +73,7 @@ struct Frame {
     outer: Cell<*const Frame>,
 }
 
-thread_local! {
+sync_shim::thread_local! {
     static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
 

@@ -39,6 +39,7 @@ use sync_shim::{
     atomic::{
         AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
+        Retire,
     },
     cell::UnsafeCell,
 };
@@ -236,23 +237,35 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         // Ordering: Acquire, as in `poll`.
-        if self.state.load(Acquire) <= LAST_TICK
-            && let Some(cell) = &self.cell
-        {
-            let mut locked = cell.lock();
-            // Ordering: Relaxed under the lock, as in `replace_waker`.
-            if self.state.load(Relaxed) <= LAST_TICK {
-                // SAFETY: it is armed, so it is in this wheel.
-                drop(unsafe { locked.remove(NonNull::from(&*self)) });
-                drop(locked);
-                let waker = self.waker.with_mut(|at| {
-                    // SAFETY: rule 6: the entry has left the wheel, so this is the owner's.
-                    mem::replace(unsafe { &mut *at }, MaybeUninit::uninit())
-                });
-                // SAFETY: an armed timer has a waker.
-                drop(unsafe { waker.assume_init() });
-            }
+        if self.state.load(Acquire) <= LAST_TICK {
+            self.disarm();
         }
+        // So that a model fails if a firer uses the timer after this.
+        self.waker.with_mut(|_| ());
+        self.state.retire();
+    }
+}
+
+impl Timer {
+    /// Takes an armed timer out of its wheel, and drops its waker (rule 6).
+    fn disarm(&self) {
+        let Some(cell) = &self.cell else {
+            return; // It has never been armed.
+        };
+        let mut locked = cell.lock();
+        // Ordering: Relaxed under the lock, as in `replace_waker`.
+        if self.state.load(Relaxed) > LAST_TICK {
+            return;
+        }
+        // SAFETY: it is armed, so it is in this wheel.
+        drop(unsafe { locked.remove(NonNull::from(self)) });
+        drop(locked);
+        let waker = self.waker.with_mut(|at| {
+            // SAFETY: rule 6: the entry has left the wheel, so this is the owner's.
+            mem::replace(unsafe { &mut *at }, MaybeUninit::uninit())
+        });
+        // SAFETY: an armed timer has a waker.
+        drop(unsafe { waker.assume_init() });
     }
 }
 

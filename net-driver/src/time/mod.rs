@@ -30,3 +30,6 @@ pub use sleep::{Sleep, sleep, sleep_until};
 pub use std::time::Duration;
 pub use timeout::{Elapsed, Timeout, timeout, timeout_at};
 pub(crate) use wheels::Timers;
+
+#[cfg(test)]
+mod models;

@@ -176,7 +176,7 @@ impl WheelCell {
         fired
     }
 
-    fn shutdown(&self) {
+    pub(crate) fn shutdown(&self) {
         let mut wakers = Wakers::default();
         let mut locked = self.lock();
         locked.state.open = false;

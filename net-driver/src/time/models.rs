@@ -1,0 +1,393 @@
+//! Owners of timers against firers, each other's parks and the shutdown.
+use super::{
+    entry::{State, Timer},
+    wheels::WheelCell,
+};
+use crate::Driver;
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Weak},
+    task::{Wake, Waker},
+};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::SeqCst},
+    model, model_must_fail,
+    thread::{self, JoinHandle},
+};
+use worker_idle::park::Park;
+
+/// Counts the wakes.
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Count {
+    fn new() -> (Arc<Self>, Waker) {
+        let count = Arc::new(Self(AtomicUsize::new(0)));
+        (count.clone(), Waker::from(count))
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+/// A wheel without a driver, and a timer that is armed there for tick 5.
+struct Scene {
+    cell: Arc<WheelCell>,
+    timer: Pin<Box<Timer>>,
+    count: Arc<Count>,
+    waker: Waker,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let cell = Arc::new(WheelCell::new(Weak::new()));
+        let (count, waker) = Count::new();
+        let mut timer = Box::pin(Timer::new());
+        assert!(timer.as_mut().arm(&cell, 5, waker.clone()).unwrap());
+        Self {
+            cell,
+            timer,
+            count,
+            waker,
+        }
+    }
+}
+
+/// Fires what is due, and wakes it.
+fn fire(cell: &WheelCell, now: u64) {
+    let mut wakers = VecDeque::new();
+    cell.fire(now, 8, &mut wakers);
+    wakers.into_iter().for_each(Waker::wake);
+}
+
+fn firer(cell: &Arc<WheelCell>, now: u64) -> JoinHandle<()> {
+    let cell = cell.clone();
+    thread::spawn(move || fire(&cell, now))
+}
+
+/// A timer that is armed while its wheel fires is woken once, by that firing or the next.
+#[test]
+fn arm_against_a_firing_wakes_once() {
+    model(|| {
+        let cell = Arc::new(WheelCell::new(Weak::new()));
+        let (count, waker) = Count::new();
+        let firer = firer(&cell, 10);
+        let mut timer = Box::pin(Timer::new());
+        let _ = timer.as_mut().arm(&cell, 5, waker.clone()).unwrap();
+        let state = timer.as_mut().poll(&waker);
+        assert_ne!(state, State::Idle);
+        firer.join().unwrap();
+        fire(&cell, 10);
+        assert_eq!(count.get(), 1);
+        assert!(timer.is_fired());
+        assert_eq!(cell.next(), u64::MAX);
+    });
+}
+
+/// A timer is dropped while its wheel fires it. The firer does not use it afterwards.
+///
+/// Fails if `fire` copies the waker out after its compare-and-swap.
+#[test]
+fn drop_against_a_firing_is_sound() {
+    model(|| {
+        let Scene {
+            cell, timer, count, ..
+        } = Scene::new();
+        let firer = firer(&cell, 10);
+        drop(timer);
+        firer.join().unwrap();
+        assert!(count.get() <= 1);
+        // All wakers are gone: the cell's and the firer's.
+        assert_eq!(Arc::strong_count(&count), 1);
+        fire(&cell, 20);
+        assert!(count.get() <= 1);
+    });
+}
+
+/// A reset to a later tick against a firing: the timer fires at the first tick, or at the second.
+///
+/// Fails if `reset` stores the tick without a compare-and-swap.
+#[test]
+fn reset_to_later_against_a_firing_is_not_lost() {
+    model(|| {
+        let Scene {
+            cell,
+            mut timer,
+            count,
+            waker,
+        } = Scene::new();
+        let firer = firer(&cell, 10);
+        assert!(timer.as_mut().reset(20).is_none());
+        let state = timer.as_mut().poll(&waker);
+        firer.join().unwrap();
+        match state {
+            State::Armed => {
+                assert_eq!(count.get(), 0, "it was woken early");
+                fire(&cell, 20);
+                assert_eq!(count.get(), 1);
+                assert!(timer.is_fired());
+            }
+            State::Idle => assert_eq!(count.get(), 1),
+            State::Fired => panic!("a reset makes a fired timer idle"),
+        }
+    });
+}
+
+/// A reset to an earlier tick against a firing: the timer fires once, or was fired and is idle.
+#[test]
+fn reset_to_earlier_against_a_firing_is_not_lost() {
+    model(|| {
+        let Scene {
+            cell,
+            mut timer,
+            count,
+            waker,
+        } = Scene::new();
+        let firer = firer(&cell, 5);
+        timer.as_mut().reset(3);
+        let state = timer.as_mut().poll(&waker);
+        firer.join().unwrap();
+        fire(&cell, 5);
+        assert_eq!(count.get(), 1);
+        assert_eq!(timer.is_fired(), state != State::Idle);
+    });
+}
+
+/// A waker that replaces another while the wheel fires is woken, or its owner sees the firing.
+///
+/// Fails if `replace_waker` does not look at the state again under the lock.
+#[test]
+fn new_waker_against_a_firing_is_woken_or_told() {
+    model(|| {
+        let Scene {
+            cell,
+            mut timer,
+            count,
+            waker,
+        } = Scene::new();
+        let (other, new) = Count::new();
+        let firer = firer(&cell, 10);
+        let state = timer.as_mut().poll(&new);
+        firer.join().unwrap();
+        match state {
+            State::Armed => assert_eq!((count.get(), other.get()), (0, 1)),
+            _ => assert_eq!((count.get(), other.get()), (1, 0)),
+        }
+        drop((waker, new, timer));
+        assert_eq!(Arc::strong_count(&count), 1);
+        assert_eq!(Arc::strong_count(&other), 1);
+    });
+}
+
+/// A worker and a thief fire the same wheel: each timer is woken once.
+#[test]
+fn thief_against_the_worker_fires_once() {
+    model(|| {
+        let Scene {
+            cell, timer, count, ..
+        } = Scene::new();
+        let (second, waker) = Count::new();
+        let mut later = Box::pin(Timer::new());
+        let _ = later.as_mut().arm(&cell, 7, waker).unwrap();
+        let thief = firer(&cell, 10);
+        fire(&cell, 6);
+        thief.join().unwrap();
+        assert_eq!((count.get(), second.get()), (1, 1));
+        assert!(timer.is_fired() && later.is_fired());
+    });
+}
+
+/// An arming against the shutdown: it is refused, or it is woken and idle again.
+#[test]
+fn arm_against_the_shutdown_is_refused_or_woken() {
+    model(|| {
+        let cell = Arc::new(WheelCell::new(Weak::new()));
+        let (count, waker) = Count::new();
+        let closer = {
+            let cell = cell.clone();
+            thread::spawn(move || cell.shutdown())
+        };
+        let mut timer = Box::pin(Timer::new());
+        let armed = timer.as_mut().arm(&cell, 5, waker.clone()).is_ok();
+        closer.join().unwrap();
+        assert_eq!(count.get(), usize::from(armed));
+        assert_eq!(timer.as_mut().poll(&waker), State::Idle);
+    });
+}
+
+/// A drop, or a reset, against the shutdown.
+#[test]
+fn drop_or_reset_against_the_shutdown_is_sound() {
+    model(|| {
+        let Scene {
+            cell,
+            timer,
+            count,
+            waker,
+        } = Scene::new();
+        let (other, second) = Count::new();
+        let mut reset = Box::pin(Timer::new());
+        let _ = reset.as_mut().arm(&cell, 5, second.clone()).unwrap();
+        let closer = {
+            let cell = cell.clone();
+            thread::spawn(move || cell.shutdown())
+        };
+        drop(timer);
+        reset.as_mut().reset(9);
+        closer.join().unwrap();
+        assert!(count.get() <= 1);
+        assert_eq!(other.get(), 1);
+        assert_eq!(reset.as_mut().poll(&second), State::Idle);
+        drop(waker);
+        assert_eq!(Arc::strong_count(&count), 1);
+    });
+}
+
+/// A shutdown against a firing: whoever takes the timer wakes it, once.
+#[test]
+fn shutdown_against_a_firing_wakes_once() {
+    model(|| {
+        let Scene {
+            cell, timer, count, ..
+        } = Scene::new();
+        let firer = firer(&cell, 10);
+        cell.shutdown();
+        firer.join().unwrap();
+        assert_eq!(count.get(), 1);
+        drop(timer);
+    });
+}
+
+/// Arms a timer for a far tick in the wheel of other threads, as a sleep does.
+fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
+    let inner = driver.inner();
+    let far = u64::MAX / 4;
+    let (_, waker) = Count::new();
+    if timer
+        .as_mut()
+        .arm(inner.timers.wheel(1), far, waker)
+        .unwrap()
+        && let Some(workers) = inner.armed(far)
+    {
+        inner.unpark(workers);
+    }
+}
+
+/// A worker parks while another thread arms the first timer of all: the park ends, since the worker
+/// has to wait for the timer from now on.
+#[test]
+fn first_timer_against_a_park_ends_it() {
+    model(|| {
+        let driver = Driver::new(1);
+        let mut park = driver.park(0);
+        let arms = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let mut timer = Box::pin(Timer::new());
+                arm_far(&driver, &mut timer);
+                timer
+            })
+        };
+        park.park();
+        drop(arms.join().unwrap());
+    });
+}
+
+/// The poller parks while another thread arms a timer that is earlier than all: the poller sees it
+/// before it parks, or is unparked.
+///
+/// Fails without the fence of either side, or if the poller does not read the deadlines again.
+#[test]
+fn timer_against_the_poller_limits_its_park() {
+    model(|| {
+        let driver = Driver::new(1);
+        let _ = driver.inner().role.activate();
+        let arms = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let mut timer = Box::pin(Timer::new());
+                arm_far(&driver, &mut timer);
+                timer
+            })
+        };
+        let inner = driver.inner();
+        assert!(inner.role.try_take(0));
+        // The model's time does not pass: a limit stands for a park that ends in time.
+        if inner.until_next_deadline().is_none() {
+            inner.tokens[0].wait_in_thread(None);
+        }
+        inner.role.leave();
+        drop(arms.join().unwrap());
+    });
+}
+
+/// A poller that publishes its deadline after the last look at the wheels misses the timer.
+#[test]
+fn poller_that_does_not_look_again_misses_a_timer() {
+    model_must_fail("deadlock", || {
+        let driver = Driver::new(1);
+        let _ = driver.inner().role.activate();
+        let arms = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let mut timer = Box::pin(Timer::new());
+                arm_far(&driver, &mut timer);
+                timer
+            })
+        };
+        let inner = driver.inner();
+        assert!(inner.role.try_take(0));
+        let next = inner.timers.next();
+        inner.role.publish_until(next);
+        if next == u64::MAX {
+            inner.tokens[0].wait_in_thread(None);
+        }
+        inner.role.leave();
+        drop(arms.join().unwrap());
+    });
+}
+
+/// Two workers park in turn, and one leaves the role while the other takes it: a timer that is armed
+/// meanwhile is seen by the one that holds the role in the end.
+#[test]
+fn timer_against_a_change_of_the_poller_is_seen() {
+    model(|| {
+        let driver = Driver::new(2);
+        let _ = driver.inner().role.activate();
+        assert!(driver.inner().role.try_take(0));
+        driver.inner().role.publish_until(u64::MAX);
+        let next = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                if !inner.role.try_take(1) {
+                    return;
+                }
+                if inner.until_next_deadline().is_none() {
+                    inner.tokens[1].wait_in_thread(None);
+                }
+                inner.role.leave();
+            })
+        };
+        driver.inner().role.leave();
+        let mut timer = Box::pin(Timer::new());
+        let inner = driver.inner();
+        let (_, waker) = Count::new();
+        if timer
+            .as_mut()
+            .arm(inner.timers.wheel(0), 1 << 40, waker)
+            .unwrap()
+            && let Some(workers) = inner.armed(1 << 40)
+        {
+            inner.unpark(workers);
+        }
+        next.join().unwrap();
+    });
+}
