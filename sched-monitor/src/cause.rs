@@ -1,0 +1,286 @@
+//! Why a thread does not get on: what the system says of it, from another thread.
+//!
+//! On Linux this reads files of `/proc/self/task/ID`: `stat` has the thread's state, `schedstat` its
+//! CPU time and the time that it waited for a CPU, `syscall` the number of the system call in which
+//! it blocks, and `wchan` the place in the kernel. Elsewhere nothing is known.
+use std::{fmt, time::Duration};
+
+/// Why a poll lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The thread computes.
+    OnCpu,
+    /// The thread could go on, but waited for a CPU most of the time.
+    Runnable,
+    /// The thread blocks in the kernel.
+    Blocked {
+        /// The system call, by name if it is a common one, or else by number. None for a page fault,
+        /// or if the system does not say.
+        call: Option<String>,
+        /// The function of the kernel in which it waits, if the system says.
+        channel: Option<String>,
+    },
+    /// The system does not say.
+    Unknown,
+}
+
+/// The time that a thread had a CPU, and the time that it waited for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Time on a CPU.
+    pub on_cpu: Duration,
+    /// Time in which the thread could run but had no CPU.
+    pub runnable: Duration,
+}
+
+impl Times {
+    /// Reads the times of a thread of this process, since its start.
+    ///
+    /// ```
+    /// if let Some(times) = sched_monitor::thread_id().and_then(sched_monitor::Times::of) {
+    ///     println!("{:?} on a CPU", times.on_cpu);
+    /// }
+    /// ```
+    pub fn of(thread: u32) -> Option<Self> {
+        Self::parse(&read(thread, "schedstat")?)
+    }
+
+    fn parse(schedstat: &str) -> Option<Self> {
+        let mut words = schedstat.split_ascii_whitespace();
+        let mut next = || Some(Duration::from_nanos(words.next()?.parse().ok()?));
+        Some(Self {
+            on_cpu: next()?,
+            runnable: next()?,
+        })
+    }
+
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            on_cpu: self.on_cpu.saturating_sub(before.on_cpu),
+            runnable: self.runnable.saturating_sub(before.runnable),
+        }
+    }
+}
+
+impl Cause {
+    /// Finds out what a thread of this process does. `times` are those of the time in question.
+    ///
+    /// Costs two or three reads of small files.
+    ///
+    /// ```
+    /// use sched_monitor::{Cause, thread_id};
+    ///
+    /// let id = thread_id();
+    /// assert!(matches!(id.map(|id| Cause::of(id, None)), None | Some(Cause::OnCpu)));
+    /// ```
+    pub fn of(thread: u32, times: Option<Times>) -> Self {
+        let stat = read(thread, "stat");
+        match stat.as_deref().and_then(state) {
+            Some('R') => Self::running(times),
+            Some('S' | 'D' | 'T' | 't') => {
+                let call = read(thread, "syscall");
+                let channel = read(thread, "wchan").filter(|name| !matches!(&**name, "" | "0"));
+                match call.as_deref().and_then(system_call) {
+                    // It runs again by now.
+                    Some(Call::Running) => Self::running(times),
+                    Some(Call::In(call)) => Self::Blocked {
+                        call: Some(call),
+                        channel,
+                    },
+                    Some(Call::None) | None => Self::Blocked {
+                        call: None,
+                        channel,
+                    },
+                }
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    fn running(times: Option<Times>) -> Self {
+        match times {
+            Some(times) if times.runnable > times.on_cpu => Self::Runnable,
+            _ => Self::OnCpu,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnCpu => f.write_str("on CPU"),
+            Self::Runnable => f.write_str("runnable, but waiting for a CPU"),
+            Self::Blocked { call, channel } => {
+                f.write_str("blocked")?;
+                if let Some(call) = call {
+                    write!(f, " in {call}")?;
+                }
+                if let Some(channel) = channel {
+                    write!(f, " (kernel: {channel})")?;
+                }
+                Ok(())
+            }
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// The system's id of the calling thread, if this system's [`Cause::of`] knows threads by it.
+///
+/// ```
+/// println!("{:?}", sched_monitor::thread_id());
+/// ```
+pub fn thread_id() -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: it has no premise.
+        let id = unsafe { libc::syscall(libc::SYS_gettid) };
+        u32::try_from(id).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        None
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn read(thread: u32, file: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/{file}")).ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read(_: u32, _: &str) -> Option<String> {
+    None
+}
+
+/// The state in the file `stat`: the letter after the thread's name, which may contain anything.
+fn state(stat: &str) -> Option<char> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.trim_start().chars().next()
+}
+
+/// What the file `syscall` says.
+#[derive(Debug, PartialEq, Eq)]
+enum Call {
+    Running,
+    /// It blocks outside of a system call.
+    None,
+    In(String),
+}
+
+fn system_call(syscall: &str) -> Option<Call> {
+    let first = syscall.split_ascii_whitespace().next()?;
+    if first == "running" {
+        return Some(Call::Running);
+    }
+    Some(match first.parse::<i64>().ok()? {
+        ..0 => Call::None,
+        number => {
+            Call::In(name(number).map_or_else(|| format!("system call {number}"), Into::into))
+        }
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn name(number: i64) -> Option<&'static str> {
+    macro_rules! names {
+        ($($name:literal = $number:ident,)*) => {
+            &[$(($name, libc::$number as i64),)*]
+        };
+    }
+    /// The calls that block most often, under their names on all architectures.
+    const NAMES: &[(&str, i64)] = names! {
+        "read" = SYS_read,
+        "write" = SYS_write,
+        "readv" = SYS_readv,
+        "writev" = SYS_writev,
+        "pread64" = SYS_pread64,
+        "pwrite64" = SYS_pwrite64,
+        "openat" = SYS_openat,
+        "close" = SYS_close,
+        "fsync" = SYS_fsync,
+        "fdatasync" = SYS_fdatasync,
+        "flock" = SYS_flock,
+        "fcntl" = SYS_fcntl,
+        "ioctl" = SYS_ioctl,
+        "getdents64" = SYS_getdents64,
+        "futex" = SYS_futex,
+        "nanosleep" = SYS_nanosleep,
+        "clock_nanosleep" = SYS_clock_nanosleep,
+        "ppoll" = SYS_ppoll,
+        "pselect6" = SYS_pselect6,
+        "epoll_pwait" = SYS_epoll_pwait,
+        "connect" = SYS_connect,
+        "accept" = SYS_accept,
+        "accept4" = SYS_accept4,
+        "recvfrom" = SYS_recvfrom,
+        "recvmsg" = SYS_recvmsg,
+        "sendto" = SYS_sendto,
+        "sendmsg" = SYS_sendmsg,
+        "wait4" = SYS_wait4,
+        "waitid" = SYS_waitid,
+        "sendfile" = SYS_sendfile,
+        "splice" = SYS_splice,
+        "mmap" = SYS_mmap,
+        "munmap" = SYS_munmap,
+        "madvise" = SYS_madvise,
+        "sched_yield" = SYS_sched_yield,
+    };
+    #[cfg(target_arch = "x86_64")]
+    const OLD_NAMES: &[(&str, i64)] = names! {
+        "open" = SYS_open,
+        "poll" = SYS_poll,
+        "epoll_wait" = SYS_epoll_wait,
+        "pause" = SYS_pause,
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    const OLD_NAMES: &[(&str, i64)] = &[];
+    let mut names = NAMES.iter().chain(OLD_NAMES);
+    names
+        .find(|(_, known)| *known == number)
+        .map(|(name, _)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name(_: i64) -> Option<&'static str> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, Times, state, system_call};
+    use std::time::Duration;
+
+    #[test]
+    fn state_follows_the_last_parenthesis() {
+        assert_eq!(state("12 (a) b) (c) S 1 2"), Some('S'));
+        assert_eq!(state("12 (tokio-rt) R 1"), Some('R'));
+        assert_eq!(state("12"), None);
+    }
+
+    #[test]
+    fn system_call_is_named_numbered_or_absent() {
+        assert_eq!(system_call("running"), Some(Call::Running));
+        assert_eq!(system_call("-1 0x7ff 0x40"), Some(Call::None));
+        assert_eq!(
+            system_call("99999 0x7"),
+            Some(Call::In("system call 99999".into()))
+        );
+        assert_eq!(system_call(""), None);
+        #[cfg(target_os = "linux")]
+        assert_eq!(
+            system_call(&format!("{} 0x3 0x7", libc::SYS_read)),
+            Some(Call::In("read".into()))
+        );
+    }
+
+    #[test]
+    fn times_are_the_first_two_numbers() {
+        let times = Times::parse("1000 2000 7\n").unwrap();
+        assert_eq!(times.on_cpu, Duration::from_nanos(1_000));
+        assert_eq!(times.runnable, Duration::from_nanos(2_000));
+        assert_eq!(Times::parse("1000"), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! The sleep of a monitor: it costs nothing while all workers are idle, and a worker that becomes
+//! busy ends it.
+//!
+//! # Actors and states
+//!
+//! The *monitor* is *awake* (it pauses between two rounds, for a time), or *asleep* (until it is
+//! woken). A *worker* is *idle* or *busy*. It rings after it became busy. A *stopper* ends the
+//! monitor.
+//!
+//! # Rules
+//!
+//! 1. *The monitor does not stay asleep while a worker is busy.* The monitor announces its sleep,
+//!    fences, and then checks that all workers are idle. A worker becomes busy, fences, and then
+//!    checks for a sleep. Of two `SeqCst` fences one is first: either the monitor sees the busy
+//!    worker, or the worker sees the sleep and wakes the monitor.
+//! 2. A ring is kept in `rung` under the lock, so it is not lost between the monitor's check and its
+//!    wait. A ring that comes late costs one round.
+use std::{fmt, time::Duration};
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicBool,
+        Ordering::{Relaxed, SeqCst},
+        fence,
+    },
+    sync::{Condvar, Mutex},
+};
+
+/// Wakes a sleeping monitor when a worker becomes busy, and stops it.
+///
+/// ```
+/// use sched_monitor::Doorbell;
+///
+/// let bell = Doorbell::new();
+/// bell.ring(); // A worker was woken. The monitor is awake, so this does nothing.
+/// bell.stop();
+/// assert!(bell.is_stopped());
+/// ```
+pub struct Doorbell {
+    /// Written only when the monitor goes to sleep or wakes, so that workers share the line.
+    asleep: CachePadded<AtomicBool>,
+    state: Mutex<Flags>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Flags {
+    rung: bool,
+    stopped: bool,
+}
+
+impl Doorbell {
+    /// Creates the doorbell of an awake monitor.
+    pub fn new() -> Self {
+        Self {
+            asleep: CachePadded::new(AtomicBool::new(false)),
+            state: Mutex::new(Flags::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Wakes the monitor if it is asleep. A fence and a load otherwise.
+    ///
+    /// A worker calls this after it became busy: when [`Workers::sample`](crate::Workers::sample)
+    /// no longer says that it is idle.
+    #[inline]
+    pub fn ring(&self) {
+        // Ordering: SeqCst pairs with the fence in `sleep` (rule 1).
+        fence(SeqCst);
+        // Ordering: Relaxed, the fence orders it.
+        if self.asleep.load(Relaxed) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.state.lock().rung = true;
+        self.changed.notify_one();
+    }
+
+    /// Ends the monitor's [`run`](crate::Monitor::run) after its round.
+    pub fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_one();
+    }
+
+    /// Whether the monitor was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.state.lock().stopped
+    }
+
+    /// Ends a pause or a sleep of the monitor, so that its next round comes at once.
+    ///
+    /// ```
+    /// let bell = sched_monitor::Doorbell::new();
+    /// bell.hurry();
+    /// ```
+    pub fn hurry(&self) {
+        self.wake();
+    }
+
+    /// Waits for a time, or until the monitor is hurried or stopped.
+    pub(crate) fn pause(&self, limit: Duration) {
+        let mut state = self.state.lock();
+        if !state.rung && !state.stopped {
+            state = self.changed.wait_timeout(state, limit).0;
+        }
+        state.rung = false;
+    }
+
+    /// Waits until a worker rings, unless one is busy. Returns at once if the monitor was stopped.
+    pub(crate) fn sleep(&self, all_idle: impl FnOnce() -> bool) {
+        // Ordering: Relaxed, the fence orders it.
+        self.asleep.store(true, Relaxed);
+        // Ordering: SeqCst pairs with the fence in `ring` (rule 1).
+        fence(SeqCst);
+        if all_idle() {
+            let mut state = self.state.lock();
+            while !state.rung && !state.stopped {
+                state = self.changed.wait(state);
+            }
+            state.rung = false;
+        }
+        // Ordering: Relaxed. A worker that sees the old value rings once too often.
+        self.asleep.store(false, Relaxed);
+    }
+}
+
+impl Default for Doorbell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Doorbell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Ordering: Relaxed, for a reader's eyes.
+        let asleep = self.asleep.load(Relaxed);
+        f.debug_struct("Doorbell")
+            .field("asleep", &asleep)
+            .finish_non_exhaustive()
+    }
+}

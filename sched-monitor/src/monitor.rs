@@ -1,0 +1,281 @@
+//! The monitor: rounds of samples, and the duties that look at them.
+//!
+//! 1. In a *round* the monitor takes a [`Sample`] of each worker and compares it with the last one.
+//!    So it knows since when the worker has been in the same poll, run or call. Then each [`Duty`]
+//!    looks at the round.
+//! 2. The *pause* before the next round begins at [`MIN_PAUSE`] and doubles up to [`MAX_PAUSE`]. A
+//!    duty may wish for an earlier round. The monitor begins anew at the shortest pause when a worker
+//!    becomes busy after all were idle.
+//! 3. After all workers were idle for [`LINGER`], the monitor sleeps until a worker rings
+//!    ([`Doorbell`]).
+//! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.
+//! 5. A duty that panics is dropped, and the others go on.
+use crate::Doorbell;
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
+
+/// The shortest pause between two rounds.
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(1);
+
+/// The longest pause between two rounds.
+const MAX_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long all workers are idle before the monitor sleeps.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// What a worker does at the moment of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// It sleeps, or has no thread yet. All idle: the monitor sleeps.
+    #[default]
+    Idle,
+    /// It is awake, and polls no task: it looks for one.
+    Awake,
+    /// It polls a task.
+    Polling,
+    /// It polls a task that is in an annotated call, which may block.
+    Calling,
+}
+
+/// The words of a worker at one moment, which the worker alone writes.
+///
+/// The monitor reads them while the worker goes on, so they need not agree with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// What the worker does.
+    pub state: State,
+    /// Polls that the worker has begun.
+    pub polls: u64,
+    /// Runs that the worker has begun: polls, without those that inherit the time slice of the poll
+    /// before. The same as `polls` where there are none of these.
+    pub runs: u64,
+    /// Annotated calls that the worker has begun.
+    pub calls: u64,
+}
+
+/// The workers of a scheduler, as a monitor sees them.
+pub trait Workers: Send + Sync {
+    /// The number of workers, which does not change.
+    fn count(&self) -> usize;
+
+    /// Reads a worker's words. A few loads: the worker is not interrupted.
+    fn sample(&self, worker: usize) -> Sample;
+}
+
+/// A worker in a round: its sample, and since when that has been the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Observed {
+    /// The sample of this round.
+    pub sample: Sample,
+    /// The round in which the poll in progress was first observed.
+    pub poll_since: Duration,
+    /// The round in which the run in progress was first observed.
+    pub run_since: Duration,
+    /// The round in which the annotated call in progress was first observed.
+    pub call_since: Duration,
+}
+
+impl Observed {
+    /// Updates it by a sample of this moment.
+    fn update(&mut self, sample: Sample, now: Duration) {
+        let before = std::mem::replace(&mut self.sample, sample);
+        let in_poll = |state| matches!(state, State::Polling | State::Calling);
+        let is_same_poll = sample.polls == before.polls && in_poll(before.state);
+        if !is_same_poll {
+            self.poll_since = now;
+        }
+        if sample.runs != before.runs || sample.state == State::Idle {
+            self.run_since = now;
+        }
+        let is_same_call = sample.calls == before.calls && before.state == State::Calling;
+        if !is_same_call || sample.state != State::Calling {
+            self.call_since = now;
+        }
+    }
+}
+
+/// A round of the monitor, as its duties see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Round<'a> {
+    /// The time of the round, since any moment before the first one.
+    pub now: Duration,
+    /// The workers, by index.
+    pub workers: &'a [Observed],
+}
+
+impl Round<'_> {
+    /// Returns whether no worker is idle.
+    pub fn all_busy(&self) -> bool {
+        let idle = |worker: &Observed| worker.sample.state == State::Idle;
+        !self.workers.iter().any(idle)
+    }
+}
+
+/// A duty of a monitor: it looks at each round, and acts.
+///
+/// A duty runs on the monitor's thread and delays the others, so it does not block. If it panics,
+/// the monitor drops it.
+///
+/// ```
+/// use sched_monitor::{Duty, Round};
+/// use std::time::Duration;
+///
+/// /// Fires the timers of a worker whose poll lasts, so that they are at most 10 ms late.
+/// struct FireTimers<F>(F);
+///
+/// impl<F: FnMut(usize) + Send> Duty for FireTimers<F> {
+///     fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
+///         let limit = Duration::from_millis(10);
+///         for (worker, seen) in round.workers.iter().enumerate() {
+///             if round.now - seen.poll_since >= limit {
+///                 (self.0)(worker);
+///             }
+///         }
+///         None
+///     }
+/// }
+/// ```
+pub trait Duty: Send {
+    /// Looks at a round. May return the time after which it wants the next one, at the latest.
+    fn look(&mut self, round: &Round<'_>) -> Option<Duration>;
+}
+
+/// What a monitor does until its next round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a monitor without pauses spins"]
+pub enum Pause {
+    /// It waits for this time.
+    For(Duration),
+    /// It sleeps until a worker becomes busy.
+    UntilBusy,
+}
+
+/// Watches a scheduler's workers: samples them in rounds, and lets its duties look.
+///
+/// See the [front page](crate) for a whole example.
+///
+/// ```
+/// use sched_monitor::{Monitor, Pause, Sample, State, Workers};
+/// use std::time::Duration;
+///
+/// struct OneIdle;
+///
+/// impl Workers for OneIdle {
+///     fn count(&self) -> usize {
+///         1
+///     }
+///     fn sample(&self, _: usize) -> Sample {
+///         Sample { state: State::Idle, ..Sample::default() }
+///     }
+/// }
+///
+/// let mut monitor = Monitor::new(OneIdle);
+/// assert!(matches!(monitor.round(Duration::ZERO), Pause::For(_)));
+/// assert_eq!(monitor.round(Duration::from_secs(1)), Pause::UntilBusy);
+/// ```
+pub struct Monitor<W> {
+    workers: W,
+    duties: Vec<Box<dyn Duty>>,
+    observed: Vec<Observed>,
+    pause: Duration,
+    /// The first round of those in a row that found all workers idle.
+    idle_since: Option<Duration>,
+    rounds: u64,
+}
+
+impl<W: Workers> Monitor<W> {
+    /// Creates a monitor without duties.
+    pub fn new(workers: W) -> Self {
+        Self {
+            observed: vec![Observed::default(); workers.count()],
+            workers,
+            duties: Vec::new(),
+            pause: MIN_PAUSE,
+            idle_since: None,
+            rounds: 0,
+        }
+    }
+
+    /// Adds a duty. Duties look in the order in which they were added.
+    #[must_use]
+    pub fn duty(mut self, duty: impl Duty + 'static) -> Self {
+        self.duties.push(Box::new(duty));
+        self
+    }
+
+    /// Samples the workers, and lets each duty look. `now` does not go back from round to round.
+    pub fn round(&mut self, now: Duration) -> Pause {
+        let (mut all_idle, mut changed) = (true, false);
+        for (worker, seen) in self.observed.iter_mut().enumerate() {
+            let sample = self.workers.sample(worker);
+            if self.rounds == 0 {
+                // Nothing is known of the time before.
+                *seen = Observed {
+                    sample,
+                    poll_since: now,
+                    run_since: now,
+                    call_since: now,
+                };
+            }
+            all_idle &= sample.state == State::Idle;
+            changed |= sample.polls != seen.sample.polls;
+            seen.update(sample, now);
+        }
+        self.rounds += 1;
+        let round = Round {
+            now,
+            workers: &self.observed,
+        };
+        let mut wish = MAX_PAUSE;
+        self.duties.retain_mut(|duty| {
+            let looked = catch_unwind(AssertUnwindSafe(|| duty.look(&round)));
+            wish = wish.min(
+                looked
+                    .as_ref()
+                    .map_or(None, |wish| *wish)
+                    .unwrap_or(MAX_PAUSE),
+            );
+            looked.map_err(std::mem::forget).is_ok()
+        });
+        if !all_idle || changed {
+            let was_idle = self.idle_since.take().is_some();
+            self.pause = if was_idle && !all_idle {
+                MIN_PAUSE
+            } else {
+                (self.pause * 2).min(MAX_PAUSE)
+            };
+        } else if now.saturating_sub(*self.idle_since.get_or_insert(now)) >= LINGER {
+            return Pause::UntilBusy;
+        } else {
+            self.pause = MAX_PAUSE;
+        }
+        Pause::For(self.pause.min(wish).max(MIN_PAUSE))
+    }
+
+    /// Runs rounds until `bell` is stopped. The body of the monitor's thread.
+    pub fn run(mut self, bell: &Doorbell) {
+        let begun = Instant::now();
+        while !bell.is_stopped() {
+            match self.round(begun.elapsed()) {
+                Pause::For(limit) => bell.pause(limit),
+                Pause::UntilBusy => {
+                    let Self { workers, .. } = &self;
+                    let is_idle = |worker| workers.sample(worker).state == State::Idle;
+                    bell.sleep(|| (0..workers.count()).all(is_idle));
+                }
+            }
+        }
+    }
+}
+
+impl<W> fmt::Debug for Monitor<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor")
+            .field("duties", &self.duties.len())
+            .field("rounds", &self.rounds)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! The duty that reports polls that last.
+//!
+//! 1. A poll is *stalled* once it has lasted for the threshold. It is reported then, and again each
+//!    time its age has doubled. A worker that is idle, looks for a task, or is in an annotated call
+//!    is never reported; nor is one that has begun another poll meanwhile.
+//! 2. At most a number of reports are delivered in a minute, over all workers. The next report says
+//!    how many were held back.
+//! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of its thread.
+//!    The report compares them with those at its own time, and so tells a thread that computes from
+//!    one that waits for a CPU.
+use crate::{Cause, Duty, Observed, Round, State, Times};
+use std::{fmt, time::Duration};
+
+/// What a scheduler knows of a worker's poll.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The task that is polled, by a number of the scheduler's.
+    pub task: Option<u64>,
+    /// The system's id of the thread that polls it; see [`thread_id`](crate::thread_id).
+    pub thread: Option<u32>,
+}
+
+/// A poll that lasts, as reported by [`Stalls`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stall {
+    /// The worker's index.
+    pub worker: usize,
+    /// Its thread, and the task that it polls.
+    pub subject: Subject,
+    /// How long the poll has lasted, at least: since the monitor first observed it.
+    pub lasted: Duration,
+    /// Why it lasts.
+    pub cause: Cause,
+    /// How much CPU time the thread has had, and how long it has waited for a CPU, in the second
+    /// half of `lasted` or longer. None where the system does not say.
+    pub times: Option<Times>,
+    /// Reports that the limit has held back since the last one.
+    pub held_back: u64,
+}
+
+/// Reports each poll that lasts, with its cause.
+///
+/// ```
+/// use sched_monitor::{Duty, Observed, Round, Sample, Stall, Stalls, State, Subject};
+/// use std::{sync::mpsc, time::Duration};
+///
+/// let (sender, reports) = mpsc::channel();
+/// let subject = |_worker| Subject { task: Some(7), thread: sched_monitor::thread_id() };
+/// let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();
+/// let mut duty = Stalls::new(subject, report).threshold(Duration::from_millis(25));
+///
+/// // The monitor makes the rounds. The worker is in one poll all the time.
+/// let sample = Sample { state: State::Polling, polls: 1, ..Sample::default() };
+/// let workers = [Observed { sample, ..Observed::default() }];
+/// for millis in (0..=50).step_by(5) {
+///     duty.look(&Round { now: Duration::from_millis(millis), workers: &workers });
+/// }
+/// let lasted: Vec<u128> = reports.try_iter().map(|stall| stall.lasted.as_millis()).collect();
+/// assert_eq!(lasted, [25, 50]);
+/// ```
+pub struct Stalls<S, F> {
+    threshold: Duration,
+    per_minute: u32,
+    subject: S,
+    report: F,
+    workers: Vec<Watched>,
+    /// The minute in progress: when it began, and the reports in it.
+    minute: (Duration, u32),
+    held_back: u64,
+}
+
+/// What the duty remembers of a worker.
+#[derive(Clone, Copy, Default)]
+struct Watched {
+    /// The poll that the rest is about.
+    poll: u64,
+    /// The age at which the poll is reported next.
+    next: Duration,
+    /// The thread's times at half of the threshold.
+    times: Option<Times>,
+    has_times: bool,
+}
+
+impl<S, F> Stalls<S, F>
+where
+    S: FnMut(usize) -> Subject + Send,
+    F: FnMut(&Stall) + Send,
+{
+    /// Creates the duty, with a threshold of 25 ms and at most five reports a minute. `subject`
+    /// names what a worker polls, and `report` delivers a report.
+    pub fn new(subject: S, report: F) -> Self {
+        Self {
+            threshold: Duration::from_millis(25),
+            per_minute: 5,
+            subject,
+            report,
+            workers: Vec::new(),
+            minute: (Duration::ZERO, 0),
+            held_back: 0,
+        }
+    }
+
+    /// Sets how long a poll lasts before it is reported. At least 1 ns.
+    #[must_use]
+    pub fn threshold(mut self, threshold: Duration) -> Self {
+        self.threshold = threshold.max(Duration::from_nanos(1));
+        self
+    }
+
+    /// Sets how many reports are delivered in a minute.
+    #[must_use]
+    pub fn per_minute(mut self, reports: u32) -> Self {
+        self.per_minute = reports;
+        self
+    }
+
+    /// Looks at one worker. Returns the time until it wants to look again.
+    fn look_at(&mut self, worker: usize, seen: &Observed, now: Duration) -> Option<Duration> {
+        let watched = &mut self.workers[worker];
+        if seen.sample.state != State::Polling {
+            watched.next = Duration::ZERO; // The next poll has another number, or is the first.
+            return None;
+        }
+        if watched.poll != seen.sample.polls || watched.next.is_zero() {
+            *watched = Watched {
+                poll: seen.sample.polls,
+                next: self.threshold,
+                ..Watched::default()
+            };
+        }
+        let age = now.saturating_sub(seen.poll_since);
+        let half = self.threshold / 2;
+        if age < half {
+            return Some(half - age);
+        }
+        if !watched.has_times {
+            watched.has_times = true;
+            let subject = (self.subject)(worker);
+            self.workers[worker].times = subject.thread.and_then(Times::of);
+        }
+        let watched = &mut self.workers[worker];
+        if age >= watched.next {
+            while watched.next <= age {
+                watched.next = watched.next.saturating_mul(2);
+            }
+            self.deliver(worker, age, now);
+        }
+        let next = self.workers[worker].next;
+        Some(next.saturating_sub(age))
+    }
+
+    fn deliver(&mut self, worker: usize, lasted: Duration, now: Duration) {
+        const MINUTE: Duration = Duration::from_secs(60);
+        if now.saturating_sub(self.minute.0) >= MINUTE {
+            self.minute = (now, 0);
+        }
+        if self.minute.1 >= self.per_minute {
+            self.held_back += 1;
+            return;
+        }
+        self.minute.1 += 1;
+        let subject = (self.subject)(worker);
+        let now = subject.thread.and_then(Times::of);
+        let times = self.workers[worker].times.zip(now);
+        let times = times.map(|(before, now)| now.since(before));
+        let cause = subject
+            .thread
+            .map_or(Cause::Unknown, |id| Cause::of(id, times));
+        let stall = Stall {
+            worker,
+            subject,
+            lasted,
+            cause,
+            times,
+            held_back: std::mem::take(&mut self.held_back),
+        };
+        (self.report)(&stall);
+    }
+}
+
+impl<S, F> Duty for Stalls<S, F>
+where
+    S: FnMut(usize) -> Subject + Send,
+    F: FnMut(&Stall) + Send,
+{
+    fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
+        self.workers.resize(round.workers.len(), Watched::default());
+        let workers = round.workers.iter().enumerate();
+        let wishes = workers.filter_map(|(worker, seen)| self.look_at(worker, seen, round.now));
+        wishes.min()
+    }
+}
+
+impl<S, F> fmt::Debug for Stalls<S, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stalls")
+            .field("threshold", &self.threshold)
+            .field("per_minute", &self.per_minute)
+            .finish_non_exhaustive()
+    }
+}
