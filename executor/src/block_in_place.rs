@@ -80,6 +80,8 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     };
     let (shared, index) = (core.shared.clone(), core.index);
     let running = core.running.take();
+    #[cfg(feature = "groups")]
+    let inherited = crate::groups::Inherited::of_turn(&core);
     core.clock_out();
     let lender = trace::lend(&core);
     blocking::offer(&shared, core);
@@ -88,6 +90,8 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         index,
         running,
         lender,
+        #[cfg(feature = "groups")]
+        inherited: Some(inherited),
     };
     f()
 }
@@ -99,6 +103,9 @@ struct TakeBack {
     /// The task that blocks, unless it has called `yield_now` in this poll (rule 5).
     running: Option<Id>,
     lender: trace::Lender,
+    /// The group of that task, which the rest of the poll keeps.
+    #[cfg(feature = "groups")]
+    inherited: Option<crate::groups::Inherited>,
 }
 
 impl Drop for TakeBack {
@@ -110,6 +117,11 @@ impl Drop for TakeBack {
             context::put_core(core);
         } else {
             // Rule 3.
+            #[cfg(feature = "groups")]
+            self.inherited
+                .take()
+                .into_iter()
+                .for_each(crate::groups::Inherited::keep);
             context::set_core_lost(self.running.is_none());
         }
     }

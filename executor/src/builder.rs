@@ -1,6 +1,10 @@
 //! `Builder`: the settings of a runtime, and how its parts are put together.
+#[cfg(feature = "groups")]
+mod groups;
 mod names;
 
+#[cfg(feature = "groups")]
+use crate::groups::{GroupSettings, Groups};
 use crate::{
     Runtime, UnhandledPanic, Worker,
     attributes::Attributes,
@@ -22,6 +26,9 @@ use std::{any::Any, fmt, io, task::Waker, time::Duration};
 use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
 use task_header::Id;
 use worker_idle::Backoff;
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
+use worker_queue::WorkerQueue;
 
 /// Settings of a [`Runtime`], which [`build`](Self::build) starts.
 ///
@@ -44,6 +51,8 @@ pub struct Builder {
     hooks: Hooks,
     driver: Option<MakeDriver>,
     extensions: Extensions,
+    #[cfg(feature = "groups")]
+    pub(crate) groups: GroupSettings,
 }
 
 impl fmt::Debug for Builder {
@@ -91,6 +100,8 @@ impl Builder {
             hooks: Hooks::default(),
             driver: None,
             extensions: Extensions::default(),
+            #[cfg(feature = "groups")]
+            groups: GroupSettings::default(),
         }
     }
 
@@ -793,12 +804,17 @@ impl Builder {
         let mut settings = self.settings;
         settings.special_spawns = self.hooks.observe_spawns();
         settings.observed = self.hooks.observe_polls() || settings.poll_times;
+        #[cfg(feature = "groups")]
+        let groups = std::sync::Arc::new(Groups::new(parks.len(), self.groups));
         let queue = |index| {
-            Queue::new(self.ring_capacity)
+            let queue = WorkerQueue::new(self.ring_capacity)
                 .with_slot(settings.lifo)
-                .with_seed(settings.seed, index)
+                .with_seed(settings.seed, index);
+            #[cfg(feature = "groups")]
+            let queue = Queue::new(queue, &groups, index);
+            queue
         };
-        let queues: Vec<_> = (0..parks.len()).map(queue).collect();
+        let queues: Vec<Queue> = (0..parks.len()).map(queue).collect();
         let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
             Arc::new(Remote {
                 stealer: queue.stealer(),
@@ -833,7 +849,11 @@ impl Builder {
             hooks,
             self.extensions,
             events,
+            #[cfg(feature = "groups")]
+            groups.clone(),
         ));
+        #[cfg(feature = "groups")]
+        groups.bind(&shared);
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);

@@ -14,6 +14,8 @@ use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
 use task_header::{After, WakeKind};
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };

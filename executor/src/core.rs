@@ -47,6 +47,8 @@ use sync_shim::{
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
 use worker_queue::QueueHooks;
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
 /// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
@@ -340,8 +342,8 @@ impl Core {
         let owned = unsafe { self.owned() };
         owned.close();
         owned.cancel_all_and(|id| self.ended(id));
-        let injector = &self.shared.injector;
-        while let Some(task) = self.queue.take_any().or_else(|| injector.pop()) {
+        let injected = || self.shared.pop_injected();
+        while let Some(task) = self.queue.take_any().or_else(injected) {
             let id = task.id();
             owned.cancel(task);
             self.ended(id);
@@ -351,12 +353,12 @@ impl Core {
         // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. It comes
         // after this thread has seen the close.
         fence(SeqCst);
-        owned.is_empty() && injector.is_empty() && self.queue.is_empty()
+        owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
     }
 
     /// Returns whether an end that failed has something to do if it is tried again at once.
     pub(crate) fn has_leftovers(&self) -> bool {
-        !self.shared.injector.is_empty() || !self.queue.is_empty() || self.has_releases()
+        self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
     }
 }
 

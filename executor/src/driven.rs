@@ -10,6 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 use worker_idle::announce::Registry;
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 /// The result of a [`Worker::tick`].
 ///

@@ -26,6 +26,8 @@ use std::{
     task::Waker,
     time::Duration,
 };
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 /// Events that a busy worker collects at once.
 const MAX_EVENTS: usize = 64;

@@ -158,6 +158,8 @@ impl Handle {
         R: Send + 'static,
     {
         let handle = self.clone();
+        #[cfg(feature = "groups")]
+        let f = crate::groups::within(self, f);
         let f = move || scope::within(In::Closure(&handle.shared), f);
         blocking::spawn(self, name, f, at)
     }

@@ -33,6 +33,7 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::atomic::Ordering::Relaxed;
+use worker_queue::RunQueue;
 
 /// The time that an interval is to take.
 const TARGET: Duration = Duration::from_micros(10);
@@ -262,7 +263,8 @@ impl Core {
     }
 
     fn take_one(&self) -> Option<Task> {
-        let task = self.slice().look(|| self.shared.injector.pop())?;
+        let injector = &self.shared.injector;
+        let task = self.slice().look(|| self.queue.take_one(injector, self))?;
         self.counters().injected.add(1);
         Some(task)
     }

@@ -10,6 +10,8 @@ mod driven;
 mod driver;
 mod events;
 mod extensions;
+#[cfg(feature = "groups")]
+mod groups;
 mod handle;
 mod hooks;
 mod interval;
@@ -38,6 +40,11 @@ pub use block_in_place::block_in_place;
 pub use builder::Builder;
 pub use coop_budget::Budget;
 pub use driven::{Tick, Worker};
+#[cfg(feature = "groups")]
+pub use groups::{
+    Busy, GroupBuilder, GroupError, GroupGone, GroupLocal, GroupSnapshot, GroupWorkerSnapshot,
+    InGroup, SchedulingGroup, WithGroup, spawn_in,
+};
 pub use handle::{EnterGuard, Handle, TryCurrentError};
 pub use hooks::UnhandledPanic;
 pub use join_set::JoinSet;

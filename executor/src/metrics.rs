@@ -105,6 +105,9 @@ macro_rules! counters {
             pub longest_remote_wait_ns: u64,
             /// Counters of each worker.
             pub per_worker: Vec<WorkerSnapshot>,
+            /// Counters of each scheduling group, once one was built.
+            #[cfg(feature = "groups")]
+            pub groups: Vec<crate::GroupSnapshot>,
         }
 
         impl Snapshot {
@@ -143,6 +146,10 @@ macro_rules! counters {
                 write!(f, "workers {}", self.workers)?;
                 for (name, number) in numbers {
                     write!(f, ", {} {number}", name.replace('_', " "))?;
+                }
+                #[cfg(feature = "groups")]
+                for group in &self.groups {
+                    write!(f, "; {group}")?;
                 }
                 Ok(())
             }
@@ -207,6 +214,11 @@ impl Snapshot {
         self.live = self.spawned.saturating_sub(self.ended);
         self.remote_schedules = shared.foreign.announced();
         self.injector_depth = shared.injector.len() as u64;
+        #[cfg(feature = "groups")]
+        {
+            self.injector_depth += shared.groups.injector.len() as u64;
+            self.groups = shared.groups.snapshots();
+        }
         let pool = shared.blocking.counts();
         self.blocking_threads = pool.threads as u64;
         self.blocking_idle = pool.idle as u64;

@@ -18,6 +18,7 @@ use std::time::Instant;
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::Ran;
 use thread_counts::Times;
+use worker_queue::RunQueue;
 
 /// Polls of the slot in a row.
 const LIFO_CAP: u32 = 3;
@@ -71,6 +72,9 @@ pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how:
             if !coop_budget::has_remaining() {
                 with_core(Core::begin_slice);
                 break;
+            }
+            if with_core(|core| core.queue.slice_over()) == Some(true) {
+                return;
             }
             left -= 1;
             match with_core(Core::take_slot).flatten() {

@@ -97,6 +97,9 @@ pub(crate) struct Shared {
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     closing: CachePadded<AtomicBool>,
+    /// After the queues: tasks that are dropped with these leave their groups.
+    #[cfg(feature = "groups")]
+    pub(crate) groups: std::sync::Arc<crate::groups::Groups>,
     /// Whether a driven worker was dropped before its end: then no worker may come for queued
     /// tasks.
     abandoned: AtomicBool,
@@ -126,9 +129,12 @@ impl Shared {
         hooks: Arc<Hooks>,
         extensions: Extensions,
         events: Events,
+        #[cfg(feature = "groups")] groups: std::sync::Arc<crate::groups::Groups>,
     ) -> Self {
         let trace = Trace::new(remotes.len());
         Self {
+            #[cfg(feature = "groups")]
+            groups,
             injector: Injector::new(),
             idle: Idle::new(remotes.len()),
             slices: Slices::new(remotes.len()),
@@ -193,7 +199,7 @@ impl Shared {
         self.notify();
         // Correctness does not depend on it, so the models leave it out. coop-budget models it.
         let nudges = cfg!(not(selvedge_loom));
-        if nudges && self.idle.counts() == (0, 0) && !self.injector.is_empty() {
+        if nudges && self.idle.counts() == (0, 0) && self.has_injected() {
             self.nudge();
         }
     }
@@ -222,10 +228,46 @@ impl Shared {
         }
     }
 
+    /// The queue for a task from outside: the injector, or that of the groups.
+    #[inline]
+    fn injector_of(&self, task: &Task) -> &Injector<Node<Scheduler>> {
+        #[cfg(feature = "groups")]
+        if *task.scheduler() != Scheduler::of(self) {
+            return &self.groups.injector;
+        }
+        let _ = task;
+        &self.injector
+    }
+
+    /// Queues a task that was accepted before, by a thread that is no worker. The caller notifies.
+    #[inline]
+    pub(crate) fn requeue(&self, task: Task) {
+        self.injector_of(&task).requeue(task);
+    }
+
+    /// Whether tasks from outside are queued.
+    #[inline]
+    pub(crate) fn has_injected(&self) -> bool {
+        #[cfg(feature = "groups")]
+        if self.groups.has_injected() {
+            return true;
+        }
+        !self.injector.is_empty()
+    }
+
+    /// Takes a task from outside, of any group: for shutdown.
+    pub(crate) fn pop_injected(&self) -> Option<Task> {
+        #[cfg(feature = "groups")]
+        if let Some(task) = self.groups.injector.pop() {
+            return Some(task);
+        }
+        self.injector.pop()
+    }
+
     /// Queues a task that a thread spawned that is no worker of this runtime.
     pub(crate) fn inject(&self, task: Task) {
         // A refused task is dropped here, which cancels it.
-        if self.injector.push(task).is_ok() {
+        if self.injector_of(&task).push(task).is_ok() {
             // Ordering: Relaxed, a count.
             self.spawned_outside.fetch_add(1, Relaxed);
             self.notify_from_outside();
@@ -237,7 +279,7 @@ impl Shared {
     /// Once the runtime is closing, the workers may have left: then this thread ends the queued
     /// tasks.
     pub(crate) fn take_in(&self, task: Task) {
-        self.injector.requeue(task);
+        self.requeue(task);
         // Its fence, between the push and the check for the close, pairs with the one in
         // `Core::end`: either a worker that has seen the close sees the task, or this thread sees
         // the close.
@@ -256,7 +298,7 @@ impl Shared {
             return;
         }
         scope::within(In::Ending(self), || {
-            while let Some(task) = self.injector.pop() {
+            while let Some(task) = self.pop_injected() {
                 let id = task.id();
                 drop(task);
                 // Ordering: Relaxed, a count.
@@ -283,6 +325,8 @@ impl Shared {
     /// Refuses spawns from now on, and unparks the workers so that they end.
     pub(crate) fn close(&self) {
         self.injector.close();
+        #[cfg(feature = "groups")]
+        self.groups.injector.close();
         // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that
         // ends finds the injector closed, and so every task that was pushed before. Tasks that come
         // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
@@ -310,7 +354,7 @@ impl Shared {
 
     /// Returns whether a thief would find a task: the check after a sleep was announced.
     pub(crate) fn has_work(&self) -> bool {
-        !self.injector.is_empty() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
+        self.has_injected() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
     }
 
     /// Returns whether a worker has a task in its slot.
@@ -324,6 +368,8 @@ impl Drop for Shared {
     /// Drops the extensions, and marks the atomics as freed, so that a model fails if a late
     /// notifier touches them.
     fn drop(&mut self) {
+        #[cfg(feature = "groups")]
+        self.groups.drop_values(|drop| self.hooks.contain(drop));
         for extension in self.extensions.take() {
             self.hooks.contain(|| drop(extension));
         }

@@ -8,6 +8,8 @@
 use crate::{core::Core, park::Park, shared::Task, trace};
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 /// How long a sleep lasts.
 #[derive(Clone, Copy)]

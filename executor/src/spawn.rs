@@ -30,7 +30,28 @@ impl Handle {
         if shared.settings.special_spawns || trace::enabled() {
             return self.spawn_special(None, future, Location::caller());
         }
-        let (task, join) = task_header::new(future, Scheduler::of(shared));
+        let (task, join) = task_header::new(future, Scheduler::inherited(shared));
+        trace::spawn(shared, &task);
+        shared.submit(task);
+        join
+    }
+
+    /// Spawns a task with a scheduler of this runtime.
+    #[cfg(feature = "groups")]
+    pub(crate) fn spawn_to<F>(
+        &self,
+        to: impl FnOnce() -> Scheduler,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let shared = self.shared();
+        if shared.settings.special_spawns || trace::enabled() {
+            return self.spawn_special_to(to, None, future, at);
+        }
+        let (task, join) = task_header::new(future, to());
         trace::spawn(shared, &task);
         shared.submit(task);
         join
@@ -54,7 +75,7 @@ impl Handle {
         if shared.settings.special_spawns || trace::enabled() {
             drop(self.spawn_special(None, future, Location::caller()));
         } else {
-            let task = task_header::new_detached(future, Scheduler::of(shared));
+            let task = task_header::new_detached(future, Scheduler::inherited(shared));
             trace::spawn(shared, &task);
             shared.submit(task);
         }
@@ -71,9 +92,23 @@ impl Handle {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
+        let to = || Scheduler::inherited(self.shared());
+        self.spawn_special_to(to, name, future, at)
+    }
+
+    fn spawn_special_to<F>(
+        &self,
+        to: impl FnOnce() -> Scheduler,
+        name: Option<Cow<'static, str>>,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
         let builder = task_header::Builder::new().metadata(PanicReporter::by(self));
-        let (shared, to) = (self.shared(), Scheduler::of(self.shared()));
+        let (shared, to) = (self.shared(), to());
         let (task, join) = match name {
             None => builder.spawn(future, to),
             Some(name) => builder.name(name).location(at).spawn(future, to),
@@ -116,7 +151,7 @@ where
 {
     // SAFETY: passed on; it is not used after that drop.
     let core = unsafe { &*core };
-    let (task, join) = task_header::new(future, Scheduler::of(&core.shared));
+    let (task, join) = task_header::new(future, Scheduler::inherited_on(core));
     trace::spawn(&core.shared, &task);
     drop(core.accept(task));
     join
@@ -172,7 +207,7 @@ where
     // SAFETY: as in `spawn`.
     match unsafe { context::core() } {
         Some(core) if !core.special_spawns.get() && !trace::enabled() => {
-            let task = task_header::new_detached(future, Scheduler::of(&core.shared));
+            let task = task_header::new_detached(future, Scheduler::inherited_on(core));
             trace::spawn(&core.shared, &task);
             drop(core.accept(task));
         }

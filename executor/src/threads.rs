@@ -30,6 +30,8 @@ pub(crate) fn drive(core: Box<Core>) {
     // SAFETY: it is freed below.
     let ended = unsafe { context::as_worker(&shared, core, turn) };
     if !ended {
+        #[cfg(feature = "groups")]
+        crate::groups::Inherited::clear();
         return;
     }
     Registry::wait_keeping(&shared.foreign, || shared.clone());

@@ -21,6 +21,7 @@ pub use {task_trace::recorder::Capture, tracer::Tracer};
 
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 mod on {
+    use crate::queue::Stealer;
     use crate::{
         context::with_core,
         core::Core,
@@ -29,9 +30,8 @@ mod on {
     };
     use std::{cell::Cell, panic::Location};
     use sync_shim::sync::Arc;
-    use task_header::{Id, Node, Ran, WakeKind};
+    use task_header::{Id, Ran, WakeKind};
     use task_trace::recorder::{Cause, Event, Lane, Outcome, Recorder};
-    use worker_queue::Stealer;
 
     /// The recorder of a runtime.
     pub(crate) struct Trace(Recorder);
@@ -56,11 +56,7 @@ mod on {
 
         /// Notes the worker at which the searcher looks, and returns its queue.
         #[inline]
-        pub(crate) fn look<'a>(
-            &self,
-            all: &[Arc<Remote>],
-            remote: &'a Arc<Remote>,
-        ) -> &'a Stealer<Node<Scheduler>> {
+        pub(crate) fn look<'a>(&self, all: &[Arc<Remote>], remote: &'a Arc<Remote>) -> &'a Stealer {
             let from_start = std::ptr::from_ref(remote).addr() - all.as_ptr().addr();
             self.0.set(from_start / size_of::<Arc<Remote>>());
             &remote.stealer
@@ -241,6 +237,7 @@ mod on {
 /// The same names, which do nothing.
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
 mod off {
+    use crate::queue::Stealer;
     use crate::{
         core::Core,
         shared::{Remote, Shared, Task},
@@ -248,8 +245,7 @@ mod off {
     };
     use std::panic::Location;
     use sync_shim::sync::Arc;
-    use task_header::{Node, Ran, WakeKind};
-    use worker_queue::Stealer;
+    use task_header::{Ran, WakeKind};
 
     pub(crate) struct Trace;
 
@@ -269,11 +265,7 @@ mod off {
         }
 
         #[inline(always)]
-        pub(crate) fn look<'a>(
-            &self,
-            _: &[Arc<Remote>],
-            remote: &'a Arc<Remote>,
-        ) -> &'a Stealer<Node<Scheduler>> {
+        pub(crate) fn look<'a>(&self, _: &[Arc<Remote>], remote: &'a Arc<Remote>) -> &'a Stealer {
             &remote.stealer
         }
     }

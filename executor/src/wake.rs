@@ -7,40 +7,69 @@
 //!    [`shared`](crate::shared)). It then notifies a sleeping worker, or nudges a busy one.
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then its thread
 //!    ends what is queued.
-use crate::{
-    context,
-    shared::{Shared, Task},
-    trace,
-    unhandled::PanicReporter,
-};
+use crate::{context, shared::Task, trace, unhandled::PanicReporter};
+#[cfg(not(feature = "groups"))]
+use crate::{core::Core, shared::Shared};
 use ::core::ptr::NonNull;
 use blocking_threads::OnPanic;
 use std::any::Any;
 use task_header::{Schedule, TaskRef, WakeKind};
 use worker_idle::announce::Registry;
 
-/// A task's pointer to its runtime.
-#[derive(Clone, Copy)]
-pub(crate) struct Scheduler(pub(super) NonNull<Shared>);
+/// A task's pointer to its runtime, or with groups to its group, which knows the runtime.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scheduler(pub(super) NonNull<Target>);
 
-// SAFETY: it is a shared borrow of a `Shared`, which is `Sync`. Rules 1 and 2 of `shared` say for
-// how long it is good.
+#[cfg(not(feature = "groups"))]
+type Target = Shared;
+#[cfg(feature = "groups")]
+type Target = crate::groups::Group;
+
+// SAFETY: it is a shared borrow of a `Shared`, or of a group, which are `Sync`. Rules 1 and 2 of
+// `shared`, and rule 5 of `groups`, say for how long it is good.
 unsafe impl Send for Scheduler {}
 
 // SAFETY: as above.
 unsafe impl Sync for Scheduler {}
 
+#[cfg(not(feature = "groups"))]
 impl Scheduler {
     pub(crate) fn of(shared: &Shared) -> Self {
         Self(NonNull::from(shared))
     }
 
+    /// The scheduler of a task that this thread spawns.
+    pub(crate) fn inherited(shared: &Shared) -> Self {
+        Self::of(shared)
+    }
+
+    /// The scheduler of a task that the task spawns which this worker runs.
+    pub(crate) fn inherited_on(core: &Core) -> Self {
+        Self::of(&core.shared)
+    }
+
     pub(crate) fn is(self, shared: &Shared) -> bool {
         self.0 == NonNull::from(shared)
+    }
+
+    /// The runtime.
+    ///
+    /// # Safety
+    /// The caller has a `Notified` with this scheduler.
+    unsafe fn runtime(self) -> NonNull<Shared> {
+        self.0
     }
 }
 
 impl Schedule for Scheduler {
+    /// A task leaves its group when its future is gone.
+    #[cfg(feature = "groups")]
+    #[inline]
+    fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
+        // SAFETY: the task is in its group until now (rule 5 of `groups`).
+        unsafe { task.scheduler().0.as_ref() }.leave();
+    }
+
     /// Reports a panic by the task's metadata: its runtime may be gone where its handle is dropped.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         if let Some(by) = task.metadata::<Option<PanicReporter>>() {
@@ -51,15 +80,16 @@ impl Schedule for Scheduler {
     fn schedule(task: Task, why: WakeKind) {
         let scheduler = *task.scheduler();
         if let Some(task) = context::schedule(scheduler, task, why) {
-            // SAFETY: this thread holds the `Notified`, so the runtime is there (rule 1 of
-            // `shared`).
-            let foreign = NonNull::from(unsafe { &(*scheduler.0.as_ptr()).foreign });
+            // SAFETY: this thread holds the `Notified`.
+            let shared = unsafe { scheduler.runtime() };
+            // SAFETY: as above, so the runtime is there (rule 1 of `shared`).
+            let foreign = NonNull::from(unsafe { &(*shared.as_ptr()).foreign });
             let push = move || {
                 // SAFETY: the `Notified` keeps the runtime, and after the push the announcement
                 // does (rule 2 of `shared`).
-                let shared = unsafe { scheduler.0.as_ref() };
+                let shared = unsafe { shared.as_ref() };
                 trace::wake_from_outside(shared, &task, why);
-                shared.injector.requeue(task);
+                shared.requeue(task);
                 shared.notify_from_outside();
                 if shared.is_abandoned() {
                     shared.end_queued();

@@ -76,6 +76,16 @@ pub trait RunQueue<T: Linked> {
         hooks: &impl QueueHooks<T>,
     ) -> Option<Batch<T::Handle>>;
 
+    /// Takes the oldest item of the injector. Returns the item to run now, which is that one unless
+    /// the queue chooses another.
+    fn take_one<L: Lock>(
+        &self,
+        injector: &Injector<T, L>,
+        _hooks: &impl QueueHooks<T>,
+    ) -> Option<T::Handle> {
+        injector.pop()
+    }
+
     /// Steals from the others. Returns the item to run now; the others are queued.
     ///
     /// For a worker whose [`next`](Self::next) has returned nothing. The worker's own stealer may

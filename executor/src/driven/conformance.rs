@@ -11,6 +11,8 @@ use task_header::{
     Notified,
     conformance::{self as tasks, Order, Subject},
 };
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
     let builder = Builder::new().ring_capacity(8).lifo_slot(lifo);

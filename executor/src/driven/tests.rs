@@ -15,6 +15,8 @@ use std::{
     task::{Poll, Waker},
 };
 use task_header::{Schedule, WakeKind};
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 struct Pair {
     runtime: Runtime,

@@ -5,7 +5,7 @@ use queue_spmc::{
     Overflow,
     conformance::{Order, Subject, Token},
 };
-use std::{cell::Cell, ptr::NonNull};
+use std::cell::Cell;
 use sync_shim::sync::{Arc, Mutex};
 use task_header::Ran;
 
@@ -13,6 +13,20 @@ use task_header::Ran;
 struct Behind {
     shared: Arc<Shared>,
     _runs: Mutex<(Runtime, Worker<ThreadPark>)>,
+}
+
+#[cfg(not(feature = "groups"))]
+fn nobody() -> Scheduler {
+    Scheduler(std::ptr::NonNull::dangling())
+}
+
+/// A group of no runtime, which the tasks leave.
+#[cfg(feature = "groups")]
+fn nobody() -> Scheduler {
+    use crate::groups::Group;
+
+    static GROUP: std::sync::OnceLock<std::sync::Arc<Group>> = std::sync::OnceLock::new();
+    Scheduler::in_group(GROUP.get_or_init(|| std::sync::Arc::new(Group::of_nobody())))
 }
 
 std::thread_local! {
@@ -42,10 +56,9 @@ impl Subject for Behind {
         }
     }
 
-    /// The task is never woken, and so needs no scheduler.
+    /// The task is never woken, and so needs no runtime.
     fn item(token: Token) -> Task {
-        let nobody = Scheduler(NonNull::dangling());
-        task_header::new_detached(async { OUT.set(Some(token)) }, nobody)
+        task_header::new_detached(async { OUT.set(Some(token)) }, nobody())
     }
 
     fn token(task: Task) -> Token {

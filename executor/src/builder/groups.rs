@@ -1,0 +1,68 @@
+//! The settings for scheduling groups.
+use crate::{Builder, groups::ClockSource};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+impl Builder {
+    /// Sets the quota: how long a scheduling group has its turn while other groups have tasks to
+    /// run. 0.5 ms by default.
+    ///
+    /// A turn ends between two polls. With a shorter quota a group waits less for its turn, and
+    /// workers switch more often. With a quota of zero they switch after each poll.
+    ///
+    /// ```
+    /// let quota = std::time::Duration::from_micros(200);
+    /// let runtime = selvedge::Builder::new().workers(1).group_quota(quota).build()?;
+    /// let group = runtime.group("batch").build().unwrap();
+    /// let task = selvedge::spawn_in(&group, async { 7 }).unwrap();
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn group_quota(mut self, quota: Duration) -> Self {
+        self.groups.quota = quota;
+        self
+    }
+
+    /// Sets whether workers keep to themselves: they steal no tasks from each other. Off by
+    /// default.
+    ///
+    /// Then the shares of groups are exact on each worker. A task stays on the worker that it was
+    /// spawned on, unless another thread wakes it, or the worker's ring overflows. Tasks from
+    /// outside go to any worker.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    /// assert_eq!(runtime.metrics().stolen, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn sharded(mut self, on: bool) -> Self {
+        self.groups.sharded = on;
+        self
+    }
+
+    /// Sets the clock of the scheduling groups to a number of nanoseconds: for tests and
+    /// simulations, in which tasks take the time that the user adds. By default it is the time that
+    /// passes.
+    ///
+    /// ```
+    /// use selvedge::spawn_in;
+    /// use std::{sync::{Arc, atomic::{AtomicU64, Ordering::Relaxed}}, time::Duration};
+    ///
+    /// let time = Arc::new(AtomicU64::new(0));
+    /// let runtime = selvedge::Builder::new().workers(1).group_clock(time.clone()).build()?;
+    /// let group = runtime.group("batch").build().unwrap();
+    /// let task = spawn_in(&group, async move { time.fetch_add(1_000_000, Relaxed) });
+    /// runtime.block_on(task.unwrap()).unwrap();
+    /// while runtime.metrics().groups[2].runtime < Duration::from_millis(1) {
+    ///     std::thread::yield_now(); // It is charged when the turn ends.
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn group_clock(mut self, nanoseconds: Arc<AtomicU64>) -> Self {
+        self.groups.clock = ClockSource::Manual(nanoseconds);
+        self
+    }
+}

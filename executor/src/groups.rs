@@ -1,0 +1,290 @@
+//! Scheduling groups: how the workers divide their time among groups of tasks by shares.
+//!
+//! # Actors and places
+//!
+//! Every task belongs to one *group*: to *main*, or to a group that the user built. Its scheduler
+//! pointer names the group ([`Scheduler`](crate::wake::Scheduler)).
+//!
+//! | place | holds | filled by | emptied by |
+//! |---|---|---|---|
+//! | a worker's slot and ring, the runtime's injector | main's tasks | as without groups | as without groups |
+//! | a worker's *lists*, one for each group | tasks of the other groups | the worker | the worker, thieves |
+//! | the groups' injector | tasks of the other groups from outside | any thread | the workers, which move them to their lists |
+//!
+//! A worker's lists and its [`FairQueue`](sched_group::FairQueue) are its *turns*
+//! ([`turns`]), behind one lock. Main is a group of the fair queue as well.
+//!
+//! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
+//! short while after. Otherwise it runs main's tasks as a runtime without groups does: then each
+//! operation of its queue costs one predictable branch more.
+//!
+//! # Rules
+//!
+//! 1. *The turn.* A worker that shares runs tasks of the group that has the turn, until the quota
+//!    is used up or the group has no more tasks. The clock is read between polls, and only while
+//!    two groups have work. The time of a poll is charged to the group whose turn it is, whatever
+//!    the poll does: a panic changes nothing.
+//! 2. *The slot is main's.* Before another group has its turn, the worker moves the slot's task and
+//!    the requeued task to the ring. During that turn main's tasks go to the ring. So the slot is
+//!    empty in that turn, and no task runs in the slot for the time of another group.
+//! 3. *No task waits beside a sleeper.* A push into a list notifies, as a push into the ring does.
+//!    A requeue need not, while another task is queued in the lists: that one's push has notified,
+//!    and the lists have not been empty since, so a worker that went to sleep since has seen them.
+//!    If the lists are empty and main has tasks, the requeue notifies.
+//! 4. *Locks.* No user code runs under the lock of the turns, and no thread holds two of these
+//!    locks. A thief takes tasks from its victim's lists under the victim's lock, and then pushes
+//!    them under its own. In between it counts as searching, like a thief that copies from a ring.
+//! 5. *A group lives while a task of it does.* The table has a counted reference to a group until
+//!    the group is destroyed, and `destroy` refuses while the group has tasks or children: a task
+//!    enters its group before it is made, and leaves it when its future is gone
+//!    ([`Group`](group::Group)). After that no queue holds the task, so nobody follows its pointer.
+//! 6. *A late notifier touches no group.* A thread from outside reads the runtime's address out of
+//!    the group before it pushes the task, and uses only the runtime after that. The groups'
+//!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::shared) hold as they
+//!    are.
+//! 7. *Changes reach a worker at its next turn.* Shares are stored in the group, and the end of a
+//!    group in its count. After that the version is increased. A worker that finds a new version
+//!    between two polls brings its fair queue up to date. The group of the task that it runs stays
+//!    in memory until the worker's next task is chosen, even if the group is destroyed meanwhile.
+use crate::{
+    shared::{Shared, Task},
+    wake::Scheduler,
+};
+use clock::Clock;
+use queue_global::Injector;
+use std::{
+    ptr::NonNull,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use sync_shim::{
+    atomic::{
+        AtomicBool, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    sync::Mutex,
+};
+use task_header::Node;
+use turns::Turns;
+
+mod api;
+mod clock;
+mod group;
+mod in_group;
+mod inherit;
+mod metrics;
+mod queue;
+mod turns;
+mod values;
+
+pub use api::{Busy, GroupBuilder, GroupError, GroupGone, SchedulingGroup, spawn_in};
+pub(crate) use clock::ClockSource;
+pub(crate) use group::Group;
+pub use in_group::{InGroup, WithGroup};
+pub(crate) use inherit::{Inherited, within};
+pub use metrics::{GroupSnapshot, GroupWorkerSnapshot};
+pub(crate) use queue::{GroupQueue, GroupStealer};
+pub use values::GroupLocal;
+
+/// The shares of main and of the group for the exit, as Seastar's.
+const DEFAULT_SHARES: u32 = 1000;
+
+/// The builder's settings for groups.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupSettings {
+    pub(crate) quota: Duration,
+    pub(crate) sharded: bool,
+    pub(crate) clock: ClockSource,
+}
+
+impl Default for GroupSettings {
+    fn default() -> Self {
+        Self {
+            quota: sched_group::DEFAULT_QUOTA,
+            sharded: false,
+            clock: ClockSource::Real,
+        }
+    }
+}
+
+/// A runtime's groups. Tasks that are left are dropped before the groups that they name: the fields
+/// are dropped in this order.
+pub(crate) struct Groups {
+    /// Tasks of other groups than main, from outside (rule 6).
+    pub(crate) injector: Injector<Node<Scheduler>>,
+    /// The turns of each worker.
+    pub(crate) workers: Box<[Arc<Turns>]>,
+    pub(crate) main: Arc<Group>,
+    pub(crate) at_exit: Arc<Group>,
+    table: Mutex<Table>,
+    /// Increased after each change that workers take over (rule 7).
+    version: AtomicU64,
+    /// Whether a group was ever built. Set before the group's first task is made.
+    used: AtomicBool,
+    shared: OnceLock<SharedPtr>,
+    clock: Clock,
+    settings: GroupSettings,
+}
+
+/// The groups that are not destroyed, each at its index.
+#[derive(Default)]
+struct Table {
+    groups: Vec<Option<Arc<Group>>>,
+    spare: Vec<usize>,
+}
+
+impl Table {
+    fn insert(&mut self, make: impl FnOnce(usize) -> Arc<Group>) -> Arc<Group> {
+        let index = self.spare.pop().unwrap_or_else(|| {
+            self.groups.push(None);
+            self.groups.len() - 1
+        });
+        let group = make(index);
+        self.groups[index] = Some(group.clone());
+        group
+    }
+}
+
+/// Address of the runtime that a group belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedPtr(NonNull<Shared>);
+
+// SAFETY: it stands for a shared borrow of a `Shared`, which is `Sync`. `Groups::runtime_of` says
+// for how long it is good.
+unsafe impl Send for SharedPtr {}
+
+// SAFETY: as above.
+unsafe impl Sync for SharedPtr {}
+
+impl Groups {
+    pub(crate) fn new(workers: usize, settings: GroupSettings) -> Self {
+        let mut table = Table::default();
+        let mut built_in = |name: &str, is_main| {
+            table.insert(|index| {
+                let shares = sched_group::Shares::new(DEFAULT_SHARES).expect("it is not 0");
+                Arc::new(Group::new(name, shares, None, index, is_main))
+            })
+        };
+        let (main, at_exit) = (built_in("main", true), built_in("atexit", false));
+        at_exit.enter(); // So nobody destroys it.
+        let clock = Clock::new(&settings.clock);
+        let turns = || Arc::new(Turns::new(main.clone(), clock.clone(), settings.quota));
+        Self {
+            injector: Injector::new(),
+            workers: (0..workers).map(|_| turns()).collect(),
+            main,
+            at_exit,
+            table: Mutex::new(table),
+            version: AtomicU64::new(0),
+            used: AtomicBool::new(false),
+            shared: OnceLock::new(),
+            clock,
+            settings,
+        }
+    }
+
+    /// Tells the groups which runtime they belong to. Called once, before the first task.
+    pub(crate) fn bind(&self, shared: &Shared) {
+        let address = SharedPtr(NonNull::from(shared));
+        let first = self.shared.set(address).is_ok();
+        debug_assert!(first, "groups belong to one runtime");
+        self.main.bind(address);
+        self.at_exit.bind(address);
+    }
+
+    /// Whether a group was ever built: else every task is main's.
+    ///
+    /// A thread that goes to sleep fences before it calls this, and a thread that pushes a group's
+    /// task fences after the push. So one of the two sees the other, as for the queues themselves.
+    #[inline]
+    pub(crate) fn is_used(&self) -> bool {
+        // Ordering: Relaxed, by the fences above; others learn of a group by its handle or its
+        // tasks, and so after the store.
+        self.used.load(Relaxed)
+    }
+
+    /// Whether tasks of groups wait in the groups' injector.
+    #[inline]
+    pub(crate) fn has_injected(&self) -> bool {
+        self.is_used() && !self.injector.is_empty()
+    }
+
+    fn version(&self) -> u64 {
+        // Ordering: Acquire pairs with `changed`: the worker finds the change.
+        self.version.load(Acquire)
+    }
+
+    /// Makes the workers take a change over (rule 7).
+    fn changed(&self) {
+        // Ordering: Release pairs with `version`.
+        self.version.fetch_add(1, Release);
+    }
+
+    /// Adds a group below `parent`. The caller has entered the parent.
+    fn insert(
+        &self,
+        name: &str,
+        shares: sched_group::Shares,
+        parent: Option<Arc<Group>>,
+    ) -> Arc<Group> {
+        // Ordering: Relaxed, see `is_used`.
+        self.used.store(true, Relaxed);
+        let shared = *self.shared.get().expect("a handle has bound it");
+        self.table.lock().insert(|index| {
+            let group = Group::new(name, shares, parent, index, false);
+            group.bind(shared);
+            Arc::new(group)
+        })
+    }
+
+    /// Removes a group that its destroyer has marked as gone.
+    fn remove(&self, group: &Group) {
+        let mut table = self.table.lock();
+        let removed = table.groups[group.index].take();
+        table.spare.push(group.index);
+        drop(table);
+        self.changed();
+        if let Some(parent) = &group.parent {
+            parent.leave();
+        }
+        drop(removed);
+    }
+
+    /// The groups that are not destroyed.
+    pub(crate) fn all(&self) -> Vec<Arc<Group>> {
+        self.table.lock().groups.iter().flatten().cloned().collect()
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        sched_group::Clock::now(&self.clock)
+    }
+
+    /// Drops the values of `GroupLocal`s, which is user code.
+    pub(crate) fn drop_values(&self, contain: impl Fn(Box<dyn FnOnce() + '_>)) {
+        for group in self.all() {
+            let values = std::mem::take(&mut *group.values.lock());
+            for value in values.into_values() {
+                contain(Box::new(move || drop(value)));
+            }
+        }
+    }
+
+    /// Takes a fair share of the groups' injector.
+    fn take_share(&self) -> queue_global::List<Node<Scheduler>> {
+        /// So many at a time at most: moving them takes some microseconds.
+        const MOST: usize = 512;
+        let share = self.injector.len() / self.workers.len() + 1;
+        self.injector.pop_n(share.min(MOST))
+    }
+}
+
+/// Whether a task belongs to main.
+#[inline]
+fn is_mains(task: &Task, main: Scheduler) -> bool {
+    *task.scheduler() == main
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

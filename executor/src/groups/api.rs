@@ -1,0 +1,412 @@
+//! The handle of a group, and how it is built, changed and destroyed.
+use super::group::Group;
+use crate::{Handle, Runtime, wake::Scheduler};
+use sched_group::Shares;
+use std::{fmt, future::Future, panic::Location, ptr::NonNull, sync::Arc};
+use task_header::JoinHandle;
+
+/// A group of tasks that has its share of each worker's time.
+///
+/// While several groups have tasks to run, a worker runs them for times in the proportion of their
+/// *shares*. A group without tasks leaves its time to the others, and earns no credit for later. A
+/// group with a parent has its share of the parent's time. Every runtime has the group `main`,
+/// whose shares are 1000: tasks that are spawned from outside are there, unless
+/// [`spawn_in`] names a group. A task that is spawned by a task is in the group of that task.
+///
+/// A handle may be cloned and sent anywhere. It does not keep the group from being
+/// [destroyed](Self::destroy), nor the runtime running.
+///
+/// ```
+/// use selvedge::spawn_in;
+///
+/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let queries = runtime.group("queries").shares(1000).build().unwrap();
+/// let compaction = runtime.group("compaction").shares(100).build().unwrap();
+/// let merge = spawn_in(&compaction, async {
+///     for _ in 0..1000 {
+///         selvedge::yield_now().await; // It merges a few blocks between two of these.
+///     }
+/// });
+/// let answer = spawn_in(&queries, async { 42 }).unwrap();
+/// assert_eq!(runtime.block_on(answer).unwrap(), 42);
+/// runtime.block_on(merge.unwrap()).unwrap();
+/// compaction.destroy().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SchedulingGroup {
+    handle: Handle,
+    pub(super) group: Arc<Group>,
+}
+
+impl SchedulingGroup {
+    pub(super) fn new(handle: Handle, group: Arc<Group>) -> Self {
+        Self { handle, group }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> String {
+        self.group.name.lock().clone()
+    }
+
+    /// Changes the name, which metrics show.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let group = runtime.group("tenant 7").build().unwrap();
+    /// group.rename("tenant 8");
+    /// assert_eq!(group.name(), "tenant 8");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn rename(&self, name: impl Into<String>) {
+        *self.group.name.lock() = name.into();
+    }
+
+    /// Returns the shares.
+    pub fn shares(&self) -> u32 {
+        self.group.shares().get()
+    }
+
+    /// Changes the shares. Each worker takes them over before the next task that it runs.
+    ///
+    /// A group's time until then is charged at its old shares.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let compaction = runtime.group("compaction").shares(100).build().unwrap();
+    /// compaction.set_shares(300).unwrap(); // Its backlog has grown.
+    /// assert_eq!(compaction.shares(), 300);
+    /// assert!(compaction.set_shares(0).is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `shares` is 0: a group without a share would never run. Nothing has changed then.
+    pub fn set_shares(&self, shares: u32) -> Result<(), GroupError> {
+        let shares = Shares::new(shares).ok_or(GroupError::ZeroShares)?;
+        self.group.set_shares(shares);
+        self.handle.shared().groups.changed();
+        Ok(())
+    }
+
+    /// Returns the number of tasks that have not ended, and children. 0 for the main group, which
+    /// does not count them.
+    pub fn tasks(&self) -> usize {
+        self.group.uses()
+    }
+
+    /// Ends the group: it refuses spawns from now on. Does nothing if it was destroyed before.
+    ///
+    /// ```
+    /// use selvedge::spawn_in;
+    ///
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let group = runtime.group("once").build().unwrap();
+    /// let task = spawn_in(&group, std::future::pending::<()>()).unwrap();
+    /// assert!(group.destroy().is_err());
+    /// task.abort();
+    /// assert!(runtime.block_on(task).is_err());
+    /// group.destroy().unwrap();
+    /// assert!(spawn_in(&group, async {}).is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it has tasks that have not ended, or children, or is one of the runtime's own groups.
+    /// Nothing has changed then.
+    pub fn destroy(&self) -> Result<(), Busy> {
+        if self.group.destroy() {
+            self.handle.shared().groups.remove(&self.group);
+            let values = std::mem::take(&mut *self.group.values.lock());
+            drop(values);
+            return Ok(());
+        }
+        if self.group.is_gone() {
+            Ok(())
+        } else {
+            Err(Busy(()))
+        }
+    }
+}
+
+impl PartialEq for SchedulingGroup {
+    /// Whether both are handles of the same group.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.group, &other.group)
+    }
+}
+
+impl Eq for SchedulingGroup {}
+
+impl fmt::Debug for SchedulingGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.group.fmt(f)
+    }
+}
+
+/// Spawns a task in a group. Otherwise as [`Handle::spawn`].
+///
+/// It costs a spawn, a read-modify-write of a count that the group's tasks share, and one more when
+/// the task ends.
+///
+/// ```
+/// use selvedge::{GroupGone, spawn_in};
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let group = runtime.group("batch").shares(50).build().unwrap();
+/// let task = spawn_in(&group, async { 7 }).unwrap();
+/// assert_eq!(runtime.block_on(task).unwrap(), 7);
+///
+/// group.destroy().unwrap();
+/// let GroupGone(future) = spawn_in(&group, async { 8 }).unwrap_err();
+/// assert_eq!(runtime.block_on(future), 8);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// If the group was destroyed. Returns the future.
+#[cfg_attr(feature = "tracing", track_caller)]
+pub fn spawn_in<F>(
+    group: &SchedulingGroup,
+    future: F,
+) -> Result<JoinHandle<F::Output>, GroupGone<F>>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let Some(hold) = Hold::of(&group.group) else {
+        return Err(GroupGone(future));
+    };
+    Ok(group
+        .handle
+        .spawn_to(|| hold.pass_on(), future, Location::caller()))
+}
+
+/// A use of a group, until it is passed on to a task.
+struct Hold<'a>(&'a Arc<Group>);
+
+impl<'a> Hold<'a> {
+    fn of(group: &'a Arc<Group>) -> Option<Self> {
+        group.enter().then(|| Self(group))
+    }
+
+    fn pass_on(self) -> Scheduler {
+        let scheduler = Scheduler::in_group(self.0);
+        std::mem::forget(self);
+        scheduler
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// Builds a group. Made by [`Runtime::group`] and [`Handle::group`].
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let tenants = runtime.group("tenants").shares(500).build().unwrap();
+/// let big = runtime.group("big").shares(200).parent(&tenants).build().unwrap();
+/// let small = runtime.group("small").shares(100).parent(&tenants).build().unwrap();
+/// assert_ne!(big, small);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing before `build`"]
+pub struct GroupBuilder {
+    handle: Handle,
+    name: String,
+    shares: u32,
+    parent: Option<SchedulingGroup>,
+}
+
+impl GroupBuilder {
+    /// Sets the shares. 100 by default.
+    pub fn shares(mut self, shares: u32) -> Self {
+        self.shares = shares;
+        self
+    }
+
+    /// Sets the parent, whose time the group has its share of. By default it has none, as main.
+    ///
+    /// The tasks of the parent itself count as one more child, with the parent's shares.
+    pub fn parent(mut self, parent: &SchedulingGroup) -> Self {
+        self.parent = Some(parent.clone());
+        self
+    }
+
+    /// Builds the group.
+    ///
+    /// # Errors
+    /// If the shares are 0, or if the parent was destroyed, or is of another runtime.
+    ///
+    /// ```
+    /// use selvedge::GroupError;
+    ///
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let refused = runtime.group("none").shares(0).build().unwrap_err();
+    /// assert_eq!(refused, GroupError::ZeroShares);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn build(self) -> Result<SchedulingGroup, GroupError> {
+        let shares = Shares::new(self.shares).ok_or(GroupError::ZeroShares)?;
+        let parent = match self.parent {
+            None => None,
+            Some(parent) if parent.group.runtime() != NonNull::from(&**self.handle.shared()) => {
+                return Err(GroupError::OtherRuntime);
+            }
+            Some(parent) if !parent.group.enter() => return Err(GroupError::ParentGone),
+            Some(parent) => Some(parent.group),
+        };
+        let group = self
+            .handle
+            .shared()
+            .groups
+            .insert(&self.name, shares, parent);
+        Ok(SchedulingGroup::new(self.handle, group))
+    }
+}
+
+impl Handle {
+    /// Begins to build a scheduling group.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let group = runtime.handle().group("compaction").shares(200).build().unwrap();
+    /// assert_eq!((group.name(), group.shares()), ("compaction".into(), 200));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn group(&self, name: impl Into<String>) -> GroupBuilder {
+        GroupBuilder {
+            handle: self.clone(),
+            name: name.into(),
+            shares: 100,
+            parent: None,
+        }
+    }
+
+    /// Returns the main group, in which tasks are that no group was named for.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let main = runtime.handle().main_group();
+    /// assert_eq!((main.name(), main.shares()), ("main".into(), 1000));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn main_group(&self) -> SchedulingGroup {
+        SchedulingGroup::new(self.clone(), self.shared().groups.main.clone())
+    }
+
+    /// Requests that the time slice ends of each worker on which a group has used up its quota
+    /// while another group waits.
+    ///
+    /// A poll that takes long then ends at its next cooperative operation, and not only by itself.
+    /// A timer or a monitor calls this, once a quota. It costs a load for each worker, and an
+    /// exchange for each that it asks.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// runtime.handle().preempt_overdue_groups(); // No worker has two groups with work.
+    /// assert_eq!(runtime.metrics().slices_ended, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn preempt_overdue_groups(&self) {
+        let shared = self.shared();
+        let now = shared.groups.now();
+        for (worker, turns) in shared.groups.workers.iter().enumerate() {
+            if turns.is_overdue(now) {
+                shared.slices.of(worker).request();
+            }
+        }
+    }
+}
+
+impl Runtime {
+    /// Begins to build a scheduling group. See [`SchedulingGroup`].
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let compaction = runtime.group("compaction").shares(200).build().unwrap();
+    /// let task = selvedge::spawn_in(&compaction, async { 7 }).unwrap();
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn group(&self, name: impl Into<String>) -> GroupBuilder {
+        self.handle().group(name)
+    }
+}
+
+/// Error of [`SchedulingGroup::destroy`]: the group has tasks or children. Nothing has changed.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let busy: selvedge::Busy = runtime.handle().main_group().destroy().unwrap_err();
+/// assert!(busy.to_string().starts_with("the group has tasks"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy(());
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the group has tasks that have not ended, or children, or is the runtime's own")
+    }
+}
+
+impl std::error::Error for Busy {}
+
+/// Error of [`GroupBuilder::build`] and [`SchedulingGroup::set_shares`].
+///
+/// ```
+/// let error = selvedge::GroupError::ZeroShares;
+/// assert!(error.to_string().starts_with("a group needs at least one share"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// The shares are 0.
+    ZeroShares,
+    /// The parent was destroyed.
+    ParentGone,
+    /// The parent is a group of another runtime.
+    OtherRuntime,
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ZeroShares => "a group needs at least one share: with none it would never run",
+            Self::ParentGone => "the group's parent was destroyed",
+            Self::OtherRuntime => "the group's parent is of another runtime",
+        })
+    }
+}
+
+impl std::error::Error for GroupError {}
+
+/// Error of [`spawn_in`]: the group was destroyed. Has the future that was not spawned.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let group = runtime.group("gone").build().unwrap();
+/// group.destroy().unwrap();
+/// let gone = selvedge::spawn_in(&group, async { 7 }).unwrap_err();
+/// assert_eq!(gone.to_string(), "the group was destroyed");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct GroupGone<F>(pub F);
+
+impl<F> fmt::Debug for GroupGone<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupGone").finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for GroupGone<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the group was destroyed")
+    }
+}
+
+impl<F> std::error::Error for GroupGone<F> {}

@@ -1,0 +1,166 @@
+//! A group: its name, its shares, and the count that decides whether it may be destroyed.
+//!
+//! | bits of `uses` | meaning |
+//! |---|---|
+//! | bit 0, `GONE` | the group is destroyed |
+//! | the others | tasks that have not ended, and children that are not destroyed |
+//!
+//! 1. A spawn *enters* the group before the task is made: it adds a use, and takes that back if it
+//!    finds the group gone. A task *leaves* when its future is gone.
+//! 2. `destroy` sets `GONE` by a compare-exchange from 0. So of a spawn and a `destroy` the first
+//!    wins: the spawn makes the group busy, or finds it gone.
+//! 3. A use that was added to a group that is gone is taken back, and changes nothing: `GONE` is
+//!    never cleared.
+use super::SharedPtr;
+use crate::shared::Shared;
+use sched_group::Shares;
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    ptr::NonNull,
+    sync::{Arc, OnceLock},
+};
+use sync_shim::{
+    atomic::{
+        AtomicU32, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    sync::Mutex,
+};
+
+const GONE: usize = 1;
+const USE: usize = 2;
+
+/// A group of tasks of one runtime.
+pub(crate) struct Group {
+    pub(super) is_main: bool,
+    /// Its place in the table, which a later group may have again.
+    pub(super) index: usize,
+    pub(super) depth: usize,
+    pub(super) parent: Option<Arc<Group>>,
+    shared: OnceLock<SharedPtr>,
+    shares: AtomicU32,
+    uses: AtomicUsize,
+    pub(super) name: Mutex<String>,
+    /// The values of `GroupLocal`s, by their addresses.
+    pub(super) values: Mutex<BTreeMap<usize, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Group {
+    pub(super) fn new(
+        name: &str,
+        shares: Shares,
+        parent: Option<Arc<Self>>,
+        index: usize,
+        is_main: bool,
+    ) -> Self {
+        Self {
+            is_main,
+            index,
+            depth: parent.as_ref().map_or(0, |parent| parent.depth + 1),
+            parent,
+            shared: OnceLock::new(),
+            shares: AtomicU32::new(shares.get()),
+            uses: AtomicUsize::new(0),
+            name: Mutex::new(name.to_owned()),
+            values: Mutex::default(),
+        }
+    }
+
+    /// A main group without a runtime.
+    #[cfg(all(test, not(selvedge_shuttle)))]
+    pub(crate) fn of_nobody() -> Self {
+        Self::new(
+            "nobody",
+            Shares::new(1).expect("it is not 0"),
+            None,
+            0,
+            true,
+        )
+    }
+
+    pub(super) fn bind(&self, shared: SharedPtr) {
+        let _ = self.shared.set(shared);
+    }
+
+    /// The runtime that the group belongs to. Not to be dereferenced unless that is known to be
+    /// there, as it is while a `Notified` of the group is.
+    pub(crate) fn runtime(&self) -> NonNull<Shared> {
+        self.shared
+            .get()
+            .expect("it is bound before its first task")
+            .0
+    }
+
+    pub(super) fn shares(&self) -> Shares {
+        // Ordering: Relaxed; a worker reads them after it has acquired the version.
+        let shares = self.shares.load(Relaxed);
+        Shares::new(shares).expect("they come from `Shares`")
+    }
+
+    pub(super) fn set_shares(&self, shares: Shares) {
+        // Ordering: Relaxed, `Groups::changed` publishes it.
+        self.shares.store(shares.get(), Relaxed);
+    }
+
+    /// Adds a task or a child. Returns false if the group is gone (rule 1). Main counts nothing.
+    pub(crate) fn enter(&self) -> bool {
+        if self.is_main {
+            return true;
+        }
+        // Ordering: Relaxed, as one modification order decides between this and `destroy` (rule 2).
+        let before = self.uses.fetch_add(USE, Relaxed);
+        if before & GONE != 0 {
+            // Ordering: as above.
+            self.uses.fetch_sub(USE, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Removes a task or a child that has entered.
+    #[inline]
+    pub(crate) fn leave(&self) {
+        if !self.is_main {
+            self.leave_counted();
+        }
+    }
+
+    #[cold]
+    fn leave_counted(&self) {
+        // Ordering: Release pairs with `destroy`: the destroyer knows what the task did.
+        let before = self.uses.fetch_sub(USE, Release);
+        debug_assert!(before >= USE, "it has entered");
+    }
+
+    /// Marks the group as gone. Returns false if it has tasks or children, or is gone already.
+    pub(super) fn destroy(&self) -> bool {
+        // Ordering: Acquire pairs with `leave`; Relaxed at failure, which does nothing.
+        !self.is_main
+            && self
+                .uses
+                .compare_exchange(0, GONE, Acquire, Relaxed)
+                .is_ok()
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        // Ordering: Relaxed; a worker reads it after it has acquired the version.
+        self.uses.load(Relaxed) & GONE != 0
+    }
+
+    /// The number of tasks and children.
+    pub(super) fn uses(&self) -> usize {
+        // Ordering: Relaxed, a number to show.
+        self.uses.load(Relaxed) / USE
+    }
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group")
+            .field("name", &*self.name.lock())
+            .field("shares", &self.shares())
+            .field("uses", &self.uses())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,193 @@
+//! Which group a spawn is for: that of the task, or of the closure, which spawns.
+//!
+//! 1. A task that a worker runs is of the group that has the worker's turn.
+//! 2. A closure of `spawn_blocking`, and the rest of a poll that has given its worker away, have no
+//!    turn. They keep their group here, counted. It may be destroyed meanwhile: then their spawns
+//!    are for main.
+//! 3. Everything else, such as a `block_on`, is of main.
+use super::{SchedulingGroup, group::Group};
+use crate::{Handle, context::with_core, core::Core, shared::Shared, wake::Scheduler};
+use std::{
+    cell::RefCell,
+    mem,
+    ptr::{self, NonNull},
+    sync::Arc,
+};
+
+std::thread_local! {
+    /// The group of a thread without a turn (rule 2).
+    static INHERITED: RefCell<Option<Arc<Group>>> = const { RefCell::new(None) };
+}
+
+/// Replaces the thread's group, and returns the last one.
+fn replace(group: Option<Arc<Group>>) -> Option<Arc<Group>> {
+    let replaced = INHERITED.try_with(|at| {
+        at.try_borrow_mut()
+            .map(|mut at| mem::replace(&mut *at, group))
+    });
+    // A thread whose thread-locals are gone inherits nothing.
+    replaced.ok().and_then(Result::ok).flatten()
+}
+
+fn get() -> Option<Arc<Group>> {
+    let group = INHERITED.try_with(|at| at.try_borrow().ok()?.clone());
+    group.ok().flatten()
+}
+
+/// The group that spawns of this thread inherit, until this is dropped.
+pub(crate) struct Inherited(Option<Arc<Group>>);
+
+impl Inherited {
+    /// Keeps the group of the core's turn, in a poll that gives the core away.
+    pub(crate) fn of_turn(core: &Core) -> Self {
+        let turn = core.queue.turn();
+        // SAFETY: rule 3 of `turns`.
+        let is_main = unsafe { turn.group().as_ref() }.is_main;
+        // SAFETY: as above.
+        let group = (!is_main).then(|| unsafe { turn.counted() });
+        Self(replace(group))
+    }
+
+    /// Lets the rest of the poll inherit the group, as it has no core. The thread's loop
+    /// [clears](clear) it when the poll is over.
+    pub(crate) fn keep(mut self) {
+        drop(self.0.take());
+        mem::forget(self);
+    }
+
+    /// Inherits nothing from now on: the poll is over in which the thread's core was lost.
+    pub(crate) fn clear() {
+        drop(replace(None));
+    }
+}
+
+impl Drop for Inherited {
+    fn drop(&mut self) {
+        drop(replace(self.0.take()));
+    }
+}
+
+/// Makes a closure run in the group whose task calls this.
+pub(crate) fn within<R, F: FnOnce() -> R>(handle: &Handle, f: F) -> impl FnOnce() -> R + use<R, F> {
+    let group = current(handle.shared()).filter(|group| !group.is_main);
+    move || {
+        let _inherited = group.map(|group| Inherited(replace(Some(group))));
+        f()
+    }
+}
+
+/// The group of what this thread runs in this runtime, if that has one.
+fn current(shared: &Shared) -> Option<Arc<Group>> {
+    let is_ours = |core: &Core| ptr::eq(&*core.shared, shared);
+    // SAFETY: rule 3 of `turns`.
+    let turn = with_core(|core| is_ours(core).then(|| unsafe { core.queue.turn().counted() }));
+    match turn {
+        Some(turn) => turn,
+        None => get().filter(|group| group.runtime() == NonNull::from(shared)),
+    }
+}
+
+impl SchedulingGroup {
+    /// Returns the group of the task that calls this.
+    ///
+    /// A closure of [`spawn_blocking`](crate::spawn_blocking) is of the group of the task that
+    /// spawned it. Everything else is of the runtime's main group.
+    ///
+    /// ```
+    /// use selvedge::{SchedulingGroup, spawn_in};
+    ///
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let queries = runtime.group("queries").build().unwrap();
+    /// let task = spawn_in(&queries, async {
+    ///     selvedge::spawn(async { SchedulingGroup::current().name() }).await.unwrap()
+    /// });
+    /// assert_eq!(runtime.block_on(task.unwrap()).unwrap(), "queries");
+    /// assert_eq!(runtime.block_on(async { SchedulingGroup::current().name() }), "main");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[track_caller]
+    pub fn current() -> Self {
+        let handle = Handle::current();
+        let group = current(handle.shared());
+        let group = group.unwrap_or_else(|| handle.shared().groups.main.clone());
+        Self::new(handle, group)
+    }
+}
+
+impl Scheduler {
+    /// The scheduler of main's tasks.
+    pub(crate) fn of(shared: &Shared) -> Self {
+        Self::in_group(&shared.groups.main)
+    }
+
+    pub(crate) fn in_group(group: &Arc<Group>) -> Self {
+        // Its address has the provenance that `counted` needs.
+        Self(NonNull::new(Arc::as_ptr(group).cast_mut()).expect("an `Arc` is not null"))
+    }
+
+    #[inline]
+    pub(crate) fn group(self) -> NonNull<Group> {
+        self.0
+    }
+
+    /// A counted reference to the group.
+    ///
+    /// # Safety
+    /// The group is in memory.
+    pub(crate) unsafe fn counted(self) -> Arc<Group> {
+        // SAFETY: it comes from an `Arc`, and by the caller's promise there is still one.
+        unsafe { Arc::increment_strong_count(self.0.as_ptr()) };
+        // SAFETY: as above; the count is that of the result.
+        unsafe { Arc::from_raw(self.0.as_ptr()) }
+    }
+
+    /// Enters the group of what this thread runs, for a task that it spawns: main, if that is of
+    /// another runtime or gone.
+    pub(crate) fn inherited(shared: &Shared) -> Self {
+        let on_worker = with_core(|core| {
+            let is_ours = ptr::eq(&*core.shared, shared);
+            is_ours.then(|| core.queue.inherit())
+        });
+        if let Some(Some(scheduler)) = on_worker {
+            return scheduler;
+        }
+        if !shared.groups.is_used() {
+            return Self::of(shared);
+        }
+        match current(shared) {
+            Some(group) if group.enter() => Self::in_group(&group),
+            _ => Self::of(shared),
+        }
+    }
+
+    /// The same for the task that a core runs.
+    #[inline]
+    pub(crate) fn inherited_on(core: &Core) -> Self {
+        core.queue.inherit()
+    }
+
+    /// Whether the task is of this runtime.
+    #[inline]
+    pub(crate) fn is(self, shared: &Shared) -> bool {
+        self == Self::of(shared) || shared.groups.is_used() && self.is_group_of(shared)
+    }
+
+    #[cold]
+    fn is_group_of(self, shared: &Shared) -> bool {
+        // SAFETY: the caller has a `Notified` of the group (rule 5 of `groups`).
+        let group = unsafe { self.0.as_ref() };
+        group.runtime() == NonNull::from(shared)
+    }
+
+    /// The runtime.
+    ///
+    /// # Safety
+    /// The caller has a `Notified` with this scheduler.
+    pub(crate) unsafe fn runtime(self) -> NonNull<Shared> {
+        // SAFETY: the `Notified` keeps the group (rule 5 of `groups`).
+        unsafe { self.0.as_ref() }.runtime()
+    }
+}

@@ -1,0 +1,147 @@
+//! The counters of groups, for snapshots.
+use super::{Groups, group::Group};
+use std::{fmt, sync::Arc, time::Duration};
+
+/// Counters of one scheduling group so far: sums over the workers, and each worker's own.
+///
+/// A group's time is measured while tasks of other groups than main are queued on a worker, and for
+/// a short while after. So main's time in a runtime that runs nothing else is not measured.
+///
+/// ```
+/// use selvedge::spawn_in;
+///
+/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let group = runtime.group("batch").shares(200).build().unwrap();
+/// runtime.block_on(spawn_in(&group, async {}).unwrap()).unwrap();
+/// let metrics = runtime.metrics();
+/// let batch = metrics.groups.iter().find(|group| group.name == "batch").unwrap();
+/// assert_eq!((batch.shares, batch.tasks, batch.queued), (200, 0, 0));
+/// assert!(batch.to_string().starts_with("batch: shares 200, tasks 0"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct GroupSnapshot {
+    /// The name.
+    pub name: String,
+    /// The shares.
+    pub shares: u32,
+    /// The name of the parent.
+    pub parent: Option<String>,
+    /// Tasks that have not ended, and children. 0 for main, which does not count them.
+    pub tasks: u64,
+    /// Tasks in the workers' lists. 0 for main, whose tasks are in the rings.
+    pub queued: u64,
+    /// How long the group's tasks ran, and those of its children.
+    pub runtime: Duration,
+    /// How long the group had no tasks to run, on all workers that know it.
+    pub waiting: Duration,
+    /// How long the group had tasks to run while others ran.
+    pub starving: Duration,
+    /// Turns that took more than twice the quota while another group had work.
+    pub violations: u64,
+    /// Counters of each worker.
+    pub per_worker: Vec<GroupWorkerSnapshot>,
+}
+
+/// Counters of one scheduling group on one worker so far.
+///
+/// ```
+/// let runtime = selvedge::Builder::new().workers(2).build()?;
+/// let group = runtime.group("batch").build().unwrap();
+/// let metrics = runtime.metrics();
+/// let batch: &selvedge::GroupSnapshot = metrics.groups.last().unwrap();
+/// let worker: &selvedge::GroupWorkerSnapshot = &batch.per_worker[1];
+/// assert_eq!(worker.turns, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct GroupWorkerSnapshot {
+    /// Tasks in the worker's list.
+    pub queued: u64,
+    /// Turns that the group had for its own tasks.
+    pub turns: u64,
+    /// How long the group's tasks ran, and those of its children.
+    pub runtime: Duration,
+    /// How long the group had no tasks to run.
+    pub waiting: Duration,
+    /// How long the group had tasks to run while others ran.
+    pub starving: Duration,
+    /// Turns that took more than twice the quota while another group had work.
+    pub violations: u64,
+    /// The runtime divided by the shares, in nanoseconds, with what the group did not use while it
+    /// had no tasks.
+    pub vruntime: u64,
+}
+
+impl Groups {
+    /// The counters of all groups, if a group was ever built.
+    pub(crate) fn snapshots(&self) -> Vec<GroupSnapshot> {
+        if !self.is_used() {
+            return Vec::new();
+        }
+        self.all()
+            .iter()
+            .map(|group| self.snapshot(group))
+            .collect()
+    }
+
+    fn snapshot(&self, group: &Arc<Group>) -> GroupSnapshot {
+        let name = |group: &Arc<Group>| group.name.lock().clone();
+        let mut sum = GroupSnapshot {
+            name: name(group),
+            shares: group.shares().get(),
+            parent: group.parent.as_ref().map(name),
+            tasks: group.uses() as u64,
+            ..GroupSnapshot::default()
+        };
+        for turns in &self.workers {
+            let own = turns.with(|state| {
+                let key = state.known(group)?;
+                let (metrics, vruntime) = (state.fair.metrics(key), state.fair.vruntime(key));
+                let (metrics, vruntime) = (metrics.ok()?, vruntime.ok()?);
+                Some(GroupWorkerSnapshot {
+                    queued: state
+                        .fair
+                        .get(key)
+                        .map_or(0, |entry| entry.tasks.len() as u64),
+                    turns: metrics.picked,
+                    runtime: metrics.runtime,
+                    waiting: metrics.waiting,
+                    starving: metrics.starving,
+                    violations: metrics.violations,
+                    vruntime,
+                })
+            });
+            let own = own.unwrap_or_default();
+            sum.queued += own.queued;
+            sum.runtime += own.runtime;
+            sum.waiting += own.waiting;
+            sum.starving += own.starving;
+            sum.violations += own.violations;
+            sum.per_worker.push(own);
+        }
+        sum
+    }
+}
+
+impl fmt::Display for GroupSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: shares {}, tasks {}, queued {}, runtime {:?}, waiting {:?}, starving {:?}, \
+             violations {}",
+            self.name,
+            self.shares,
+            self.tasks,
+            self.queued,
+            self.runtime,
+            self.waiting,
+            self.starving,
+            self.violations
+        )
+    }
+}

@@ -1,0 +1,481 @@
+//! A worker's queue in a runtime with groups: main's queue, and the worker's turns.
+//!
+//! The rules are those of [`groups`](super). `sharing` is false while the worker runs main's tasks
+//! alone; then each operation is that of main's queue.
+use super::{
+    Groups, is_mains,
+    turns::{Loot, State, Turns},
+};
+use crate::{shared::Task, wake::Scheduler};
+use queue_global::{Injector, Lock};
+use sched_group::Pick;
+use std::{cell::Cell, sync::Arc};
+use task_header::Node;
+use worker_queue::{Batch, Next, QueueHooks, RunQueue, Seen, Stealer, WorkerQueue};
+
+/// The tasks of a worker in a row that were main's, while no other group had work here, after which
+/// the worker shares no longer. Until then main owes what it owes.
+const ALONE: u32 = 256;
+
+/// A worker's queue.
+pub(crate) struct GroupQueue {
+    /// Main's tasks.
+    own: WorkerQueue<Node<Scheduler>>,
+    sharing: Cell<bool>,
+    /// The group that has the turn (rule 3 of [`turns`](super::turns)).
+    turn: Cell<Scheduler>,
+    main: Scheduler,
+    /// Main's tasks in a row while it is alone.
+    alone: Cell<u32>,
+    /// The first victim of the next search.
+    victim: Cell<usize>,
+    turns: Arc<Turns>,
+    groups: Arc<Groups>,
+}
+
+/// The part of a worker's queue that the others see.
+pub(crate) struct GroupStealer {
+    ring: Stealer<Node<Scheduler>>,
+    turns: Arc<Turns>,
+    /// Whether nobody may steal: then the others find nothing here.
+    sharded: bool,
+}
+
+impl GroupStealer {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sharded || self.ring.is_empty() && self.turns.queued() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len() + self.turns.queued()
+    }
+
+    pub(crate) fn slot_is_empty(&self) -> bool {
+        self.sharded || self.ring.slot_is_empty()
+    }
+
+    pub(crate) fn look(&self) -> Option<Seen> {
+        if self.sharded { None } else { self.ring.look() }
+    }
+
+    pub(crate) fn rob(&self, seen: Seen) -> Option<Task> {
+        self.ring.rob(seen)
+    }
+}
+
+/// What the worker does next, as its turns say.
+enum Turn {
+    /// Runs this task, of another group than main.
+    Run(Task),
+    /// Takes a task of main's queue.
+    Main,
+    /// Nothing is queued.
+    Idle,
+}
+
+impl GroupQueue {
+    pub(crate) fn new(
+        own: WorkerQueue<Node<Scheduler>>,
+        groups: &Arc<Groups>,
+        worker: usize,
+    ) -> Self {
+        let main = Scheduler::in_group(&groups.main);
+        Self {
+            own,
+            sharing: Cell::new(false),
+            turn: Cell::new(main),
+            main,
+            alone: Cell::new(0),
+            victim: Cell::new(worker + 1),
+            turns: groups.workers[worker].clone(),
+            groups: groups.clone(),
+        }
+    }
+
+    /// The group whose task the worker runs.
+    pub(crate) fn turn(&self) -> Scheduler {
+        self.turn.get()
+    }
+
+    /// Enters the group whose task the worker runs, for a task that this one spawns. Main, if that
+    /// group is gone: its last task has just ended.
+    #[inline]
+    pub(crate) fn inherit(&self) -> Scheduler {
+        if self.sharing.get() {
+            self.inherit_turn()
+        } else {
+            self.main
+        }
+    }
+
+    #[cold]
+    fn inherit_turn(&self) -> Scheduler {
+        let turn = self.turn.get();
+        // SAFETY: rule 3 of `turns`.
+        let entered = unsafe { turn.group().as_ref() }.enter();
+        if entered { turn } else { self.main }
+    }
+
+    /// Runs `f` on the turns, and shares from now on.
+    fn share<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        self.turns.with(|state| {
+            if !self.sharing.replace(true) {
+                state.begin();
+            }
+            f(state)
+        })
+    }
+
+    /// Queues a task while the worker shares, or a task of another group than main.
+    #[cold]
+    #[inline(never)]
+    fn push(&self, task: Task, next: bool, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if !is_mains(&task, self.main) {
+            self.share(|state| state.push(task));
+            hooks.notify();
+        } else if next && self.turn.get() == self.main {
+            self.own.push_next(task, hooks);
+        } else {
+            self.own.push_back(task, hooks); // Rule 2.
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn requeue_by_shares(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if !is_mains(&task, self.main) {
+            let lists_were_empty = self.turns.queued() == 0;
+            self.share(|state| state.push(task));
+            if lists_were_empty && !self.own.is_empty() {
+                hooks.notify(); // Rule 3.
+            }
+        } else if self.turn.get() == self.main {
+            self.own.requeue(task, hooks);
+        } else {
+            self.own.push_back(task, hooks);
+        }
+    }
+
+    /// Chooses the next task of a worker that shares.
+    #[cold]
+    #[inline(never)]
+    fn next_by_shares(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
+        loop {
+            let (has_main, mut is_over) = (!self.own.is_empty(), false);
+            let (turn, removed) = self.turns.with(|state| {
+                state.refresh(&self.groups);
+                let turn = self.choose(state, has_main, &mut is_over);
+                (turn, std::mem::take(&mut state.removed))
+            });
+            if is_over && self.groups.has_injected() {
+                self.take_injected(hooks);
+            }
+            match turn {
+                Turn::Run(task) => {
+                    let before = self.turn.replace(*task.scheduler());
+                    drop(removed);
+                    if before == self.main {
+                        self.leave_main(hooks);
+                    }
+                    return Some(Next {
+                        item: task,
+                        from_slot: false,
+                    });
+                }
+                Turn::Main => {
+                    self.turn.set(self.main);
+                    drop(removed);
+                    if let Some(next) = self.own.next(hooks) {
+                        return Some(next);
+                    }
+                    // Others have taken the tasks.
+                }
+                Turn::Idle => {
+                    self.turn.set(self.main);
+                    drop(removed);
+                    if self.turns.queued() > 0 {
+                        continue; // They came from the groups' injector just now.
+                    }
+                    self.sharing.set(false);
+                    return self.own.next(hooks);
+                }
+            }
+        }
+    }
+
+    /// Continues the turn, or gives it to the next group. Says whether the quota was used up, which
+    /// is also when the worker looks at the groups' injector.
+    #[inline]
+    fn choose(&self, state: &mut State, has_main: bool, is_over: &mut bool) -> Turn {
+        if has_main {
+            let _ = state.fair.activate(state.main);
+        }
+        let mut pick = match (state.fair.current(), state.fair.switch()) {
+            (Some(key), None) => Pick::Run(key),
+            (_, Some(pick)) => {
+                *is_over = true;
+                pick
+            }
+            (None, None) => state.fair.pick(),
+        };
+        loop {
+            let Pick::Run(key) = pick else {
+                return Turn::Idle; // No group has a cap, so none is throttled.
+            };
+            if key == state.main {
+                if has_main && self.may_stay(state) {
+                    return Turn::Main;
+                }
+            } else if let Some(task) = state.pop(key) {
+                self.alone.set(0);
+                return Turn::Run(task);
+            }
+            pick = state.fair.pick_another();
+        }
+    }
+
+    /// Whether main goes on as a group that shares: not if it was alone for some time.
+    #[inline]
+    fn may_stay(&self, state: &State) -> bool {
+        if state.fair.active() > 1 {
+            self.alone.set(0);
+            return true;
+        }
+        let alone = self.alone.get() + 1;
+        self.alone.set(alone % ALONE);
+        alone < ALONE
+    }
+
+    /// Rule 2: the slot's task and the requeued task go to the ring.
+    #[cold]
+    fn leave_main(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if !self.own.is_empty() {
+            self.own.open_slot(hooks);
+            self.own.leave(hooks);
+            hooks.notify();
+        }
+    }
+
+    /// Moves tasks from the groups' injector to the lists. Returns how many.
+    #[cold]
+    fn take_injected(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> usize {
+        let mut tasks = self.groups.take_share();
+        let moved = tasks.len();
+        if moved > 0 {
+            self.share(|state| {
+                while let Some(task) = tasks.pop_front() {
+                    state.push(task);
+                }
+            });
+            hooks.notify();
+        }
+        moved
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_share_by_shares<L: Lock>(
+        &self,
+        injector: &Injector<Node<Scheduler>, L>,
+        workers: usize,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Batch<Task>> {
+        let mut taken = self.take_injected(hooks);
+        if !self.sharing.get() {
+            return self.own.take_share(injector, workers, hooks);
+        }
+        if let Some(share) = self.own.take_share(injector, workers, hooks) {
+            taken += 1 + share.moved;
+            self.own.push_back(share.first, hooks);
+        }
+        let moved = taken.checked_sub(1)?;
+        let first = self.next_by_shares(hooks)?.item;
+        Some(Batch { first, moved })
+    }
+
+    #[cold]
+    fn take_one_by_shares<L: Lock>(
+        &self,
+        injector: &Injector<Node<Scheduler>, L>,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Task> {
+        let injected = self.take_injected(hooks);
+        if !self.sharing.get() {
+            return injector.pop();
+        }
+        let task = injector.pop();
+        if injected == 0 && task.is_none() {
+            return None;
+        }
+        if let Some(task) = task {
+            self.own.push_back(task, hooks);
+        }
+        Some(self.next_by_shares(hooks)?.item)
+    }
+
+    /// Looks at each other worker once: takes from the group that needs help most.
+    #[cold]
+    fn steal_by_shares<R>(
+        &self,
+        others: &[R],
+        stealer: impl Fn(&R) -> &GroupStealer,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Batch<Task>> {
+        let start = self.victim.get() % others.len();
+        self.victim.set(start + 1);
+        let (before, from) = others.split_at(start);
+        let mut others = from.iter().chain(before);
+        others.find_map(|other| self.steal_from(stealer(other), hooks))
+    }
+
+    fn steal_from(
+        &self,
+        victim: &GroupStealer,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Batch<Task>> {
+        let rob = |ring_is_empty| match victim.turns.queued() {
+            0 => Loot::Nothing,
+            _ => victim.turns.with(|state| state.rob(ring_is_empty)),
+        };
+        let mut loot = rob(false);
+        if !matches!(loot, Loot::Tasks(_)) {
+            if let Some(batch) = self.own.steal_from(&victim.ring) {
+                return Some(batch);
+            }
+            loot = rob(true);
+        }
+        let Loot::Tasks(mut tasks) = loot else {
+            return None;
+        };
+        let moved = tasks.len() - 1;
+        self.share(|state| {
+            while let Some(task) = tasks.pop_front() {
+                state.push(task);
+            }
+        });
+        let first = self.next_by_shares(hooks)?.item;
+        Some(Batch { first, moved })
+    }
+}
+
+impl RunQueue<Node<Scheduler>> for GroupQueue {
+    type Stealer = GroupStealer;
+
+    fn stealer(&self) -> GroupStealer {
+        GroupStealer {
+            ring: self.own.stealer(),
+            turns: self.turns.clone(),
+            sharded: self.groups.settings.sharded,
+        }
+    }
+
+    #[inline]
+    fn next(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
+        if self.sharing.get() {
+            return self.next_by_shares(hooks);
+        }
+        self.own.next(hooks)
+    }
+
+    #[inline]
+    fn push_next(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if self.sharing.get() || !is_mains(&task, self.main) {
+            return self.push(task, true, hooks);
+        }
+        self.own.push_next(task, hooks);
+    }
+
+    #[inline]
+    fn push_back(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if self.sharing.get() || !is_mains(&task, self.main) {
+            return self.push(task, false, hooks);
+        }
+        self.own.push_back(task, hooks);
+    }
+
+    #[inline(always)]
+    fn requeue(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if self.sharing.get() {
+            return self.requeue_by_shares(task, hooks);
+        }
+        self.own.requeue(task, hooks);
+    }
+
+    fn take_share<L: Lock>(
+        &self,
+        injector: &Injector<Node<Scheduler>, L>,
+        workers: usize,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Batch<Task>> {
+        if self.groups.is_used() {
+            return self.take_share_by_shares(injector, workers, hooks);
+        }
+        self.own.take_share(injector, workers, hooks)
+    }
+
+    fn take_one<L: Lock>(
+        &self,
+        injector: &Injector<Node<Scheduler>, L>,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Task> {
+        if self.groups.is_used() {
+            return self.take_one_by_shares(injector, hooks);
+        }
+        injector.pop()
+    }
+
+    fn steal<R>(
+        &self,
+        others: &[R],
+        stealer: impl Fn(&R) -> &GroupStealer,
+        hooks: &impl QueueHooks<Node<Scheduler>>,
+    ) -> Option<Batch<Task>> {
+        if self.groups.settings.sharded {
+            return None;
+        }
+        if self.groups.is_used() {
+            return self.steal_by_shares(others, stealer, hooks);
+        }
+        self.own.steal(others, |other| &stealer(other).ring)
+    }
+
+    fn take_any(&self) -> Option<Task> {
+        let own = self.own.take_any();
+        own.or_else(|| self.turns.with(State::pop_any))
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.turns.queued() == 0
+    }
+
+    fn leave(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        self.own.leave(hooks);
+        if self.sharing.get() && self.turns.queued() > 0 {
+            hooks.notify();
+        }
+    }
+
+    #[inline]
+    fn slot_is_empty(&self) -> bool {
+        self.own.slot_is_empty()
+    }
+
+    #[inline]
+    fn take_slot(&self) -> Option<Task> {
+        self.own.take_slot()
+    }
+
+    fn requeue_slot(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        self.own.requeue_slot(hooks);
+    }
+
+    fn open_slot(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        self.own.open_slot(hooks);
+    }
+
+    #[inline]
+    fn slice_over(&self) -> bool {
+        self.sharing.get() && self.turns.with(|state| state.fair.should_switch())
+    }
+}

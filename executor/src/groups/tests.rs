@@ -1,0 +1,615 @@
+//! Tests of groups. Time is a number that the tasks add to, so the results are exact.
+use crate::{
+    Builder, GroupError, GroupGone, GroupLocal, Runtime, SchedulingGroup, Tick, WithGroup, Worker,
+    block_in_place, park::ThreadPark, spawn, spawn_blocking, spawn_in, yield_now,
+};
+use std::{
+    future::{Future, pending},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+        mpsc,
+    },
+    time::Duration,
+};
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+/// A runtime of one worker that the test ticks, with a clock that the tasks set.
+struct OneWorker {
+    time: Arc<AtomicU64>,
+    runtime: Runtime,
+    worker: Worker<ThreadPark>,
+}
+
+impl OneWorker {
+    fn new() -> Self {
+        Self::of(Builder::new())
+    }
+
+    fn of(builder: Builder) -> Self {
+        let time = Arc::new(AtomicU64::new(0));
+        let builder = builder.group_clock(time.clone());
+        let (runtime, mut workers) = builder.build_driven([ThreadPark::new()]);
+        let worker = workers.remove(0);
+        Self {
+            time,
+            runtime,
+            worker,
+        }
+    }
+
+    fn group(&self, name: &str, shares: u32) -> SchedulingGroup {
+        self.runtime.group(name).shares(shares).build().unwrap()
+    }
+
+    /// Spawns tasks that never end, each poll of which takes `nanos`. Returns the count of polls.
+    fn load(&self, group: &SchedulingGroup, tasks: usize, nanos: u64) -> Arc<AtomicU64> {
+        let polls = Arc::new(AtomicU64::new(0));
+        for _ in 0..tasks {
+            let task = busy(self.time.clone(), polls.clone(), nanos);
+            drop(spawn_in(group, task).unwrap());
+        }
+        polls
+    }
+
+    fn run_until(&mut self, time: u64) {
+        while self.time.load(Relaxed) < time {
+            assert_eq!(self.worker.tick(), Tick::Ran);
+        }
+    }
+
+    fn run_all(&mut self) {
+        while self.worker.tick() == Tick::Ran {}
+    }
+
+    fn runtime_of(&self, name: &str) -> Duration {
+        let metrics = self.runtime.metrics();
+        metrics
+            .groups
+            .into_iter()
+            .find(|group| group.name == name)
+            .unwrap()
+            .runtime
+    }
+
+    fn end(mut self) {
+        drop(self.runtime);
+        assert_eq!(self.worker.tick(), Tick::Ended);
+    }
+}
+
+async fn busy(time: Arc<AtomicU64>, polls: Arc<AtomicU64>, nanos: u64) {
+    loop {
+        time.fetch_add(nanos, Relaxed);
+        polls.fetch_add(1, Relaxed);
+        yield_now().await;
+    }
+}
+
+fn assert_near(is: u64, expected: u64, percent: u64) {
+    assert!(
+        is.abs_diff(expected) * 100 <= expected * percent,
+        "{is}, not {expected}"
+    );
+}
+
+#[test]
+fn groups_with_work_run_in_proportion_to_shares() {
+    let mut one = OneWorker::new();
+    let (a, b, c) = (one.group("a", 100), one.group("b", 20), one.group("c", 50));
+    let polls = [
+        one.load(&a, 5, 1000 * US),
+        one.load(&b, 3, 100 * US),
+        one.load(&c, 2, 400 * US),
+    ];
+    one.run_until(10_000 * MS);
+    let [a, b, c] = polls.map(|polls| polls.load(Relaxed));
+    assert_near(a, 5882, 1);
+    assert_near(b / 10, 1176, 1);
+    assert_near(c * 2 / 5, 2941, 1);
+    one.end();
+}
+
+#[test]
+fn main_shares_its_time_with_the_groups() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 250);
+    let main = one.runtime.handle().main_group();
+    let (own, main) = (one.load(&group, 2, 10 * US), one.load(&main, 3, 10 * US));
+    one.run_until(1000 * MS);
+    assert_near(main.load(Relaxed), 80_000, 1);
+    assert_near(own.load(Relaxed), 20_000, 1);
+    assert_near(one.runtime_of("main").as_nanos() as u64, 800 * MS, 1);
+    one.end();
+}
+
+#[test]
+fn children_divide_the_time_of_their_parent() {
+    let mut one = OneWorker::new();
+    let parent = one.group("parent", 100);
+    let other = one.group("other", 100);
+    let child = |name, shares| {
+        let child = one.runtime.group(name).shares(shares);
+        child.parent(&parent).build().unwrap()
+    };
+    let (x, y) = (child("x", 30), child("y", 10));
+    let polls = [&other, &x, &y].map(|group| one.load(group, 1, 50 * US));
+    one.run_until(4000 * MS);
+    let [other, x, y] = polls.map(|polls| polls.load(Relaxed));
+    assert_near(other, 40_000, 1);
+    assert_near(x, 30_000, 1);
+    assert_near(y, 10_000, 1);
+    assert!(parent.destroy().is_err(), "it has children");
+    one.end();
+}
+
+#[test]
+fn idle_group_earns_no_credit() {
+    let mut one = OneWorker::new();
+    let (a, b) = (one.group("a", 100), one.group("b", 100));
+    let first = one.load(&a, 1, 100 * US);
+    one.run_until(500 * MS);
+    let second = one.load(&b, 1, 100 * US);
+    let before = first.load(Relaxed);
+    one.run_until(700 * MS);
+    assert_near(first.load(Relaxed) - before, 1000, 2);
+    assert_near(second.load(Relaxed), 1000, 2);
+    one.end();
+}
+
+#[test]
+fn new_shares_take_effect_at_once() {
+    let mut one = OneWorker::new();
+    let (a, b) = (one.group("a", 100), one.group("b", 100));
+    let polls = [one.load(&a, 1, 100 * US), one.load(&b, 1, 100 * US)];
+    one.run_until(100 * MS);
+    b.set_shares(300).unwrap();
+    let before = polls.each_ref().map(|polls| polls.load(Relaxed));
+    one.run_until(500 * MS);
+    let [a, b] = [0, 1].map(|i| polls[i].load(Relaxed) - before[i]);
+    assert_near(a, 1000, 2);
+    assert_near(b, 3000, 2);
+    one.end();
+}
+
+#[test]
+fn tasks_of_a_group_take_turns() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 100);
+    let polls = [(); 5].map(|()| one.load(&group, 1, 100 * US));
+    one.run_until(100 * MS); // By now all are in the worker's list.
+    let before = polls.each_ref().map(|polls| polls.load(Relaxed));
+    one.run_until(600 * MS);
+    for (polls, before) in polls.iter().zip(before) {
+        assert!((polls.load(Relaxed) - before).abs_diff(1000) <= 1);
+    }
+    one.end();
+}
+
+/// A turn lasts for the quota, and no longer than one poll more.
+#[test]
+fn turn_ends_after_the_quota() {
+    let mut one = OneWorker::of(Builder::new().group_quota(Duration::from_millis(2)));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    for name in ["a", "b"] {
+        let (group, order, time) = (one.group(name, 100), order.clone(), one.time.clone());
+        let task = async move {
+            loop {
+                order.lock().unwrap().push(name);
+                time.fetch_add(300 * US, Relaxed);
+                yield_now().await;
+            }
+        };
+        drop(spawn_in(&group, task).unwrap());
+    }
+    one.run_until(100 * MS);
+    let order = order.lock().unwrap();
+    let turns: Vec<_> = order
+        .chunk_by(|one, next| one == next)
+        .map(<[_]>::len)
+        .collect();
+    let whole = &turns[1..turns.len() - 1];
+    assert!(whole.iter().all(|polls| *polls == 7), "{turns:?}");
+    drop(order);
+    one.end();
+}
+
+#[test]
+fn panic_is_charged_to_its_group() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 100);
+    let other = one.group("b", 100);
+    let (time, polls) = (one.time.clone(), one.load(&other, 1, MS));
+    let task = spawn_in(&group, async move {
+        time.fetch_add(20 * MS, Relaxed);
+        panic!("it takes long to fail");
+    });
+    one.run_until(21 * MS);
+    assert_eq!(one.runtime_of("a"), Duration::from_millis(20));
+    let next = one.load(&group, 1, MS);
+    one.run_until(40 * MS);
+    assert!(next.load(Relaxed) <= 1, "the others had less until now");
+    assert!(polls.load(Relaxed) >= 18);
+    assert!(
+        futures::executor::block_on(task.unwrap())
+            .unwrap_err()
+            .is_panic()
+    );
+    one.end();
+}
+
+#[test]
+fn task_spawned_by_a_task_is_in_its_group() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 100);
+    let (sender, names) = mpsc::channel();
+    let task = async move {
+        let said = |sender: &mpsc::Sender<String>| {
+            let name = SchedulingGroup::current().name();
+            sender.send(name).unwrap();
+        };
+        said(&sender);
+        let child = sender.clone();
+        spawn(async move { said(&child) }).await.unwrap();
+        let handle = crate::Handle::current();
+        let child = sender.clone();
+        handle.spawn(async move { said(&child) }).await.unwrap();
+        let main = handle.main_group();
+        spawn_in(&main, async move { said(&sender) })
+            .unwrap()
+            .await
+            .unwrap();
+    };
+    drop(spawn_in(&group, task).unwrap());
+    one.run_all();
+    assert_eq!(names.iter().collect::<Vec<_>>(), ["a", "a", "a", "main"]);
+    group.destroy().unwrap();
+    one.end();
+}
+
+#[test]
+fn closure_and_blocking_poll_keep_the_group() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let group = runtime.group("a").build().unwrap();
+    let name = || SchedulingGroup::current().name();
+    let task = spawn_in(&group, async move {
+        let closure = spawn_blocking(move || {
+            let handle = crate::Handle::current();
+            (
+                name(),
+                handle
+                    .block_on(handle.spawn(async move { name() }))
+                    .unwrap(),
+            )
+        });
+        let in_closure = closure.await.unwrap();
+        let (sender, receiver) = mpsc::channel();
+        spawn(async move { sender.send(()).unwrap() });
+        let in_place = block_in_place(|| {
+            receiver.recv().unwrap(); // By now the core has another thread.
+            name()
+        });
+        let after = spawn(async move { name() }).await.unwrap();
+        [in_closure.0, in_closure.1, in_place, after]
+    });
+    assert_eq!(runtime.block_on(task.unwrap()).unwrap(), ["a"; 4]);
+    let outside = runtime.block_on(runtime.spawn_blocking(name)).unwrap();
+    assert_eq!(outside, "main");
+    group.destroy().unwrap();
+}
+
+#[test]
+fn destroy_of_a_busy_group_changes_nothing() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 100);
+    let polls = one.load(&group, 1, MS);
+    assert!(group.destroy().is_err());
+    one.run_until(3 * MS);
+    assert_eq!(polls.load(Relaxed), 3);
+    assert_eq!(group.tasks(), 1);
+    assert!(one.runtime.handle().main_group().destroy().is_err());
+    one.end();
+}
+
+#[test]
+fn destroyed_group_refuses_and_returns_the_future() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 100);
+    let task = spawn_in(&group, async { 7 }).unwrap();
+    one.run_all();
+    assert_eq!(futures::executor::block_on(task).unwrap(), 7);
+    group.destroy().unwrap();
+    group.destroy().unwrap();
+    let GroupGone(future) = spawn_in(&group, async { 8 }).unwrap_err();
+    assert_eq!(futures::executor::block_on(future), 8);
+    let child = one.runtime.group("child").parent(&group).build();
+    assert_eq!(child.unwrap_err(), GroupError::ParentGone);
+    one.end();
+}
+
+#[test]
+fn groups_come_and_go_in_the_same_place() {
+    let mut one = OneWorker::new();
+    let ran = Arc::new(AtomicUsize::new(0));
+    for round in 0..100 {
+        let parent = one.group("parent", 100);
+        let child = one.runtime.group("child").parent(&parent).build().unwrap();
+        let other = one.group("other", 1 + round);
+        for group in [&parent, &child, &other] {
+            let ran = ran.clone();
+            let task = async move {
+                yield_now().await;
+                ran.fetch_add(1, Relaxed);
+            };
+            drop(spawn_in(group, task).unwrap());
+        }
+        one.run_all();
+        for group in [child, parent, other] {
+            group.destroy().unwrap();
+        }
+    }
+    assert_eq!(ran.load(Relaxed), 300);
+    let groups = one.runtime.metrics().groups;
+    assert_eq!(groups.len(), 2, "main and atexit: {groups:?}");
+    one.end();
+}
+
+#[test]
+fn shares_of_zero_are_refused() {
+    let one = OneWorker::new();
+    let refused = one.runtime.group("none").shares(0).build().unwrap_err();
+    assert_eq!(refused, GroupError::ZeroShares);
+    let group = one.group("a", 100);
+    assert_eq!(group.set_shares(0), Err(GroupError::ZeroShares));
+    assert_eq!(group.shares(), 100);
+}
+
+#[test]
+fn parent_of_another_runtime_is_refused() {
+    let (one, other) = (OneWorker::new(), OneWorker::new());
+    let parent = other.group("a", 100);
+    let refused = one.runtime.group("b").parent(&parent).build().unwrap_err();
+    assert_eq!(refused, GroupError::OtherRuntime);
+    parent.destroy().unwrap();
+}
+
+#[test]
+fn dropped_future_in_a_group_aborts_its_task() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 100);
+    let mut future = Box::pin(pending::<()>().in_group(&group));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(future.as_mut().poll(&mut cx).is_pending());
+    one.run_all();
+    assert!(group.destroy().is_err());
+    drop(future);
+    one.run_all();
+    group.destroy().unwrap();
+    one.end();
+}
+
+#[test]
+fn panic_in_a_group_reaches_the_task_that_waits() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let group = runtime.group("a").build().unwrap();
+    let panics = async { panic!("oh no") }.in_group(&group);
+    let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(panics)));
+    let payload = caught.map(drop).unwrap_err();
+    assert_eq!(payload.downcast_ref::<&str>(), Some(&"oh no"));
+}
+
+#[test]
+fn value_of_a_group_is_dropped_with_it() {
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, SeqCst);
+        }
+    }
+    static VALUE: GroupLocal<Counted> = GroupLocal::new(|| Counted);
+    let one = OneWorker::new();
+    let (a, b) = (one.group("a", 100), one.group("b", 100));
+    assert!(Arc::ptr_eq(&VALUE.get_in(&a), &VALUE.get_in(&a)));
+    drop(VALUE.get_in(&b));
+    a.destroy().unwrap();
+    assert_eq!(DROPPED.load(SeqCst), 1);
+    drop(VALUE.get_in(&a));
+    assert_eq!(
+        DROPPED.load(SeqCst),
+        2,
+        "a value of a destroyed group is kept by nobody"
+    );
+    drop((a, b));
+    one.end();
+    assert_eq!(DROPPED.load(SeqCst), 3);
+}
+
+/// A task of main that a group's task wakes runs in main's turn, not in the slot for the group.
+#[test]
+fn woken_task_of_main_runs_in_mains_turn() {
+    let mut one = OneWorker::new();
+    let group = one.group("a", 1000);
+    let (sender, receiver) = async_channel::unbounded::<()>();
+    let polls = Arc::new(AtomicU64::new(0));
+    let (count, time) = (polls.clone(), one.time.clone());
+    let main = one.runtime.spawn(async move {
+        while receiver.recv().await.is_ok() {
+            time.fetch_add(MS, Relaxed);
+            count.fetch_add(1, Relaxed);
+        }
+    });
+    let (sends, time) = (Arc::new(AtomicU64::new(0)), one.time.clone());
+    let count = sends.clone();
+    let task = async move {
+        loop {
+            time.fetch_add(MS, Relaxed);
+            count.fetch_add(1, Relaxed);
+            sender.try_send(()).unwrap();
+            yield_now().await;
+        }
+    };
+    drop(spawn_in(&group, task).unwrap());
+    one.run_until(1000 * MS);
+    assert_near(polls.load(Relaxed), 500, 2);
+    assert_near(sends.load(Relaxed), 500, 2);
+    assert!(!main.is_finished());
+    one.end();
+}
+
+#[test]
+fn overdue_turn_ends_at_the_next_operation() {
+    let mut one = OneWorker::of(Builder::new().budget(crate::Budget::UNLIMITED));
+    let (a, b) = (one.group("a", 100), one.group("b", 100));
+    let operations = Arc::new(AtomicU64::new(0));
+    let (count, time, handle) = (
+        operations.clone(),
+        one.time.clone(),
+        one.runtime.handle().clone(),
+    );
+    let long = async move {
+        loop {
+            time.fetch_add(100 * US, Relaxed);
+            count.fetch_add(1, Relaxed);
+            handle.preempt_overdue_groups();
+            crate::task::consume_budget().await;
+        }
+    };
+    drop(spawn_in(&a, long).unwrap());
+    let other = one.load(&b, 1, 500 * US);
+    one.run_until(100 * MS);
+    assert_near(operations.load(Relaxed), 500, 4);
+    assert_near(other.load(Relaxed), 100, 4);
+    assert!(one.runtime.metrics().slices_ended > 90);
+    one.end();
+}
+
+fn random(seed: &mut u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed
+}
+
+/// Tasks of 50 groups, on real threads: spawned from outside and by tasks, woken by others, and
+/// stolen. Each runs once, and no group is left with a task.
+#[test]
+fn random_tasks_of_fifty_groups_run_once_each() {
+    const TASKS: usize = 100_000;
+    let runtime = Builder::new().workers(4).ring_capacity(16).build().unwrap();
+    let mut seed = 0x9e37_79b9;
+    let mut groups: Vec<SchedulingGroup> = Vec::new();
+    for n in 0..50 {
+        let group = runtime
+            .group(format!("{n}"))
+            .shares(1 + random(&mut seed) as u32 % 1000);
+        let parent = groups.get(random(&mut seed) as usize % 100).cloned();
+        let group = parent
+            .iter()
+            .fold(group, |group, parent| group.parent(parent));
+        groups.push(group.build().unwrap());
+    }
+    let groups = Arc::new(groups);
+    let ran: Arc<Vec<AtomicUsize>> = Arc::new((0..TASKS).map(|_| AtomicUsize::new(0)).collect());
+    let (sender, receiver) = async_channel::unbounded();
+    let mut spawners = Vec::new();
+    for first in (0..TASKS).step_by(1000) {
+        let (groups, ran, sender) = (groups.clone(), ran.clone(), sender.clone());
+        let receiver = receiver.clone();
+        let mut seed = seed ^ (first as u64 + 1);
+        let spawner = groups[random(&mut seed) as usize % 50].clone();
+        let spawner = spawn_in(&spawner, async move {
+            for n in first..first + 1000 {
+                let (ran, sender, receiver) = (ran.clone(), sender.clone(), receiver.clone());
+                let kind = random(&mut seed) % 4;
+                let task = async move {
+                    match kind {
+                        0 => yield_now().await,
+                        1 => sender.send(()).await.unwrap(),
+                        2 => drop(receiver.try_recv()),
+                        _ => {}
+                    }
+                    ran[n].fetch_add(1, Relaxed);
+                };
+                let group = &groups[random(&mut seed) as usize % 50];
+                match random(&mut seed) % 8 {
+                    0 => drop(spawn(task)),
+                    _ => drop(spawn_in(group, task).unwrap()),
+                }
+                if n % 100 == 0 {
+                    yield_now().await;
+                }
+            }
+        });
+        spawners.push(spawner.unwrap());
+    }
+    for spawner in spawners {
+        runtime.block_on(spawner).unwrap();
+    }
+    while runtime.metrics().live > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(ran.iter().all(|ran| ran.load(Relaxed) == 1));
+    let mut left: Vec<_> = groups.iter().collect();
+    left.reverse(); // Children come after their parents.
+    for group in left {
+        group.destroy().unwrap();
+    }
+}
+
+/// Two workers on real threads, whose tasks are always ready: nothing is lost when tasks are
+/// stolen, and the end drops all.
+#[test]
+fn end_drops_the_tasks_of_all_groups() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    for sharded in [false, true] {
+        let runtime = Builder::new().workers(2).sharded(sharded).build().unwrap();
+        let groups = [1, 2, 3].map(|n| runtime.group("g").shares(n).build().unwrap());
+        for n in 0..300 {
+            let counted = Counted(dropped.clone());
+            let task = async move {
+                let _counted = counted;
+                loop {
+                    yield_now().await;
+                }
+            };
+            drop(spawn_in(&groups[n % 3], task).unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        drop(runtime);
+        assert_eq!(dropped.swap(0, SeqCst), 300);
+        for group in groups {
+            group.destroy().unwrap();
+        }
+    }
+}
+
+/// Tasks of a group that waits on one worker are taken by an idle one.
+#[test]
+fn idle_worker_steals_the_tasks_of_a_group() {
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let group = runtime.group("a").build().unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let set = done.clone();
+    let task = spawn_in(&group, async move {
+        let other = spawn(async move { set.store(true, SeqCst) });
+        // It blocks its worker, so only a thief can run the other task.
+        while !done.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        other.await.unwrap();
+    });
+    runtime.block_on(task.unwrap()).unwrap();
+}

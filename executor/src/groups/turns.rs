@@ -1,0 +1,284 @@
+//! A worker's turns: the lists of its groups' tasks, and the fair queue that chooses among them.
+//!
+//! The worker and its thieves use them under the lock. Only the worker pushes into the lists and
+//! gives turns; a thief takes tasks out, and ends the activity of a list that it has emptied, unless
+//! that group has the turn. The number of tasks in the lists is also kept outside of the lock, as a
+//! hint for thieves and for the last look before a sleep.
+//!
+//! 1. A group's list is in the fair queue from the group's first task on this worker on, until the
+//!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's
+//!    index. An index whose entry has another group was reused: then the entry's group is gone.
+//! 2. An active group has tasks in its list, or the turn, or a thief has just taken the last one.
+//! 3. The address in `GroupQueue::turn` is that of the main group or of an entry's, or else in
+//!    `removed`, which is cleared when the next task is chosen.
+use super::{Groups, clock::Clock, group::Group};
+use crate::{shared::Task, wake::Scheduler};
+use queue_global::List;
+use sched_group::{FairQueue, GroupKey, Pick};
+use std::{sync::Arc, time::Duration};
+use sync_shim::{
+    CachePadded,
+    atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    sync::{Mutex, MutexGuard},
+};
+use task_header::Node;
+
+/// The turns of one worker.
+pub(crate) struct Turns {
+    /// Written under the lock.
+    queued: CachePadded<AtomicUsize>,
+    /// When the quota of the turn is used up, if another group waits. Written under the lock.
+    ends: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// The end of a turn that has none.
+const NEVER: u64 = u64::MAX;
+
+pub(super) struct State {
+    pub(super) fair: FairQueue<Entry, Clock>,
+    pub(super) main: GroupKey,
+    /// The keys of the groups, by index.
+    keys: Vec<Option<GroupKey>>,
+    /// The version that the fair queue knows (rule 7 of [`groups`](super)).
+    version: u64,
+    queued: usize,
+    ends: u64,
+    /// Rule 3.
+    pub(super) removed: Vec<Arc<Group>>,
+}
+
+/// A group's list. Its tasks are dropped before the group.
+pub(super) struct Entry {
+    pub(super) tasks: List<Node<Scheduler>>,
+    pub(super) group: Arc<Group>,
+}
+
+impl Turns {
+    pub(super) fn new(main: Arc<Group>, clock: Clock, quota: Duration) -> Self {
+        let mut fair = FairQueue::with_quota(clock, quota);
+        let (shares, index) = (main.shares(), main.index);
+        let tasks = List::new();
+        let key = fair.insert(shares, Entry { tasks, group: main });
+        let mut keys = vec![None; index + 1];
+        keys[index] = Some(key);
+        Self {
+            queued: CachePadded::new(AtomicUsize::new(0)),
+            ends: AtomicU64::new(NEVER),
+            state: Mutex::new(State {
+                fair,
+                main: key,
+                keys,
+                version: 0,
+                queued: 0,
+                ends: NEVER,
+                removed: Vec::new(),
+            }),
+        }
+    }
+
+    /// The number of tasks in the lists. After a `SeqCst` fence, it is not 0 if a task is there
+    /// whose push came before another thread's `SeqCst` fence that precedes this one.
+    #[inline]
+    pub(super) fn queued(&self) -> usize {
+        // Ordering: Relaxed, by the fences above. It is a hint otherwise.
+        self.queued.load(Relaxed)
+    }
+
+    /// Whether the quota of the turn is used up while another group waits.
+    pub(super) fn is_overdue(&self, now: u64) -> bool {
+        // Ordering: Relaxed, as in `with`.
+        self.ends.load(Relaxed) <= now
+    }
+
+    /// Runs `f` under the lock. It runs no user code.
+    pub(super) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let mut state: MutexGuard<'_, State> = self.state.lock();
+        let before = state.queued;
+        let result = f(&mut state);
+        if state.queued != before {
+            // Ordering: Relaxed, as in `queued`.
+            self.queued.store(state.queued, Relaxed);
+        }
+        let ends = state.fair.turn_end().unwrap_or(NEVER);
+        if state.ends != ends {
+            state.ends = ends;
+            // Ordering: Relaxed, a number that publishes nothing.
+            self.ends.store(ends, Relaxed);
+        }
+        result
+    }
+}
+
+impl State {
+    /// Takes over what has changed in the groups, if anything has.
+    #[inline]
+    pub(super) fn refresh(&mut self, groups: &Groups) {
+        let version = groups.version();
+        if version != self.version {
+            self.version = version;
+            self.take_over();
+        }
+    }
+
+    #[cold]
+    fn take_over(&mut self) {
+        self.remove_gone();
+        let entries = self
+            .fair
+            .iter()
+            .map(|(key, entry)| (key, entry.group.shares()));
+        for (key, shares) in entries.collect::<Vec<_>>() {
+            if self.fair.shares(key) != Ok(shares) {
+                let _ = self.fair.set_shares(key, shares);
+                let _ = self.fair.set_own_shares(key, shares);
+            }
+        }
+    }
+
+    /// Removes the groups that are gone, children before their parents.
+    fn remove_gone(&mut self) {
+        let gone = self.fair.iter().filter(|(_, entry)| entry.group.is_gone());
+        let mut gone: Vec<_> = gone.map(|(key, entry)| (entry.group.depth, key)).collect();
+        gone.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+        for (_, key) in gone {
+            let _ = self.fair.deactivate(key);
+            match self.fair.destroy(key) {
+                Ok(entry) => {
+                    debug_assert!(entry.tasks.is_empty(), "its tasks have ended");
+                    self.keys[entry.group.index] = None;
+                    self.removed.push(entry.group);
+                }
+                Err(error) => debug_assert!(false, "its children are gone, too: {error}"),
+            }
+        }
+    }
+
+    /// Returns the key of a group, which is not gone. Adds the group if it is new here.
+    fn key(&mut self, group: &Arc<Group>) -> GroupKey {
+        if let Some(&Some(key)) = self.keys.get(group.index) {
+            match self.fair.get(key) {
+                Ok(entry) if Arc::ptr_eq(&entry.group, group) => return key,
+                _ => self.remove_gone(), // Rule 1.
+            }
+        }
+        let (shares, tasks) = (group.shares(), List::new());
+        let entry = Entry {
+            tasks,
+            group: group.clone(),
+        };
+        let key = match &group.parent {
+            None => self.fair.insert(shares, entry),
+            Some(parent) => {
+                let parent = self.key(parent);
+                let inserted = self.fair.insert_under(parent, shares, entry);
+                inserted.expect("the parent is there while a child is")
+            }
+        };
+        if self.keys.len() <= group.index {
+            self.keys.resize(group.index + 1, None);
+        }
+        self.keys[group.index] = Some(key);
+        key
+    }
+
+    /// The key of a group, if it has had a task here and is not replaced.
+    pub(super) fn known(&self, group: &Arc<Group>) -> Option<GroupKey> {
+        let key = (*self.keys.get(group.index)?)?;
+        let entry = self.fair.get(key).ok()?;
+        Arc::ptr_eq(&entry.group, group).then_some(key)
+    }
+
+    /// Begins to share: main has the turn, as it ran until now.
+    pub(super) fn begin(&mut self) {
+        let _ = self.fair.activate(self.main);
+        let first = self.fair.pick();
+        debug_assert_eq!(first, Pick::Run(self.main), "no other group is active");
+    }
+
+    /// Pushes a task into its group's list.
+    #[inline]
+    pub(super) fn push(&mut self, task: Task) {
+        let group = task.scheduler().group();
+        // SAFETY: the task keeps its group (rule 5 of `groups`), and the list keeps the task.
+        let index = unsafe { group.as_ref() }.index;
+        let key = match self.keys.get(index) {
+            Some(&Some(key)) if self.is_entry_of(key, group.as_ptr()) => key,
+            _ => self.add(&task),
+        };
+        if let Ok(entry) = self.fair.get_mut(key) {
+            entry.tasks.push_back(task);
+            self.queued += 1;
+        }
+        let _ = self.fair.activate(key);
+    }
+
+    fn is_entry_of(&self, key: GroupKey, group: *const Group) -> bool {
+        let entry = self.fair.get(key);
+        entry.is_ok_and(|entry| Arc::as_ptr(&entry.group) == group)
+    }
+
+    #[cold]
+    fn add(&mut self, task: &Task) -> GroupKey {
+        // SAFETY: the task keeps its group in memory (rule 5 of `groups`).
+        let group = unsafe { task.scheduler().counted() };
+        self.key(&group)
+    }
+
+    /// Takes the oldest task of a group.
+    #[inline]
+    pub(super) fn pop(&mut self, key: GroupKey) -> Option<Task> {
+        let task = self.fair.get_mut(key).ok()?.tasks.pop_front()?;
+        self.queued -= 1;
+        Some(task)
+    }
+
+    /// Takes any task: for shutdown.
+    pub(super) fn pop_any(&mut self) -> Option<Task> {
+        if self.queued == 0 {
+            return None;
+        }
+        let is_filled = |(_, entry): &(_, &Entry)| !entry.tasks.is_empty();
+        let key = self.fair.iter().find(is_filled)?.0;
+        self.pop(key)
+    }
+
+    /// Takes half of the tasks of the group that needs help most, for a thief: of the group with the
+    /// least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless the
+    /// thief has looked there.
+    pub(super) fn rob(&mut self, ring_is_empty: bool) -> Loot {
+        /// So many at a time at most, as long as the lock is held.
+        const MOST: usize = 128;
+        let has_tasks = |key: &GroupKey| {
+            let entry = self.fair.get(*key);
+            entry.is_ok_and(|entry| !entry.tasks.is_empty())
+        };
+        let neediest = self.fair.peek();
+        if neediest == Some(self.main) && !ring_is_empty {
+            return Loot::Main;
+        }
+        let any = || self.fair.iter().map(|(key, _)| key).find(has_tasks);
+        let Some(key) = neediest.filter(has_tasks).or_else(any) else {
+            return Loot::Nothing;
+        };
+        let Ok(entry) = self.fair.get_mut(key) else {
+            return Loot::Nothing;
+        };
+        let half = entry.tasks.len().div_ceil(2).min(MOST);
+        let tasks = entry.tasks.split_off_front(half);
+        let is_empty = entry.tasks.is_empty();
+        self.queued -= tasks.len();
+        if is_empty && self.fair.current() != Some(key) {
+            let _ = self.fair.deactivate(key);
+        }
+        Loot::Tasks(tasks)
+    }
+}
+
+/// What a thief finds in a victim's turns.
+pub(super) enum Loot {
+    /// The neediest group is main.
+    Main,
+    Tasks(List<Node<Scheduler>>),
+    Nothing,
+}

@@ -1,0 +1,87 @@
+//! `GroupLocal`: a value for each group.
+use super::{SchedulingGroup, group::Group};
+use std::{any::Any, fmt, ptr, sync::Arc};
+
+/// A static with a value for each scheduling group, made when the group first asks for it.
+///
+/// The tasks of a group share its value, on all workers. It is dropped when the group is destroyed,
+/// or with the runtime's memory. A value that contains a [`SchedulingGroup`] or a
+/// [`Handle`](crate::Handle) of the runtime keeps that memory until the group is destroyed.
+///
+/// ```
+/// use selvedge::{GroupLocal, spawn_in};
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+///
+/// static QUERIES: GroupLocal<AtomicU32> = GroupLocal::new(|| AtomicU32::new(0));
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let tenants = ["a", "b"].map(|name| runtime.group(name).build().unwrap());
+/// for _ in 0..3 {
+///     let query = async { QUERIES.get().fetch_add(1, Relaxed) };
+///     runtime.block_on(spawn_in(&tenants[0], query).unwrap()).unwrap();
+/// }
+/// assert_eq!(QUERIES.get_in(&tenants[0]).load(Relaxed), 3);
+/// assert_eq!(QUERIES.get_in(&tenants[1]).load(Relaxed), 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct GroupLocal<T: 'static> {
+    make: fn() -> T,
+}
+
+impl<T: Send + Sync + 'static> GroupLocal<T> {
+    /// Makes a static whose values `make` makes.
+    pub const fn new(make: fn() -> T) -> Self {
+        Self { make }
+    }
+
+    /// Returns the value of the [current](SchedulingGroup::current) group.
+    ///
+    /// # Panics
+    /// Outside a runtime, and if `make` panics.
+    #[track_caller]
+    pub fn get(&'static self) -> Arc<T> {
+        self.get_in(&SchedulingGroup::current())
+    }
+
+    /// Returns the value of a group. If the group was destroyed, the value is a new one each time.
+    ///
+    /// # Panics
+    /// If `make` panics.
+    pub fn get_in(&'static self, group: &SchedulingGroup) -> Arc<T> {
+        let group = &*group.group;
+        self.find(group).unwrap_or_else(|| {
+            // User code, so not under the lock. Of two threads that do this the first wins.
+            let made = Arc::new((self.make)());
+            self.insert(group, made)
+        })
+    }
+
+    /// The address of a static of its own is its key. It is not of size 0.
+    fn key(&'static self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    fn find(&'static self, group: &Group) -> Option<Arc<T>> {
+        let value = group.values.lock().get(&self.key())?.clone();
+        value.downcast().ok()
+    }
+
+    /// Returns the group's value: another thread's, or this one.
+    fn insert(&'static self, group: &Group, made: Arc<T>) -> Arc<T> {
+        let mut values = group.values.lock();
+        // The destroyer marks the group before it takes the values under the lock.
+        if group.is_gone() {
+            return made;
+        }
+        let value: Arc<dyn Any + Send + Sync> = made.clone();
+        let value = values.entry(self.key()).or_insert(value).clone();
+        drop(values);
+        value.downcast().unwrap_or(made)
+    }
+}
+
+impl<T> fmt::Debug for GroupLocal<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupLocal").finish_non_exhaustive()
+    }
+}
