@@ -14,6 +14,7 @@ mod link;
 mod linked;
 mod list;
 mod lock;
+pub mod mpsc;
 #[cfg(feature = "queue-spmc")]
 mod overflow;
 mod submit;

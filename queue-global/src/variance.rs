@@ -3,6 +3,7 @@ sync_shim::invariant! {
     // A shared one takes handles in and returns them.
     injector: "queue_global::Injector<queue_global::Boxed<P>>",
     values: "queue_global::ValueInjector<P>",
+    events: "queue_global::mpsc::Queue<P>",
     // These hold handles, a type of the node's trait, or a link to a node.
     list: "queue_global::List<queue_global::Boxed<P>>",
     iter: "queue_global::Iter<'static, queue_global::Boxed<P>>",

@@ -1,0 +1,333 @@
+//! An event queue: any thread pushes one value at a time, and the consumer takes all of them.
+//!
+//! # Actors
+//!
+//! A *pusher* pushes one value. The *consumer* takes all values, or closes the queue. Any thread
+//! may be either; several consumers are sound, but then each gets a part of the values.
+//!
+//! # Fields
+//!
+//! | field | written by |
+//! |---|---|
+//! | `top` | all threads, by read-modify-writes |
+//! | a node's `next` and `value` | its pusher before its exchange, then the consumer that took it |
+//!
+//! # States
+//!
+//! | `top` | the queue is |
+//! |---|---|
+//! | EMPTY | empty and open |
+//! | CLOSED | empty and closed, for ever |
+//! | the address of a node | open; that node is the newest, and each `next` names an older one |
+//!
+//! # Rules
+//!
+//! 1. A push takes effect with its exchange on `top`, which succeeds only while the queue is open.
+//!    So a push is either refused or its value will be in a batch, that of the close included.
+//! 2. A take removes all nodes with one read-modify-write, which leaves CLOSED as it is.
+//! 3. The pusher whose exchange finds EMPTY gets [`Pushed::First`], every other one
+//!    [`Pushed::Behind`]. Between two takes that find values there is exactly one first push. So if
+//!    each first pusher notifies the consumer after its push, then every value is either taken or
+//!    has a notification that comes after it; or its first pusher has yet to notify.
+//! 4. A node may be freed and its address reused while a pusher holds that address as `next`. This
+//!    is harmless: if the exchange succeeds, that address is that of the newest node again. But no
+//!    pointer is kept with the address: a pusher exposes its node's provenance, and a consumer
+//!    makes pointers from addresses.
+use crate::Closed;
+use alloc::boxed::Box;
+use core::{
+    fmt,
+    iter::FusedIterator,
+    marker::PhantomData,
+    mem,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr::{self, NonNull},
+};
+use sync_shim::{
+    atomic::{
+        AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        Retire,
+    },
+    cell::UnsafeCell,
+};
+
+const EMPTY: usize = 0;
+const CLOSED: usize = 1;
+
+/// A queue of events for one consumer, which takes all of them at once.
+///
+/// A push is one allocation and one read-modify-write; it never waits for another thread. The
+/// result of a push says whether the queue was empty: only then must the pusher notify the
+/// consumer. A take is one read-modify-write for any number of values, and one load if there is
+/// none. An empty queue is one word.
+///
+/// ```
+/// use queue_global::mpsc::{Pushed, Queue};
+///
+/// let queue = Queue::new();
+/// assert_eq!(queue.push("first"), Ok(Pushed::First)); // Notify the consumer.
+/// assert_eq!(queue.push("second"), Ok(Pushed::Behind)); // It has been notified.
+/// assert_eq!(queue.take().collect::<Vec<_>>(), ["first", "second"]);
+///
+/// queue.push("late").unwrap();
+/// assert_eq!(queue.close().next(), Some("late"));
+/// assert_eq!(queue.push("later").unwrap_err().0, "later");
+/// ```
+pub struct Queue<T> {
+    top: AtomicUsize,
+    owns: PhantomData<Box<Node<T>>>,
+}
+
+/// Where a push put its value. See [`Queue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the first pusher must notify the consumer"]
+pub enum Pushed {
+    /// Into an empty queue: the pusher must notify the consumer.
+    First,
+    /// Behind another value, whose pusher notifies the consumer.
+    Behind,
+}
+
+struct Node<T> {
+    /// While the node is in the queue, the address of the next older one; in a batch, that of the
+    /// next newer one.
+    next: UnsafeCell<usize>,
+    value: T,
+}
+
+// SAFETY: values go in on one thread and come out on another; no two threads share one.
+unsafe impl<T: Send> Send for Queue<T> {}
+
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Queue<T> {}
+
+// No user code runs while the queue is half changed.
+impl<T> UnwindSafe for Queue<T> {}
+impl<T> RefUnwindSafe for Queue<T> {}
+
+impl<T> Queue<T> {
+    sync_shim::const_fn! {
+        /// Creates an empty, open queue. Allocates nothing. `const`, except under a model.
+        pub const fn new() -> Self {
+            Self { top: AtomicUsize::new(EMPTY), owns: PhantomData }
+        }
+    }
+
+    /// Pushes a value. One allocation and one read-modify-write.
+    ///
+    /// # Errors
+    /// Hands the value back if the queue is closed. Then it allocates nothing, unless the queue was
+    /// closed meanwhile.
+    pub fn push(&self, value: T) -> Result<Pushed, Closed<T>> {
+        // Ordering: Acquire pairs with `close`: a pusher that is refused sees what came before.
+        let mut top = self.top.load(Acquire);
+        if top == CLOSED {
+            return Err(Closed(value));
+        }
+        let next = UnsafeCell::new(EMPTY);
+        let node = Box::into_raw(Box::new(Node { next, value }));
+        let address = node.expose_provenance();
+        loop {
+            // SAFETY: the node is this thread's until the exchange succeeds.
+            let next = unsafe { &(*node).next };
+            next.with_mut(|next| {
+                // SAFETY: as above.
+                unsafe { *next = top }
+            });
+            // Ordering: Release pairs with the Acquire of `take` and `close`: the node is written.
+            // Later pushes are read-modify-writes, so they continue the release sequence. On
+            // failure Acquire, as above.
+            match self
+                .top
+                .compare_exchange_weak(top, address, Release, Acquire)
+            {
+                Ok(EMPTY) => return Ok(Pushed::First),
+                Ok(_) => return Ok(Pushed::Behind),
+                Err(CLOSED) => {
+                    // SAFETY: the node came from a box, and was not pushed.
+                    let node = unsafe { Box::from_raw(node) };
+                    return Err(Closed(node.value));
+                }
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Takes all values, oldest first. One read-modify-write, or one load if there is none; and a
+    /// walk over the values, to put them in order.
+    pub fn take(&self) -> Batch<T> {
+        // Ordering: Relaxed; a caller that finds nothing learns nothing else.
+        if self.top.load(Relaxed) <= CLOSED {
+            return Batch { first: None };
+        }
+        // Ordering: Acquire pairs with the pushes. Rule 2: CLOSED stays, and no address has that
+        // bit.
+        let top = self.top.fetch_and(CLOSED, Acquire);
+        // SAFETY: the nodes are this thread's now.
+        unsafe { Batch::of_stack(top) }
+    }
+
+    /// Refuses pushes from now on, and takes all values. One read-modify-write.
+    pub fn close(&self) -> Batch<T> {
+        // Ordering: Acquire as in `take`. Release pairs with the loads of `push` and `is_closed`.
+        let top = self.top.swap(CLOSED, AcqRel);
+        // SAFETY: the nodes are this thread's now.
+        unsafe { Batch::of_stack(top) }
+    }
+
+    /// Returns whether the queue is empty. One load.
+    ///
+    /// A push that was not followed by a synchronisation with this thread may be missed, as long as
+    /// the memory model allows it.
+    pub fn is_empty(&self) -> bool {
+        // Ordering: Acquire: a caller that sees a value also sees what its pusher did before.
+        self.top.load(Acquire) <= CLOSED
+    }
+
+    /// Returns whether the queue is closed. One load.
+    pub fn is_closed(&self) -> bool {
+        // Ordering: Acquire pairs with `close`.
+        self.top.load(Acquire) == CLOSED
+    }
+}
+
+impl<T> Drop for Queue<T> {
+    fn drop(&mut self) {
+        drop(self.close());
+        self.top.retire();
+    }
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("is_empty", &self.is_empty())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The values that one [`take`](Queue::take) removed, oldest first. Its drop drops the rest.
+///
+/// One word. `Batch::default()` is empty.
+///
+/// ```
+/// use queue_global::mpsc::Queue;
+///
+/// let queue = Queue::new();
+/// let _ = queue.push(1);
+/// let _ = queue.push(2);
+/// let mut batch = queue.take();
+/// assert_eq!(batch.next(), Some(1));
+/// assert!(!batch.is_empty());
+/// ```
+pub struct Batch<T> {
+    /// The oldest. Each `next` is the address of a newer one.
+    first: Option<NonNull<Node<T>>>,
+}
+
+// SAFETY: it owns its values.
+unsafe impl<T: Send> Send for Batch<T> {}
+
+// SAFETY: a shared batch gives access to no value.
+unsafe impl<T: Send> Sync for Batch<T> {}
+
+impl<T> UnwindSafe for Batch<T> {}
+impl<T> RefUnwindSafe for Batch<T> {}
+
+impl<T> Batch<T> {
+    /// Turns a stack of nodes round.
+    ///
+    /// # Safety
+    /// `top` was in a queue's `top`, and the caller owns those nodes.
+    unsafe fn of_stack(top: usize) -> Self {
+        let (mut newer, mut at) = (EMPTY, top & !CLOSED);
+        while at != EMPTY {
+            // SAFETY: rule 4: the address of a live node, which its pusher exposed.
+            let next = unsafe { &(*node::<T>(at)).next };
+            let older = next.with_mut(|next| {
+                // SAFETY: the caller owns the node.
+                unsafe { mem::replace(&mut *next, newer) }
+            });
+            newer = at;
+            at = older;
+        }
+        Self {
+            first: NonNull::new(node(newer)),
+        }
+    }
+
+    /// Returns whether no value is left.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+/// The node at an exposed address, or null for EMPTY.
+fn node<T>(address: usize) -> *mut Node<T> {
+    match address {
+        EMPTY => ptr::null_mut(),
+        address => ptr::with_exposed_provenance_mut(address),
+    }
+}
+
+impl<T> Iterator for Batch<T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        let first = self.first?;
+        // SAFETY: the batch owns the node, which came from a box.
+        let Node { next, value } = *unsafe { Box::from_raw(first.as_ptr()) };
+        self.first = NonNull::new(node(next.into_inner()));
+        Some(value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self.first {
+            None => (0, Some(0)),
+            Some(_) => (1, None),
+        }
+    }
+}
+
+impl<T> FusedIterator for Batch<T> {}
+
+impl<T> Drop for Batch<T> {
+    fn drop(&mut self) {
+        /// Drops the other values if the drop of one panics.
+        struct Rest<'a, T>(&'a mut Batch<T>);
+        impl<T> Drop for Rest<'_, T> {
+            fn drop(&mut self) {
+                self.0.for_each(drop);
+            }
+        }
+        let rest = Rest(self);
+        rest.0.for_each(drop);
+    }
+}
+
+impl<T> Default for Batch<T> {
+    fn default() -> Self {
+        Self { first: None }
+    }
+}
+
+impl<T> fmt::Debug for Batch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("is_empty", &self.is_empty())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

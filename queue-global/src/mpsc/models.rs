@@ -1,0 +1,112 @@
+//! Models of pushers against the consumer, and against a close. A value is the number of its
+//! pusher, and its turn.
+//!
+//! "Fails with" names the changes to the code with which a model fails.
+use super::*;
+use alloc::vec::Vec;
+use sync_shim::{model, sync::Arc, thread};
+
+/// Each pusher's values are in order.
+fn assert_fifo(got: &[(u8, u8)]) {
+    for who in 0..3 {
+        let turns = got.iter().filter(|(by, _)| *by == who);
+        assert!(turns.map(|(_, turn)| turn).is_sorted(), "{got:?}");
+    }
+}
+
+/// Fails with: an exchange or a take with Relaxed.
+#[test]
+fn pusher_against_two_takes_keeps_each_value_in_order() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || [0, 1].map(|turn| queue.push((0, turn)).is_ok()))
+        };
+        let mut got = Vec::from_iter(queue.take());
+        got.extend(queue.take());
+        pusher.join().unwrap();
+        got.extend(queue.take());
+        assert_eq!(got, [(0, 0), (0, 1)]);
+    });
+}
+
+/// Fails with: as above.
+#[test]
+fn full_two_pushers_against_takes_keep_each_value_in_order() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let push = |who, queue: Arc<Queue<_>>| {
+            thread::spawn(move || {
+                let _ = queue.push((who, 0)).unwrap();
+            })
+        };
+        let other = push(1, queue.clone());
+        let more = push(0, queue.clone());
+        let mut got = Vec::from_iter(queue.take());
+        more.join().unwrap();
+        let _ = queue.push((0, 1)).unwrap();
+        got.extend(queue.take());
+        other.join().unwrap();
+        got.extend(queue.take());
+        assert_fifo(&got);
+        got.sort_unstable();
+        assert_eq!(got, [(0, 0), (0, 1), (1, 0)]);
+    });
+}
+
+/// Fails with: a close that is a take followed by a store.
+#[test]
+fn push_against_close_is_taken_or_handed_back() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || [0, 1].map(|n| queue.push(n).is_ok()))
+        };
+        let taken = queue.close().count();
+        let pushed = pusher.join().unwrap();
+        assert_eq!(taken, pushed.iter().filter(|ok| **ok).count());
+        assert!(pushed[0] || !pushed[1], "a closed queue stays closed");
+        assert!(queue.take().is_empty());
+    });
+}
+
+/// Rule 3. Fails with: a first push that is reported for any push.
+#[test]
+fn pushes_between_two_takes_have_one_first() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let push = |queue: &Queue<u8>| usize::from(queue.push(0) == Ok(Pushed::First));
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || push(&queue))
+        };
+        let mut firsts = push(&queue);
+        let batches = usize::from(!queue.take().is_empty());
+        firsts += pusher.join().unwrap();
+        let batches = batches + usize::from(!queue.take().is_empty());
+        assert_eq!(firsts, batches);
+    });
+}
+
+/// A pusher that meets the address of a freed node (rule 4).
+#[test]
+fn push_against_take_and_push_loses_nothing() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let _ = queue.push(0).unwrap();
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let _ = queue.push(1).unwrap();
+            })
+        };
+        let mut got = Vec::from_iter(queue.take());
+        let _ = queue.push(2).unwrap();
+        pusher.join().unwrap();
+        got.extend(queue.take());
+        got.sort_unstable();
+        assert_eq!(got, [0, 1, 2]);
+    });
+}
