@@ -1,1 +1,45 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod address;
+mod cell;
+mod closure;
+mod core;
+mod error;
+mod handle;
+mod handler;
+mod lane;
+mod metrics;
+mod oneshot;
+mod pid;
+mod process;
+mod registry;
+mod relay;
+mod scheduler;
+mod state;
+mod supervisor;
+mod task;
+mod timer;
+mod tree;
+mod worker;
+
+pub use address::{Address, Call, Reply, Sending};
+pub use cell::Info;
+pub use closure::{Cx, Flow, FnProcess, from_fn};
+pub use error::{CallError, ExitReason, InitError, SendError, SpawnError};
+pub use handle::{Exit, Handle, Spawn};
+pub use handler::{CommandError, Completer, Handler, Stale};
+pub use lane::Mailbox;
+pub use metrics::Metrics;
+pub use pid::Pid;
+pub use process::{
+    BoxProcess, CancelReason, Context, Event, Events, EventsOf, Input, NoCommand, OutputOf,
+    Process, Step, StepOf, StepOutput,
+};
+pub use relay::{Loopback, Parcel, Relay, Signal};
+pub use scheduler::{Builder, Scheduler, ShutdownReport};
+pub use state::Phase;
+pub use supervisor::{Backoff, Child, Policy, Strategy, Supervisor};
+pub use task::{AsyncProcess, Inbox, Receiving, from_async};
+pub use timer::Sleep;
+pub use tree::Tree;

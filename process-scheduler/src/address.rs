@@ -1,0 +1,217 @@
+//! Where messages go: addresses, the futures of a send and of a call.
+use crate::{CallError, Handle, Pid, SendError, oneshot, timer::Deadline};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use worker_idle::park::{ThreadPark, block_on};
+
+/// What takes messages of one type: the cell of a process, or a process on another node.
+pub(crate) trait Receive<M>: Send + Sync {
+    fn send(&self, message: M) -> Result<(), SendError<M>>;
+    fn poll_send(&self, message: &mut Option<M>, waker: &Waker) -> Poll<Result<(), SendError<M>>>;
+    fn pid(&self) -> Pid;
+    fn handle(&self) -> &Handle;
+}
+
+/// The address of a process that takes messages of type `M`.
+///
+/// A send through an address looks nothing up. An address stays valid when its process is restarted
+/// or upgraded. It keeps the memory of a process that has ended, not the process.
+///
+/// ```
+/// use process_scheduler::Scheduler;
+///
+/// let scheduler = Scheduler::new();
+/// let (sender, seen) = std::sync::mpsc::channel();
+/// let printer = scheduler.spawn_fn(move |line: &str, _| sender.send(line).unwrap()).unwrap();
+/// printer.try_send("hello").unwrap();
+/// assert_eq!(seen.recv(), Ok("hello"));
+/// assert!(scheduler.list().contains(&printer.pid()));
+/// ```
+pub struct Address<M> {
+    receiver: Arc<dyn Receive<M>>,
+}
+
+impl<M: Send + 'static> Address<M> {
+    pub(crate) fn new(receiver: Arc<dyn Receive<M>>) -> Self {
+        Self { receiver }
+    }
+
+    /// Returns the pid of the process.
+    pub fn pid(&self) -> Pid {
+        self.receiver.pid()
+    }
+
+    /// Sends a message, and never waits.
+    ///
+    /// One allocation and one read-modify-write, if the mailbox is unbounded and not empty; another
+    /// one to wake the process. A bounded mailbox has a lock.
+    ///
+    /// # Errors
+    /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
+    pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
+        self.receiver.send(message)
+    }
+
+    /// Sends a message, and waits while the mailbox is full.
+    ///
+    /// ```
+    /// use process_scheduler::{Inbox, Mailbox, Scheduler, Spawn};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let spawn = Spawn::new().mailbox(Mailbox::Bounded(4));
+    /// let slow = scheduler.spawn_with(spawn, |n: u32, _| println!("{n}")).unwrap();
+    /// let fast = scheduler
+    ///     .spawn_async(move |_: Inbox<()>| async move {
+    ///         for n in 0..100 {
+    ///             slow.send(n).await.unwrap();
+    ///         }
+    ///     })
+    ///     .unwrap();
+    /// scheduler.wait(fast.pid());
+    /// ```
+    pub fn send(&self, message: M) -> Sending<'_, M> {
+        Sending {
+            to: self,
+            message: Some(message),
+        }
+    }
+
+    /// Sends a request with a place for the answer, and waits for the answer up to a time.
+    ///
+    /// The request is sent at once. Every call ends: with an answer, or with an error.
+    ///
+    /// ```
+    /// use process_scheduler::{Reply, Scheduler};
+    /// use std::time::Duration;
+    ///
+    /// struct Double(u32, Reply<u32>);
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let doubler = scheduler
+    ///     .spawn_fn(|Double(n, reply): Double, _| drop(reply.send(2 * n)))
+    ///     .unwrap();
+    /// let call = doubler.call(|reply| Double(21, reply), Duration::from_secs(9));
+    /// assert_eq!(call.wait(), Ok(42));
+    /// ```
+    pub fn call<R>(&self, request: impl FnOnce(Reply<R>) -> M, within: Duration) -> Call<R> {
+        let (sender, receiver) = oneshot::channel();
+        let refused = match self.try_send(request(Reply(sender))) {
+            Ok(()) => None,
+            Err(SendError::Full(_)) => Some(CallError::Full),
+            Err(_) => Some(CallError::Closed),
+        };
+        Call {
+            receiver,
+            refused,
+            deadline: Deadline::new(self.receiver.handle().timer(), within),
+        }
+    }
+}
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Self {
+        Self {
+            receiver: self.receiver.clone(),
+        }
+    }
+}
+
+impl<M> fmt::Debug for Address<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({})", self.receiver.pid())
+    }
+}
+
+/// The future of [`Address::send`].
+#[must_use = "a message is sent when the future is awaited"]
+pub struct Sending<'a, M> {
+    to: &'a Address<M>,
+    message: Option<M>,
+}
+
+// The message is not pinned.
+impl<M> Unpin for Sending<'_, M> {}
+
+impl<M: Send + 'static> Future for Sending<'_, M> {
+    type Output = Result<(), SendError<M>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.to.receiver.poll_send(&mut this.message, cx.waker())
+    }
+}
+
+impl<M> fmt::Debug for Sending<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").field("to", self.to).finish()
+    }
+}
+
+/// The place for the answer to a call: see [`Address::call`].
+///
+/// If it is dropped, the call ends with [`CallError::Dropped`].
+pub struct Reply<R>(oneshot::Sender<R>);
+
+impl<R> Reply<R> {
+    /// Answers the call.
+    ///
+    /// # Errors
+    /// Hands the answer back if the caller waits no longer.
+    pub fn send(self, answer: R) -> Result<(), R> {
+        self.0.send(answer)
+    }
+}
+
+impl<R> fmt::Debug for Reply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+/// The future of [`Address::call`].
+#[must_use = "the answer is in the future"]
+pub struct Call<R> {
+    receiver: oneshot::Receiver<R>,
+    refused: Option<CallError>,
+    deadline: Deadline,
+}
+
+impl<R> Call<R> {
+    /// Blocks the thread until the call ends. Not for processes, whose worker it would block.
+    ///
+    /// # Errors
+    /// As the future.
+    pub fn wait(self) -> Result<R, CallError> {
+        block_on(&mut ThreadPark::new(), self)
+    }
+}
+
+impl<R> Unpin for Call<R> {}
+
+impl<R> Future for Call<R> {
+    type Output = Result<R, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(refused) = self.refused {
+            return Poll::Ready(Err(refused));
+        }
+        match self.receiver.poll(cx) {
+            Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
+            Poll::Ready(Err(())) => Poll::Ready(Err(CallError::Dropped)),
+            Poll::Pending if self.deadline.poll(cx) => Poll::Ready(Err(CallError::Timeout)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<R> fmt::Debug for Call<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").finish_non_exhaustive()
+    }
+}

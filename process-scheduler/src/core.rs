@@ -1,0 +1,174 @@
+//! The shared part of a process's cell: its state, its two lanes, and the place of its token.
+//!
+//! | field | who touches it |
+//! |---|---|
+//! | `state` | all threads, by read-modify-writes |
+//! | `urgent`, `messages` | all threads push; the owner of the token takes |
+//! | `token` | the worker that suspends or stops the process writes it; the thread that the state names takes it |
+//!
+//! # Rules
+//!
+//! 1. The token is in the cell exactly while the phase is blocked, idle or stopped. The worker
+//!    writes it while it still runs the process, so before the exchange that publishes the phase.
+//!    The one thread whose exchange leaves that phase takes it out.
+//! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event is
+//!    behind that one, and the worker takes all of them.
+//! 3. The end closes both lanes. So each event is delivered, handed back, or left in a lane that
+//!    the end returns.
+use crate::{
+    lane::{Lane, Mailbox, Put, Refused, Taken},
+    state::{FINAL, KILL, MESSAGE, Notified, State, Suspended, URGENT, WAKE, Wait},
+};
+use queue_global::mpsc::{Batch, Pushed, Queue};
+use std::task::{Poll, Waker};
+use sync_shim::cell::UnsafeCell;
+
+pub(crate) struct Core<M, S, T> {
+    pub(crate) state: State,
+    urgent: Queue<S>,
+    pub(crate) messages: Lane<M>,
+    token: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: messages, signals and the token go in on one thread and come out on another. By rule 1
+// one thread at a time touches the token.
+unsafe impl<M: Send, S: Send, T: Send> Sync for Core<M, S, T> {}
+
+/// A message that was accepted.
+#[must_use]
+pub(crate) struct Sent<M, T> {
+    /// The token, which the sender must submit.
+    pub(crate) submit: Option<T>,
+    /// The oldest message, which had to go.
+    pub(crate) dropped: Option<M>,
+}
+
+impl<M, S, T> Core<M, S, T> {
+    /// The caller has the token, and submits it.
+    pub(crate) fn new(mailbox: Mailbox) -> Self {
+        Self {
+            state: State::new(),
+            urgent: Queue::new(),
+            messages: Lane::new(mailbox),
+            token: UnsafeCell::new(None),
+        }
+    }
+
+    /// Pushes a message. Two read-modify-writes for the first, one for others; in a bounded lane
+    /// also a lock.
+    pub(crate) fn send(&self, message: M) -> Result<Sent<M, T>, Refused<M>> {
+        self.messages.push(message).map(|put| self.sent(put))
+    }
+
+    pub(crate) fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        waker: &Waker,
+    ) -> Poll<Result<Sent<M, T>, Refused<M>>> {
+        let put = self.messages.poll_push(message, waker);
+        put.map(|put| put.map(|put| self.sent(put)))
+    }
+
+    fn sent(&self, put: Put<M>) -> Sent<M, T> {
+        Sent {
+            submit: put.first.then(|| self.notify(MESSAGE)).flatten(),
+            dropped: put.dropped,
+        }
+    }
+
+    /// Pushes a signal, ahead of all messages. Hands it back if the process has ended.
+    pub(crate) fn signal(&self, signal: S) -> Result<Option<T>, S> {
+        match self.urgent.push(signal) {
+            Ok(Pushed::First) => Ok(self.notify(URGENT)),
+            Ok(Pushed::Behind) => Ok(None),
+            Err(closed) => Err(closed.0),
+        }
+    }
+
+    /// Makes the process step once more.
+    #[must_use]
+    pub(crate) fn wake(&self) -> Option<T> {
+        self.notify(WAKE)
+    }
+
+    /// Makes the process end before its next step, for good if `is_final`.
+    #[must_use]
+    pub(crate) fn kill(&self, is_final: bool) -> Option<T> {
+        self.notify(if is_final { FINAL } else { KILL })
+    }
+
+    /// Sets a bit, and returns the token if the caller must submit it.
+    fn notify(&self, bit: u64) -> Option<T> {
+        match self.state.notify(bit) {
+            Notified::Submit => self.take_token(),
+            Notified::DoNothing | Notified::Gone => None,
+        }
+    }
+
+    /// Rule 1: the caller's exchange made the process ready, or found that it must be.
+    fn take_token(&self) -> Option<T> {
+        let token = self.token.with_mut(|token| {
+            // SAFETY: rule 1.
+            unsafe { &mut *token }.take()
+        });
+        debug_assert!(token.is_some(), "the token is in the cell");
+        token
+    }
+
+    /// Rule 1: the caller runs the process.
+    fn put_token(&self, token: T) {
+        self.token.with_mut(|place| {
+            // SAFETY: rule 1.
+            unsafe { *place = Some(token) }
+        });
+    }
+
+    /// Suspends the process. Returns the token if an event came meanwhile: then submit it.
+    #[must_use]
+    pub(crate) fn suspend(&self, token: T, wait: Wait) -> Option<T> {
+        self.put_token(token);
+        match self.state.suspend(wait) {
+            Suspended::Waits => None,
+            Suspended::Ready => self.take_token(),
+        }
+    }
+
+    /// Stops the process until its supervisor decides. Returns the token if the process must end
+    /// for good.
+    #[must_use]
+    pub(crate) fn stop(&self, token: T) -> Option<T> {
+        self.put_token(token);
+        match self.state.stop() {
+            true => None,
+            false => self.take_token(),
+        }
+    }
+
+    /// Begins the next incarnation of a stopped process. `None` if it is not stopped.
+    #[must_use]
+    pub(crate) fn revive(&self) -> Option<T> {
+        match self.state.revive() {
+            true => self.take_token(),
+            false => None,
+        }
+    }
+
+    /// Whether the urgent lane has something. One load.
+    pub(crate) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
+    /// Takes all signals. The caller has the token.
+    pub(crate) fn take_urgent(&self) -> Batch<S> {
+        self.urgent.take()
+    }
+
+    /// Ends the process, by the owner of its token, and returns what was not delivered.
+    pub(crate) fn end(&self) -> (Batch<S>, Taken<M>) {
+        self.state.end();
+        (self.urgent.close(), self.messages.close())
+    }
+}
+
+#[cfg(test)]
+mod models;

@@ -1,0 +1,367 @@
+//! Models of the cell's shared part. The *worker* of a model runs the process as the scheduler
+//! does: it begins, takes both lanes, and suspends. The token is a number that one thread has.
+//!
+//! "Fails with" names the changes to the code with which a model fails.
+use super::*;
+use crate::state::Phase;
+use sync_shim::{
+    atomic::{AtomicBool, AtomicU32, Ordering},
+    model, model_must_fail,
+    sync::Arc,
+    thread,
+};
+
+struct Token;
+
+type Cell = Core<u32, u32, Token>;
+
+/// A process: its core, and what the owner of the token has got.
+struct Process {
+    core: Cell,
+    got: UnsafeCell<Vec<u32>>,
+    /// Tokens that wait in a queue.
+    queued: AtomicU32,
+}
+
+// SAFETY: the owner of the token touches `got`, which the models check.
+unsafe impl Sync for Process {}
+// SAFETY: as above.
+unsafe impl Send for Process {}
+
+impl Process {
+    /// A process that waits, with its token in the cell.
+    fn waiting(wait: Wait) -> Arc<Self> {
+        let process = Self {
+            core: Core::new(Mailbox::Unbounded),
+            got: UnsafeCell::new(Vec::new()),
+            queued: AtomicU32::new(0),
+        };
+        process.core.state.begin();
+        assert!(process.core.suspend(Token, wait).is_none());
+        Arc::new(process)
+    }
+
+    /// A process that runs; the caller has the token.
+    fn running() -> Arc<Self> {
+        let process = Self::waiting(Wait::Idle);
+        let _token = process.core.wake().unwrap();
+        process.core.state.begin();
+        process
+    }
+
+    fn submit(&self, token: Option<Token>) {
+        if token.is_some() {
+            // Ordering: AcqRel, as a queue has it.
+            self.queued.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn send(&self, value: u32) {
+        if let Ok(sent) = self.core.send(value) {
+            self.submit(sent.submit);
+        }
+    }
+
+    fn complete(&self, value: u32) {
+        if let Ok(token) = self.core.signal(value) {
+            self.submit(token);
+        }
+    }
+
+    /// One step, by the owner of the token.
+    fn step(&self) {
+        self.got.with_mut(|got| {
+            // SAFETY: the caller has the token.
+            let got = unsafe { &mut *got };
+            got.extend(self.core.take_urgent());
+            let mut taken = Taken::default();
+            self.core.messages.take(&mut taken);
+            got.extend(taken);
+        });
+    }
+
+    /// Runs the process as long as its token is queued. Returns how often.
+    fn run_queued(&self, wait: Wait) -> u32 {
+        let mut runs = 0;
+        // Ordering: AcqRel, as a queue has it.
+        while self.queued.swap(0, Ordering::AcqRel) > 0 {
+            runs += 1;
+            self.core.state.begin();
+            self.step();
+            self.submit(self.core.suspend(Token, wait));
+        }
+        runs
+    }
+
+    fn got(&self) -> Vec<u32> {
+        // SAFETY: all other threads have ended.
+        self.got.with(|got| unsafe { (*got).clone() })
+    }
+}
+
+/// A completion arrives while the worker steps the process and then blocks it.
+///
+/// Fails with: a suspension that ignores the bits.
+#[test]
+fn complete_against_running_to_blocked_is_delivered() {
+    model(|| completes_against(Wait::Blocked));
+}
+
+/// Fails with: as above.
+#[test]
+fn complete_against_running_to_idle_is_delivered() {
+    model(|| completes_against(Wait::Idle));
+}
+
+fn completes_against(wait: Wait) {
+    let process = Process::running();
+    let handler = {
+        let process = process.clone();
+        thread::spawn(move || process.complete(7))
+    };
+    process.step();
+    process.submit(process.core.suspend(Token, wait));
+    process.run_queued(wait);
+    handler.join().unwrap();
+    process.run_queued(wait);
+    assert_eq!(process.got(), [7]);
+}
+
+/// The process continues, and blocks in its next step.
+#[test]
+fn complete_against_running_to_ready_is_delivered() {
+    model(|| {
+        let process = Process::running();
+        let handler = {
+            let process = process.clone();
+            thread::spawn(move || process.complete(7))
+        };
+        process.core.state.requeue();
+        process.submit(Some(Token));
+        process.run_queued(Wait::Blocked);
+        handler.join().unwrap();
+        process.run_queued(Wait::Blocked);
+        assert_eq!(process.got(), [7]);
+    });
+}
+
+/// Fails with: a token that is put into the cell after the exchange.
+#[test]
+fn send_against_running_to_idle_is_delivered() {
+    model(|| {
+        let process = Process::running();
+        let sender = {
+            let process = process.clone();
+            thread::spawn(move || process.send(1))
+        };
+        process.step();
+        process.submit(process.core.suspend(Token, Wait::Idle));
+        sender.join().unwrap();
+        process.run_queued(Wait::Idle);
+        assert_eq!(process.got(), [1]);
+    });
+}
+
+/// Fails with: a notification of each push, and one of the token by each notifier.
+#[test]
+fn two_senders_to_an_idle_process_wake_it_once() {
+    model(|| {
+        let process = Process::waiting(Wait::Idle);
+        let senders = [1, 2].map(|value| {
+            let process = process.clone();
+            thread::spawn(move || process.send(value))
+        });
+        senders.map(|sender| sender.join().unwrap());
+        // Ordering: Relaxed, after the joins.
+        assert_eq!(process.queued.load(Ordering::Relaxed), 1);
+        process.run_queued(Wait::Idle);
+        let mut got = process.got();
+        got.sort_unstable();
+        assert_eq!(got, [1, 2]);
+    });
+}
+
+/// Messages do not wake a blocked process; a signal does, and then both are there.
+#[test]
+fn message_and_signal_to_a_blocked_process_wake_it_once() {
+    model(|| {
+        let process = Process::waiting(Wait::Blocked);
+        let sender = {
+            let process = process.clone();
+            thread::spawn(move || process.send(1))
+        };
+        process.complete(2);
+        sender.join().unwrap();
+        assert_eq!(process.run_queued(Wait::Blocked), 1);
+        process.complete(3);
+        process.run_queued(Wait::Blocked);
+        assert_eq!(process.got(), [2, 1, 3]);
+    });
+}
+
+/// A kill while the worker steps and suspends: the worker or the killer gets the token, once.
+///
+/// Fails with: a suspension that ignores KILL.
+#[test]
+fn kill_against_step_leaves_one_token() {
+    model(|| {
+        let process = Process::running();
+        let killer = {
+            let process = process.clone();
+            thread::spawn(move || {
+                let token = process.core.kill(false);
+                process.submit(token);
+            })
+        };
+        process.step();
+        process.submit(process.core.suspend(Token, Wait::Idle));
+        killer.join().unwrap();
+        // Ordering: Relaxed, after the join.
+        assert_eq!(process.queued.load(Ordering::Relaxed), 1);
+        assert!(process.core.state.is_killed());
+        process.core.state.begin();
+        let _ = process.core.end();
+        assert_eq!(process.core.state.phase(), Phase::Done);
+    });
+}
+
+/// A final kill and a supervisor's restart of a stopped process: one of them gets the token, and the
+/// kill is not lost.
+#[test]
+fn kill_against_revive_leaves_one_token() {
+    model(|| {
+        let process = Process::running();
+        assert!(process.core.stop(Token).is_none());
+        let killer = {
+            let process = process.clone();
+            thread::spawn(move || process.core.kill(true).is_some())
+        };
+        let revived = process.core.revive().is_some();
+        let killed = killer.join().unwrap();
+        assert!(revived != killed, "one token");
+        assert!(process.core.state.is_killed());
+    });
+}
+
+/// A completion of the first incarnation, while the process restarts: the second one can tell.
+///
+/// Fails with: a completer that reads the incarnation when it completes.
+#[test]
+fn stale_completion_against_restart_is_recognised() {
+    model(|| {
+        let process = Process::running();
+        let asked_by = process.core.state.incarnation();
+        let handler = {
+            let process = process.clone();
+            thread::spawn(move || {
+                // As `Completer` does: it rejects what is stale already, and marks the rest.
+                if process.core.state.incarnation() == asked_by {
+                    process.complete(asked_by);
+                }
+            })
+        };
+        assert!(process.core.stop(Token).is_none());
+        let token = process.core.revive();
+        process.submit(token);
+        process.run_queued(Wait::Idle);
+        handler.join().unwrap();
+        process.run_queued(Wait::Idle);
+        let now = process.core.state.incarnation();
+        assert_eq!(now, 1);
+        assert!(process.got().iter().all(|incarnation| *incarnation != now));
+    });
+}
+
+/// A send against the end: the message is handed back, or the end returns it.
+///
+/// Fails with: an end that takes the lane and then closes it.
+#[test]
+fn send_against_end_is_returned_or_a_dead_letter() {
+    model(|| {
+        let process = Process::running();
+        let sender = {
+            let process = process.clone();
+            thread::spawn(move || match process.core.send(1) {
+                Ok(sent) => {
+                    assert!(sent.submit.is_none(), "an ended process has no token");
+                    true
+                }
+                Err(refused) => {
+                    assert_eq!(refused, Refused::Closed(1));
+                    false
+                }
+            })
+        };
+        process.step();
+        let (_, left) = process.core.end();
+        let taken = process.got().len() + left.count();
+        assert_eq!(taken == 1, sender.join().unwrap());
+    });
+}
+
+/// A bounded lane: a sender that waits for room is woken by the take.
+#[test]
+fn bounded_send_against_take_gets_room() {
+    model(|| {
+        let core = Arc::new(Core::<u32, u32, Token>::new(Mailbox::Bounded(1)));
+        let _ = core.send(0);
+        let woken = std::sync::Arc::new(Woken::default());
+        let sender = {
+            let (core, woken) = (core.clone(), woken.clone());
+            thread::spawn(move || {
+                let mut message = Some(1);
+                let polled = core.poll_send(&mut message, &Waker::from(woken));
+                polled.is_ready()
+            })
+        };
+        let mut taken = Taken::default();
+        core.messages.take(&mut taken);
+        let sent = sender.join().unwrap();
+        let woken = woken.0.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(sent || woken, "the sender waits for ever");
+    });
+}
+
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// The wake-up as a flag that one exchange takes, and a phase beside it: the worker clears the flag
+/// before it publishes that the process waits. A notification in between is lost.
+#[test]
+fn single_shot_wake_beside_the_phase_loses_an_event() {
+    model_must_fail("the event is lost", || {
+        struct SingleShot {
+            waits: AtomicBool,
+            wake: AtomicBool,
+            events: Queue<u32>,
+        }
+        let process = Arc::new(SingleShot {
+            waits: AtomicBool::new(false),
+            wake: AtomicBool::new(false),
+            events: Queue::new(),
+        });
+        let handler = {
+            let process = process.clone();
+            thread::spawn(move || {
+                let _ = process.events.push(7);
+                process.wake.swap(true, Ordering::AcqRel);
+                // True if it woke the process.
+                process.waits.swap(false, Ordering::AcqRel)
+            })
+        };
+        let mut got = process.events.take().count();
+        if !process.wake.swap(false, Ordering::AcqRel) {
+            process.waits.swap(true, Ordering::AcqRel);
+        } else {
+            got += process.events.take().count();
+        }
+        let woken = handler.join().unwrap();
+        assert!(got > 0 || woken, "the event is lost");
+    });
+}

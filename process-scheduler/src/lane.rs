@@ -1,0 +1,243 @@
+//! The lane of messages of a mailbox: without a bound, or with one.
+//!
+//! 1. A lane is closed once, by its process's end. From then on a message is handed back; before,
+//!    it is in the lane. Both lanes decide that under one lock or in one exchange.
+//! 2. The sender that puts a message into an empty lane notifies the process. In the bounded lane
+//!    that is decided under its lock.
+//! 3. The process takes all messages at once. From then on they do not count against the bound.
+//! 4. No user code runs under the lock of the bounded lane, but the clone of a waker.
+use queue_global::mpsc::{Batch, Pushed, Queue};
+use std::{
+    collections::VecDeque,
+    mem,
+    task::{Poll, Waker},
+};
+use sync_shim::sync::Mutex;
+
+/// How many messages a mailbox holds, and what happens to one too many.
+///
+/// ```
+/// use process_scheduler::Mailbox;
+///
+/// assert_eq!(Mailbox::default(), Mailbox::Unbounded);
+/// let small = Mailbox::Bounded(16);
+/// # let _ = small;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mailbox {
+    /// It holds any number of messages.
+    #[default]
+    Unbounded,
+    /// It holds so many messages. A `try_send` of one more is refused, and a `send` waits.
+    Bounded(usize),
+    /// It holds so many messages. One more drops the oldest, which counts as a dead letter.
+    DropOldest(usize),
+}
+
+pub(crate) enum Lane<M> {
+    Unbounded(Queue<M>),
+    Bounded(Box<Bounded<M>>),
+}
+
+pub(crate) struct Bounded<M> {
+    inner: Mutex<Inner<M>>,
+    capacity: usize,
+    drops_oldest: bool,
+}
+
+struct Inner<M> {
+    queue: VecDeque<M>,
+    waiters: Vec<Waker>,
+    closed: bool,
+}
+
+/// The messages that a process has taken.
+pub(crate) enum Taken<M> {
+    Batch(Batch<M>),
+    Deque(VecDeque<M>),
+}
+
+/// A message that was put into a lane.
+pub(crate) struct Put<M> {
+    /// The sender must notify the process.
+    pub(crate) first: bool,
+    /// The oldest message, which had to go.
+    pub(crate) dropped: Option<M>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused<M> {
+    Closed(M),
+    Full(M),
+}
+
+impl<M> Lane<M> {
+    pub(crate) fn new(mailbox: Mailbox) -> Self {
+        let (capacity, drops_oldest) = match mailbox {
+            Mailbox::Unbounded => return Self::Unbounded(Queue::new()),
+            Mailbox::Bounded(capacity) => (capacity, false),
+            Mailbox::DropOldest(capacity) => (capacity, true),
+        };
+        let inner = Inner {
+            queue: VecDeque::new(),
+            waiters: Vec::new(),
+            closed: false,
+        };
+        Self::Bounded(Box::new(Bounded {
+            inner: Mutex::new(inner),
+            capacity,
+            drops_oldest,
+        }))
+    }
+
+    pub(crate) fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
+        match self {
+            Self::Unbounded(queue) => match queue.push(message) {
+                Ok(pushed) => Ok(Put {
+                    first: pushed == Pushed::First,
+                    dropped: None,
+                }),
+                Err(closed) => Err(Refused::Closed(closed.0)),
+            },
+            Self::Bounded(bounded) => bounded.push(message),
+        }
+    }
+
+    /// Like `push`, but registers the waker if the lane is full, under the same lock.
+    pub(crate) fn poll_push(
+        &self,
+        message: &mut Option<M>,
+        waker: &Waker,
+    ) -> Poll<Result<Put<M>, Refused<M>>> {
+        let Some(taken) = message.take() else {
+            return Poll::Pending;
+        };
+        match (self, self.push(taken)) {
+            (Self::Bounded(bounded), Err(Refused::Full(refused))) => {
+                let waker = waker.clone();
+                let mut inner = bounded.inner.lock();
+                // The room may have come in between.
+                if inner.closed || bounded.has_room(&inner) {
+                    drop(inner);
+                    *message = Some(refused);
+                    waker.wake();
+                    return Poll::Pending;
+                }
+                inner.waiters.push(waker);
+                *message = Some(refused);
+                Poll::Pending
+            }
+            (_, result) => Poll::Ready(result),
+        }
+    }
+
+    /// Takes all messages. `into` must be empty.
+    pub(crate) fn take(&self, into: &mut Taken<M>) {
+        match self {
+            Self::Unbounded(queue) => *into = Taken::Batch(queue.take()),
+            Self::Bounded(bounded) => {
+                let mut inner = bounded.inner.lock();
+                if inner.queue.is_empty() {
+                    return;
+                }
+                let room = match mem::take(into) {
+                    Taken::Deque(deque) => deque,
+                    Taken::Batch(_) => VecDeque::new(),
+                };
+                let full = mem::replace(&mut inner.queue, room);
+                let waiters = mem::take(&mut inner.waiters);
+                drop(inner);
+                *into = Taken::Deque(full);
+                waiters.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    /// Refuses messages from now on, and returns all that are left.
+    pub(crate) fn close(&self) -> Taken<M> {
+        match self {
+            Self::Unbounded(queue) => Taken::Batch(queue.close()),
+            Self::Bounded(bounded) => {
+                let mut inner = bounded.inner.lock();
+                inner.closed = true;
+                let queue = mem::take(&mut inner.queue);
+                let waiters = mem::take(&mut inner.waiters);
+                drop(inner);
+                waiters.into_iter().for_each(Waker::wake);
+                Taken::Deque(queue)
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Unbounded(queue) => queue.is_empty(),
+            Self::Bounded(bounded) => bounded.inner.lock().queue.is_empty(),
+        }
+    }
+
+    /// The number of messages, if it is known.
+    pub(crate) fn len(&self) -> Option<usize> {
+        match self {
+            Self::Unbounded(queue) => queue.is_empty().then_some(0),
+            Self::Bounded(bounded) => Some(bounded.inner.lock().queue.len()),
+        }
+    }
+}
+
+impl<M> Bounded<M> {
+    fn has_room(&self, inner: &Inner<M>) -> bool {
+        self.drops_oldest || inner.queue.len() < self.capacity
+    }
+
+    fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Err(Refused::Closed(message));
+        }
+        if !self.has_room(&inner) {
+            return Err(Refused::Full(message));
+        }
+        let first = inner.queue.is_empty();
+        if self.capacity == 0 {
+            return Ok(Put {
+                first: false,
+                dropped: Some(message),
+            });
+        }
+        let dropped = match inner.queue.len() < self.capacity {
+            true => None,
+            false => inner.queue.pop_front(),
+        };
+        inner.queue.push_back(message);
+        Ok(Put { first, dropped })
+    }
+}
+
+impl<M> Taken<M> {
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Batch(batch) => batch.is_empty(),
+            Self::Deque(deque) => deque.is_empty(),
+        }
+    }
+}
+
+impl<M> Default for Taken<M> {
+    fn default() -> Self {
+        Self::Batch(Batch::default())
+    }
+}
+
+impl<M> Iterator for Taken<M> {
+    type Item = M;
+
+    #[inline]
+    fn next(&mut self) -> Option<M> {
+        match self {
+            Self::Batch(batch) => batch.next(),
+            Self::Deque(deque) => deque.pop_front(),
+        }
+    }
+}

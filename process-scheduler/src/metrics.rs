@@ -1,0 +1,126 @@
+//! Counters: one line a worker, which it alone writes, and a few that all threads add to.
+use crate::ExitReason;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use sync_shim::CachePadded;
+
+/// The counters of one worker.
+#[derive(Default)]
+pub(crate) struct WorkerCounters {
+    pub(crate) steps: AtomicU64,
+    pub(crate) delivered: AtomicU64,
+    pub(crate) panics: AtomicU64,
+    pub(crate) steals: AtomicU64,
+    pub(crate) parks: AtomicU64,
+}
+
+/// Adds to a counter that only this thread writes.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    // Ordering: Relaxed: one thread writes it, and readers take it as it is. The Release pairs with
+    // the Acquire of `snapshot`, so that a reader who knows of an event finds it counted.
+    let now = counter.load(Relaxed);
+    counter.store(now.wrapping_add(n), Release);
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) workers: Vec<CachePadded<WorkerCounters>>,
+    pub(crate) spawned: AtomicU64,
+    exited: AtomicU64,
+    abnormal: AtomicU64,
+    restarts: AtomicU64,
+    dead_letters: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            workers: (0..workers).map(|_| CachePadded::default()).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn exited(&self, reason: &ExitReason) {
+        // Ordering: Release pairs with the Acquire of `snapshot`, as all below.
+        self.exited.fetch_add(1, Release);
+        if reason.is_abnormal() {
+            self.abnormal.fetch_add(1, Release);
+        }
+    }
+
+    pub(crate) fn restarted(&self) {
+        self.restarts.fetch_add(1, Release);
+    }
+
+    pub(crate) fn dead_letter(&self) {
+        self.dead_letters.fetch_add(1, Release);
+    }
+
+    pub(crate) fn snapshot(&self, live: usize) -> Metrics {
+        let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
+            // Ordering: Acquire pairs with `add`.
+            let each = self.workers.iter().map(|w| counter(w).load(Acquire));
+            each.sum()
+        };
+        Metrics {
+            workers: self.workers.len(),
+            processes: live,
+            spawned: self.spawned.load(Acquire),
+            exited: self.exited.load(Acquire),
+            abnormal: self.abnormal.load(Acquire),
+            restarts: self.restarts.load(Acquire),
+            dead_letters: self.dead_letters.load(Acquire),
+            steps: sum(|w| &w.steps),
+            delivered: sum(|w| &w.delivered),
+            panics: sum(|w| &w.panics),
+            steals: sum(|w| &w.steals),
+            parks: sum(|w| &w.parks),
+        }
+    }
+}
+
+/// What a scheduler has counted since its start. See [`Handle::metrics`](crate::Handle::metrics).
+///
+/// ```
+/// use process_scheduler::Scheduler;
+///
+/// let scheduler = Scheduler::new();
+/// let sink = scheduler.spawn_fn(|_: u8, _| ()).unwrap();
+/// sink.try_send(1).unwrap();
+/// sink.try_send(2).unwrap();
+/// scheduler.cancel(sink.pid());
+/// scheduler.wait(sink.pid());
+/// let metrics = scheduler.metrics();
+/// assert_eq!(metrics.delivered + metrics.dead_letters, 2);
+/// assert_eq!((metrics.spawned, metrics.exited, metrics.processes), (1, 1, 0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Workers.
+    pub workers: usize,
+    /// Live processes, including those that wait for a restart.
+    pub processes: usize,
+    /// Processes that were spawned.
+    pub spawned: u64,
+    /// Ends of processes, including those before a restart.
+    pub exited: u64,
+    /// Abnormal ends among them.
+    pub abnormal: u64,
+    /// Restarts by supervisors.
+    pub restarts: u64,
+    /// Messages that were accepted, and dropped undelivered.
+    pub dead_letters: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Messages that steps took.
+    pub delivered: u64,
+    /// Steps that panicked.
+    pub panics: u64,
+    /// Successful steals.
+    pub steals: u64,
+    /// Times that a worker parked.
+    pub parks: u64,
+}

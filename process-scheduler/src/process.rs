@@ -1,0 +1,504 @@
+//! What a process is: a state machine that a worker steps with events.
+use crate::{
+    Address, Handle, Pid,
+    core::Core,
+    error::{ExitReason, InitError},
+    handler::CommandError,
+    lane::Taken,
+    worker::Runnable,
+};
+use queue_global::mpsc::Batch;
+use std::{any::Any, fmt, marker::PhantomData, sync::Arc, task::Waker};
+
+/// A state machine with a mailbox, which workers step with events.
+///
+/// One worker at a time steps a process. For most processes a closure ([`Handle::spawn_fn`]) or an
+/// `async` block ([`Handle::spawn_async`]) is less to write.
+///
+/// ```
+/// use process_scheduler::{
+///     Event, EventsOf, NoCommand, OutputOf, Process, Scheduler, Step, StepOf,
+/// };
+///
+/// struct Sum(u64);
+///
+/// impl Process for Sum {
+///     type Message = u64;
+///     type Cmd = NoCommand;
+///     type Output = ();
+///     type Error = ();
+///
+///     fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+///         for event in events {
+///             match event {
+///                 Event::Message(n) => self.0 += n,
+///                 Event::Cancel(_) => return Step::Done,
+///                 _ => {}
+///             }
+///         }
+///         Step::Idle
+///     }
+///
+///     fn close(&mut self) {
+///         println!("{}", self.0);
+///     }
+/// }
+///
+/// let scheduler = Scheduler::new();
+/// let sum = scheduler.spawn(Sum(0)).unwrap();
+/// sum.try_send(7).unwrap();
+/// assert_eq!(scheduler.shutdown().graceful, 1);
+/// ```
+pub trait Process: Send + 'static {
+    /// What other processes send.
+    type Message: Send + 'static;
+    /// What it asks its [`Handler`](crate::Handler) to do: [`NoCommand`] if nothing.
+    type Cmd: Send + 'static;
+    /// The result of a command.
+    type Output: Send + 'static;
+    /// The error of a command.
+    type Error: Send + 'static;
+
+    /// Prepares the process, in the thread that spawns it, and before its first step.
+    ///
+    /// # Errors
+    /// [`InitError::UnknownMethod`] if the process does not know the method. Unless this is
+    /// implemented, it knows the empty one, which is the default. The process is then closed.
+    fn init(
+        &mut self,
+        cx: &Context<'_, Self::Message>,
+        method: &str,
+        input: Input,
+    ) -> Result<(), InitError> {
+        let _ = (cx, input);
+        match method {
+            "" => Ok(()),
+            _ => Err(InitError::UnknownMethod),
+        }
+    }
+
+    /// Takes events and says what to do next. A panic ends the process.
+    ///
+    /// Events that it does not take stay for the next step.
+    fn step(
+        &mut self,
+        events: &mut Events<'_, Self::Message, Self::Output, Self::Error>,
+        output: &mut StepOutput<'_, Self::Cmd>,
+    ) -> Step<Self::Message, Self::Cmd, Self::Output, Self::Error>;
+
+    /// Releases what the process holds. It is called exactly once, also after a panic, and before
+    /// the drop.
+    fn close(&mut self) {}
+}
+
+/// A boxed process, as [`Step::Upgrade`] takes it.
+pub type BoxProcess<M, C, O, E> = Box<dyn Process<Message = M, Cmd = C, Output = O, Error = E>>;
+
+/// The [`Events`] of a process.
+pub type EventsOf<'a, P> =
+    Events<'a, <P as Process>::Message, <P as Process>::Output, <P as Process>::Error>;
+
+/// The [`StepOutput`] of a process.
+pub type OutputOf<'a, P> = StepOutput<'a, <P as Process>::Cmd>;
+
+/// The [`Step`] of a process.
+pub type StepOf<P> = Step<
+    <P as Process>::Message,
+    <P as Process>::Cmd,
+    <P as Process>::Output,
+    <P as Process>::Error,
+>;
+
+/// The command of a process that gives none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoCommand {}
+
+/// What a process does after a step. See [`Process`].
+#[non_exhaustive]
+pub enum Step<M, C, O, E> {
+    /// It steps again, when the others had their turn.
+    Continue,
+    /// It waits for a completion, a signal or its waker. Messages wait in the mailbox.
+    Blocked,
+    /// It waits for any event.
+    Idle,
+    /// It ends.
+    Done,
+    /// It ends, as a failure: linked processes end too, and a supervisor may restart it.
+    Failed(ExitReason),
+    /// Another process takes over its pid, its mailbox and its commands, and steps at once. The old
+    /// one is closed. Its `init` is not called.
+    ///
+    /// ```
+    /// use process_scheduler::{
+    ///     EventsOf, NoCommand, OutputOf, Process, Scheduler, Step, StepOf,
+    /// };
+    ///
+    /// struct Version(u32);
+    ///
+    /// impl Process for Version {
+    ///     type Message = std::sync::mpsc::Sender<u32>;
+    ///     type Cmd = NoCommand;
+    ///     type Output = ();
+    ///     type Error = ();
+    ///     fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+    ///         if self.0 == 1 {
+    ///             return Step::Upgrade(Box::new(Version(2)));
+    ///         }
+    ///         for event in events {
+    ///             if let Some(answer) = event.into_message() {
+    ///                 answer.send(self.0).unwrap();
+    ///             }
+    ///         }
+    ///         Step::Idle
+    ///     }
+    /// }
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let (sender, answer) = std::sync::mpsc::channel();
+    /// scheduler.spawn(Version(1)).unwrap().try_send(sender).unwrap();
+    /// assert_eq!(answer.recv(), Ok(2));
+    /// ```
+    Upgrade(BoxProcess<M, C, O, E>),
+}
+
+impl<M, C, O, E> fmt::Debug for Step<M, C, O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Continue => f.write_str("Continue"),
+            Self::Blocked => f.write_str("Blocked"),
+            Self::Idle => f.write_str("Idle"),
+            Self::Done => f.write_str("Done"),
+            Self::Failed(reason) => f.debug_tuple("Failed").field(reason).finish(),
+            Self::Upgrade(_) => f.write_str("Upgrade(..)"),
+        }
+    }
+}
+
+/// Why a process is asked to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CancelReason {
+    /// Somebody asked for it: [`Handle::cancel`].
+    Requested,
+    /// The scheduler shuts down.
+    Shutdown,
+    /// The supervisor ends it.
+    Supervisor,
+}
+
+/// What happened to a process.
+///
+/// ```
+/// use process_scheduler::{Event, Scheduler};
+///
+/// let event: Event<u32, (), ()> = Event::Message(7);
+/// assert_eq!(event.into_message(), Some(7));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<M, O = (), E = ()> {
+    /// A message. Those of one sender arrive in order.
+    Message(M),
+    /// A command is complete.
+    YieldComplete {
+        /// The tag that the process gave the command.
+        tag: u64,
+        /// Its result.
+        result: Result<O, CommandError<E>>,
+    },
+    /// The process is asked to clean up and to end.
+    Cancel(CancelReason),
+    /// A process has ended that this one monitors, supervises, or is linked to.
+    Exit {
+        /// The process that has ended.
+        pid: Pid,
+        /// Why.
+        reason: ExitReason,
+    },
+}
+
+impl<M, O, E> Event<M, O, E> {
+    /// Returns the message, if it is one.
+    pub fn into_message(self) -> Option<M> {
+        match self {
+            Self::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+/// What the urgent lane holds.
+pub(crate) enum Urgent<O, E> {
+    Complete {
+        tag: u64,
+        incarnation: u32,
+        result: Result<O, CommandError<E>>,
+    },
+    Cancel(CancelReason),
+    Exit {
+        pid: Pid,
+        reason: ExitReason,
+    },
+}
+
+/// The signals and the messages that a process has taken from its lanes, and not yet handled.
+pub(crate) struct Pending<M, O, E> {
+    pub(crate) urgent: Batch<Urgent<O, E>>,
+    pub(crate) messages: Taken<M>,
+}
+
+pub(crate) type CoreOf<M, O, E> = Core<M, Urgent<O, E>, Runnable>;
+
+/// The events of a step: signals and completions first, then messages. See [`Process::step`].
+///
+/// Taking one event costs no read-modify-write, except for the first message since the last step,
+/// and for the first signal. A step gets up to [`Builder::messages`](crate::Builder::messages)
+/// messages; the others stay for the next step.
+///
+/// ```
+/// use process_scheduler::{EventsOf, NoCommand, OutputOf, Process, Step, StepOf};
+///
+/// /// Handles one event a step.
+/// struct Slow;
+///
+/// impl Process for Slow {
+///     type Message = u32;
+///     type Cmd = NoCommand;
+///     type Output = ();
+///     type Error = ();
+///     fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+///         match events.next() {
+///             Some(_) => Step::Continue,
+///             None => Step::Idle,
+///         }
+///     }
+/// }
+/// ```
+pub struct Events<'a, M, O, E> {
+    pub(crate) core: &'a CoreOf<M, O, E>,
+    pub(crate) pending: &'a mut Pending<M, O, E>,
+    pub(crate) incarnation: u32,
+    pub(crate) messages_left: u32,
+    pub(crate) delivered: u32,
+    pub(crate) cancelled: &'a mut bool,
+}
+
+impl<M, O, E> Events<'_, M, O, E> {
+    fn next_urgent(&mut self) -> Option<Event<M, O, E>> {
+        loop {
+            let urgent = match self.pending.urgent.next() {
+                Some(urgent) => urgent,
+                None if self.core.has_urgent() => {
+                    self.pending.urgent = self.core.take_urgent();
+                    continue;
+                }
+                None => return None,
+            };
+            return Some(match urgent {
+                // A completion for an earlier incarnation.
+                Urgent::Complete { incarnation, .. } if incarnation != self.incarnation => continue,
+                Urgent::Complete { tag, result, .. } => Event::YieldComplete { tag, result },
+                Urgent::Cancel(reason) => {
+                    *self.cancelled = true;
+                    Event::Cancel(reason)
+                }
+                Urgent::Exit { pid, reason } => Event::Exit { pid, reason },
+            });
+        }
+    }
+}
+
+impl<M, O, E> Iterator for Events<'_, M, O, E> {
+    type Item = Event<M, O, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(urgent) = self.next_urgent() {
+            return Some(urgent);
+        }
+        if self.messages_left == 0 {
+            return None;
+        }
+        let message = match self.pending.messages.next() {
+            Some(message) => message,
+            None => {
+                self.core.messages.take(&mut self.pending.messages);
+                self.pending.messages.next()?
+            }
+        };
+        self.messages_left -= 1;
+        self.delivered += 1;
+        Some(Event::Message(message))
+    }
+}
+
+impl<M, O, E> fmt::Debug for Events<'_, M, O, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+/// What a step gives: commands. And what it may ask for: its pid, its scheduler, its waker.
+///
+/// ```
+/// use process_scheduler::{
+///     Completer, Event, EventsOf, OutputOf, Process, Scheduler, Spawn, Step, StepOf,
+/// };
+///
+/// /// Asks for two squares at once.
+/// struct Asks(Vec<u64>);
+///
+/// impl Process for Asks {
+///     type Message = ();
+///     type Cmd = u64;
+///     type Output = u64;
+///     type Error = String;
+///
+///     fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+///         for event in events {
+///             match event {
+///                 Event::Message(()) => {
+///                     out.command(3, 3);
+///                     out.command(4, 4);
+///                 }
+///                 Event::YieldComplete { tag, result } => {
+///                     assert_eq!(result, Ok(tag * tag));
+///                     self.0.push(tag);
+///                 }
+///                 _ => {}
+///             }
+///         }
+///         if self.0.len() == 2 { Step::Done } else { Step::Idle }
+///     }
+/// }
+///
+/// let scheduler = Scheduler::new();
+/// let squares = |n: u64, completer: Completer<u64, String>| drop(completer.complete(Ok(n * n)));
+/// let options = Spawn::new().handler(squares);
+/// let asks = scheduler.spawn_process(Asks(Vec::new()), options).unwrap();
+/// asks.try_send(()).unwrap();
+/// scheduler.wait(asks.pid());
+/// ```
+pub struct StepOutput<'a, C> {
+    pub(crate) commands: Vec<(u64, C)>,
+    pub(crate) pid: Pid,
+    pub(crate) handle: &'a Handle,
+    pub(crate) waker: &'a Waker,
+}
+
+impl<C> StepOutput<'_, C> {
+    /// Gives a command to the process's handler, after the step. Its completion has the tag.
+    pub fn command(&mut self, tag: u64, command: C) {
+        self.commands.push((tag, command));
+    }
+
+    /// Returns the pid of the process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Returns the process's scheduler.
+    pub fn handle(&self) -> &Handle {
+        self.handle
+    }
+
+    /// Returns a waker that makes the process step once more, to poll futures in a step.
+    pub fn waker(&self) -> &Waker {
+        self.waker
+    }
+}
+
+impl<C> fmt::Debug for StepOutput<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepOutput")
+            .field("pid", &self.pid)
+            .field("commands", &self.commands.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a process may ask for at its start. See [`Process::init`].
+///
+/// ```
+/// use process_scheduler::{
+///     Address, Context, EventsOf, InitError, Input, NoCommand, OutputOf, Process, Step, StepOf,
+/// };
+///
+/// struct Narcissus(Option<Address<()>>);
+///
+/// impl Process for Narcissus {
+///     type Message = ();
+///     type Cmd = NoCommand;
+///     type Output = ();
+///     type Error = ();
+///     fn init(&mut self, cx: &Context<'_, ()>, _: &str, _: Input) -> Result<(), InitError> {
+///         assert_eq!(cx.address().pid(), cx.pid());
+///         self.0 = Some(cx.address());
+///         cx.handle().monitor(cx.pid(), cx.pid());
+///         Ok(())
+///     }
+///     fn step(&mut self, _: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+///         Step::Idle
+///     }
+/// }
+/// ```
+pub struct Context<'a, M> {
+    pub(crate) pid: Pid,
+    pub(crate) handle: &'a Handle,
+    pub(crate) receiver: Arc<dyn crate::address::Receive<M>>,
+    pub(crate) method: PhantomData<&'a ()>,
+}
+
+impl<M: Send + 'static> Context<'_, M> {
+    /// Returns the pid of the process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Returns the process's scheduler.
+    pub fn handle(&self) -> &Handle {
+        self.handle
+    }
+
+    /// Returns the process's own address. A process that keeps it is not freed before its end.
+    pub fn address(&self) -> Address<M> {
+        Address::new(self.receiver.clone())
+    }
+}
+
+impl<M> fmt::Debug for Context<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The input of a process's start: a value of any type, or none.
+///
+/// ```
+/// use process_scheduler::Input;
+///
+/// assert_eq!(Input::new(7_u32).take::<u32>(), Some(7));
+/// assert_eq!(Input::none().take::<u32>(), None);
+/// ```
+#[derive(Debug, Default)]
+pub struct Input(Option<Box<dyn Any + Send>>);
+
+impl Input {
+    /// Holds a value.
+    pub fn new(value: impl Any + Send) -> Self {
+        Self(Some(Box::new(value)))
+    }
+
+    /// Holds nothing. Allocates nothing.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Takes the value, if it has that type.
+    pub fn take<T: Any>(self) -> Option<T> {
+        let value = self.0?.downcast().ok()?;
+        Some(*value)
+    }
+}

@@ -1,0 +1,187 @@
+//! Routes to processes on other nodes.
+use crate::{CancelReason, ExitReason, Handle, Pid, SendError};
+use std::{
+    any::Any,
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Carries parcels to other nodes.
+///
+/// A pid has a node. What goes to a pid of another node goes through the relay of
+/// [`Builder::relay`](crate::Builder::relay). At the other end, the relay gives it to
+/// [`Handle::deliver`]. When a node cannot be reached any more, it calls [`Handle::node_down`].
+///
+/// ```
+/// use process_scheduler::{Parcel, Pid, Relay};
+///
+/// /// Reaches nobody.
+/// struct Nowhere;
+///
+/// impl Relay for Nowhere {
+///     fn deliver(&self, _to: Pid, parcel: Parcel) -> Result<(), Parcel> {
+///         Err(parcel)
+///     }
+/// }
+/// ```
+pub trait Relay: Send + Sync + 'static {
+    /// Sends a parcel on its way, without waiting.
+    ///
+    /// # Errors
+    /// Hands the parcel back if its node is not known to be reachable, or if there is no such
+    /// process and the relay knows it.
+    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
+}
+
+/// What goes to another node.
+#[non_exhaustive]
+pub enum Parcel {
+    /// A message, for the mailbox.
+    Message(Box<dyn Any + Send>),
+    /// A signal.
+    Signal(Signal),
+}
+
+impl fmt::Debug for Parcel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(_) => f.write_str("Message(..)"),
+            Self::Signal(signal) => f.debug_tuple("Signal").field(signal).finish(),
+        }
+    }
+}
+
+/// What concerns a process and is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Signal {
+    /// Clean up and end.
+    Cancel(CancelReason),
+    /// End before the next step.
+    Kill,
+    /// A process has ended.
+    Exit {
+        /// Which one.
+        pid: Pid,
+        /// Why.
+        reason: ExitReason,
+        /// Whether it was linked, and not only monitored.
+        linked: bool,
+    },
+    /// Tell a process when this one ends.
+    Monitor {
+        /// That process.
+        by: Pid,
+    },
+    /// Tell it no more.
+    Demonitor {
+        /// That process.
+        by: Pid,
+    },
+    /// One half of a link.
+    Link {
+        /// The other process.
+        with: Pid,
+    },
+    /// The end of a link.
+    Unlink {
+        /// The other process.
+        with: Pid,
+    },
+}
+
+/// A relay between schedulers of one program, for tests.
+///
+/// ```
+/// use process_scheduler::{Loopback, Scheduler};
+///
+/// let loopback = Loopback::new();
+/// let here = Scheduler::builder().node(1).relay(loopback.clone()).build();
+/// let there = Scheduler::builder().node(2).relay(loopback.clone()).build();
+/// loopback.connect(&here);
+/// loopback.connect(&there);
+///
+/// let (sender, seen) = std::sync::mpsc::channel();
+/// let far = there.spawn_fn(move |n: u32, _| sender.send(n).unwrap()).unwrap();
+/// here.try_send(far.pid(), 7_u32).unwrap();
+/// assert_eq!(seen.recv(), Ok(7));
+///
+/// loopback.disconnect(2);
+/// assert!(here.try_send(far.pid(), 8_u32).is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Loopback {
+    nodes: Arc<Mutex<HashMap<u32, Handle>>>,
+}
+
+impl Loopback {
+    /// Creates a relay without nodes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a scheduler, by its node. It is kept until [`disconnect`](Self::disconnect).
+    pub fn connect(&self, handle: &Handle) {
+        let node = handle.node();
+        let old = self.nodes().insert(node, handle.clone());
+        drop(old);
+    }
+
+    /// Removes a node, and tells all others that it is down.
+    pub fn disconnect(&self, node: u32) {
+        let mut nodes = self.nodes();
+        let old = nodes.remove(&node);
+        let others: Vec<_> = nodes.values().cloned().collect();
+        drop(nodes);
+        drop(old);
+        for other in others {
+            other.node_down(node);
+        }
+    }
+
+    fn nodes(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Handle>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Relay for Loopback {
+    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
+        let node = self.nodes().get(&to.node()).cloned();
+        match node {
+            Some(node) => node.deliver(to, parcel),
+            None => Err(parcel),
+        }
+    }
+}
+
+/// The mailbox of a process on another node.
+pub(crate) struct Remote {
+    pub(crate) pid: Pid,
+    pub(crate) handle: Handle,
+}
+
+impl<M: Send + 'static> crate::address::Receive<M> for Remote {
+    fn send(&self, message: M) -> Result<(), SendError<M>> {
+        self.handle.try_send(self.pid, message)
+    }
+
+    fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        _: &std::task::Waker,
+    ) -> std::task::Poll<Result<(), SendError<M>>> {
+        match message.take() {
+            Some(message) => std::task::Poll::Ready(self.handle.try_send(self.pid, message)),
+            None => std::task::Poll::Pending,
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}

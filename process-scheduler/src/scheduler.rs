@@ -1,0 +1,499 @@
+//! The scheduler and its builder: what all workers share, and how they start and end.
+//!
+//! # Shutdown
+//!
+//! 1. The registry is closed: a spawn either is in the registry by then, or is refused.
+//! 2. All processes get a cancel. The workers go on, so that processes can clean up with commands,
+//!    messages and timers.
+//! 3. At the deadline, all that are left get a final kill, which acts between their steps.
+//! 4. A process that is still there a little later is *stuck* in a step. Its thread is leaked; all
+//!    other threads are joined.
+use crate::{
+    CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
+    metrics::Counters,
+    registry::Registry,
+    timer::Timer,
+    worker::{self, Runnable, Work},
+};
+use queue_global::ValueInjector;
+use queue_spmc::deque::{Stealer, Worker};
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt, io,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering, fence},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+use sync_shim::sync::{Condvar, Mutex};
+use worker_idle::{
+    Idle,
+    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+};
+
+/// How long a forced shutdown waits for the steps that run.
+const GRACE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Config {
+    pub(crate) step_budget: u32,
+    pub(crate) messages: u32,
+    pub(crate) mailbox: Mailbox,
+    max_processes: usize,
+    shutdown_timeout: Duration,
+}
+
+pub(crate) struct Shared {
+    pub(crate) injector: ValueInjector<Runnable>,
+    pub(crate) stealers: Vec<Stealer<Runnable>>,
+    pub(crate) idle: Idle,
+    unparkers: Vec<ThreadUnpark>,
+    pub(crate) stop: AtomicBool,
+    pub(crate) registry: Registry,
+    pub(crate) counters: Counters,
+    pub(crate) config: Config,
+    pub(crate) timer: Timer,
+    pub(crate) names: Mutex<HashMap<String, Pid>>,
+    pub(crate) groups: Mutex<HashMap<String, Vec<Pid>>>,
+    pub(crate) relay: Option<Arc<dyn Relay>>,
+    /// By whom remote processes are monitored, or linked.
+    pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
+    pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    live: AtomicUsize,
+    is_closed: AtomicBool,
+    ended: Mutex<()>,
+    all_ended: Condvar,
+}
+
+impl Shared {
+    /// Wakes a worker for what was pushed, if one sleeps and none searches.
+    pub(crate) fn notify(&self) {
+        if let Some(worker) = self.idle.notify() {
+            self.unparkers[worker].unpark();
+        }
+    }
+
+    /// Whether any queue has a process.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.injector.is_empty() || self.stealers.iter().any(|stealer| !stealer.is_empty())
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        // Ordering: Acquire pairs with `ended`.
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// Counts a new process. False if there are too many.
+    pub(crate) fn begin(&self) -> bool {
+        // Ordering: Relaxed, the count guards nothing else.
+        let before = self.live.fetch_add(1, Ordering::Relaxed);
+        if before < self.config.max_processes {
+            return true;
+        }
+        self.ended();
+        false
+    }
+
+    /// Counts an end.
+    pub(crate) fn ended(&self) {
+        // Ordering: AcqRel: the thread that waits for all ends sees what came before each.
+        if self.live.fetch_sub(1, Ordering::AcqRel) == 1 && self.is_closed() {
+            let _guard = self.ended.lock();
+            self.all_ended.notify_all();
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        // Ordering: SeqCst, as in `close`.
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no process is left, or until the deadline.
+    fn wait_for_all(&self, deadline: Option<Instant>) {
+        let mut guard = self.ended.lock();
+        while self.live() > 0 {
+            // A last end that came just before the close notified nobody: so look now and then.
+            let look = Duration::from_millis(20);
+            let left = deadline.map_or(look, |at| at.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return;
+            }
+            guard = self.all_ended.wait_timeout(guard, left.min(look)).0;
+        }
+    }
+}
+
+/// Settings of a [`Scheduler`]. See [`Scheduler::builder`].
+///
+/// ```
+/// use process_scheduler::{Mailbox, Scheduler};
+/// use std::time::Duration;
+///
+/// let scheduler = Scheduler::builder()
+///     .workers(2)
+///     .max_processes(1_000_000)
+///     .mailbox(Mailbox::Bounded(10_000))
+///     .step_budget(16)
+///     .messages(64)
+///     .shutdown_timeout(Duration::from_secs(1))
+///     .name("accounts")
+///     .build();
+/// assert_eq!(scheduler.metrics().workers, 2);
+/// ```
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder {
+    workers: Option<usize>,
+    config: Config,
+    name: String,
+    node: u32,
+    relay: Option<Arc<dyn Relay>>,
+    handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+}
+
+impl Builder {
+    fn new() -> Self {
+        Self {
+            workers: None,
+            config: Config {
+                step_budget: 32,
+                messages: 128,
+                mailbox: Mailbox::Unbounded,
+                max_processes: usize::MAX,
+                shutdown_timeout: Duration::from_secs(5),
+            },
+            name: "process".to_owned(),
+            node: 0,
+            relay: None,
+            handlers: HashMap::new(),
+        }
+    }
+
+    /// Sets the number of workers, at least one. By default, as many as processors.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers.max(1));
+        self
+    }
+
+    /// Sets how many processes may live at a time. By default, as many as there are slots.
+    pub fn max_processes(mut self, processes: usize) -> Self {
+        self.config.max_processes = processes;
+        self
+    }
+
+    /// Sets the mailbox of processes that are spawned without one. Unbounded by default.
+    pub fn mailbox(mut self, mailbox: Mailbox) -> Self {
+        self.config.mailbox = mailbox;
+        self
+    }
+
+    /// Sets how many steps a process makes in a row while others wait: 32 by default, at least one,
+    /// and at most 61.
+    pub fn step_budget(mut self, steps: u32) -> Self {
+        self.config.step_budget = steps.clamp(1, 61);
+        self
+    }
+
+    /// Sets how many messages a step gets: 128 by default, at least one.
+    pub fn messages(mut self, messages: u32) -> Self {
+        self.config.messages = messages.max(1);
+        self
+    }
+
+    /// Sets how long a shutdown lets processes clean up: 5 seconds by default.
+    pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
+        self.config.shutdown_timeout = limit;
+        self
+    }
+
+    /// Sets the name of the worker threads.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the node in all pids: 0 by default.
+    pub fn node(mut self, node: u32) -> Self {
+        self.node = node;
+        self
+    }
+
+    /// Sets the relay for pids of other nodes.
+    pub fn relay(mut self, relay: impl Relay) -> Self {
+        self.relay = Some(Arc::new(relay));
+        self
+    }
+
+    /// Sets the handler of all processes with these types of commands and results that are spawned
+    /// without one.
+    ///
+    /// ```
+    /// use process_scheduler::{Completer, Scheduler};
+    ///
+    /// let scheduler = Scheduler::builder()
+    ///     .handler(|path: String, completer: Completer<usize, ()>| {
+    ///         drop(completer.complete(Ok(path.len())));
+    ///     })
+    ///     .build();
+    /// # drop(scheduler);
+    /// ```
+    pub fn handler<C, O, E>(mut self, handler: impl crate::Handler<C, O, E>) -> Self
+    where
+        C: 'static,
+        O: 'static,
+        E: 'static,
+    {
+        let handler: Arc<dyn crate::Handler<C, O, E>> = Arc::new(handler);
+        let key = TypeId::of::<(C, O, E)>();
+        self.handlers.insert(key, Box::new(handler));
+        self
+    }
+
+    /// Starts the workers.
+    ///
+    /// # Panics
+    /// If a thread cannot be spawned: see [`try_build`](Self::try_build).
+    pub fn build(self) -> Scheduler {
+        self.try_build().expect("a worker's thread can be spawned")
+    }
+
+    /// Starts the workers.
+    ///
+    /// ```
+    /// let scheduler = process_scheduler::Scheduler::builder().try_build()?;
+    /// # drop(scheduler);
+    /// # Ok::<_, std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a thread cannot be spawned.
+    pub fn try_build(self) -> io::Result<Scheduler> {
+        let processors = || thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.workers.unwrap_or_else(processors);
+        let deques: Vec<_> = (0..workers).map(|_| Worker::new()).collect();
+        let parks: Vec<_> = (0..workers).map(|_| ThreadPark::new()).collect();
+        let shared = Arc::new(Shared {
+            injector: ValueInjector::new(),
+            stealers: deques.iter().map(Worker::stealer).collect(),
+            idle: Idle::new(workers),
+            unparkers: parks.iter().map(Park::unparker).collect(),
+            stop: AtomicBool::new(false),
+            registry: Registry::new(self.node),
+            counters: Counters::new(workers),
+            config: self.config,
+            timer: Timer::new(),
+            names: Mutex::new(HashMap::new()),
+            groups: Mutex::new(HashMap::new()),
+            relay: self.relay,
+            remote: Mutex::new(HashMap::new()),
+            handlers: self.handlers,
+            live: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            ended: Mutex::new(()),
+            all_ended: Condvar::new(),
+        });
+        let mut scheduler = Scheduler {
+            handle: Handle {
+                shared: shared.clone(),
+            },
+            threads: Vec::new(),
+        };
+        for (index, (deque, park)) in deques.into_iter().zip(parks).enumerate() {
+            let work = Work::new(shared.clone(), index, park);
+            let thread = thread::Builder::new().name(format!("{}-{index}", self.name));
+            scheduler
+                .threads
+                .push(thread.spawn(move || work.run(deque))?);
+        }
+        Ok(scheduler)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a shutdown went: the processes that it found.
+///
+/// ```
+/// use process_scheduler::{Scheduler, ShutdownReport};
+///
+/// let scheduler = Scheduler::new();
+/// let _idle = scheduler.spawn_fn(|_: u8, _| ()).unwrap();
+/// let report = scheduler.shutdown();
+/// assert_eq!((report.graceful, report.forced, report.stuck), (1, 0, 0));
+/// # let _: ShutdownReport = report;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// They ended in time.
+    pub graceful: usize,
+    /// They were killed at the deadline.
+    pub forced: usize,
+    /// Their step did not return. Their threads are leaked.
+    pub stuck: usize,
+}
+
+/// A scheduler of processes, with its worker threads.
+///
+/// It derefs to its [`Handle`], which has most of its methods. Its drop is a
+/// [`shutdown`](Self::shutdown).
+///
+/// ```
+/// use process_scheduler::Scheduler;
+///
+/// let scheduler = Scheduler::new();
+/// let greeter = scheduler.spawn_fn(|name: &str, _| println!("Hello, {name}!")).unwrap();
+/// greeter.try_send("world").unwrap();
+/// scheduler.shutdown();
+/// ```
+pub struct Scheduler {
+    handle: Handle,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Scheduler {
+    /// Starts a scheduler with as many workers as processors.
+    ///
+    /// # Panics
+    /// If a thread cannot be spawned.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Returns a builder with the default settings.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Cancels all processes, waits until they have ended, or for
+    /// [`Builder::shutdown_timeout`], and then kills the others.
+    ///
+    /// On a worker of this scheduler it waits for nothing: it cancels all processes and leaves the
+    /// rest to a thread.
+    pub fn shutdown(self) -> ShutdownReport {
+        let limit = self.handle.shared.config.shutdown_timeout;
+        self.shutdown_timeout(limit)
+    }
+
+    /// As [`shutdown`](Self::shutdown), with a limit of its own.
+    ///
+    /// ```
+    /// use process_scheduler::{Flow, Scheduler};
+    /// use std::time::Duration;
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let report = scheduler.shutdown_timeout(Duration::from_millis(10));
+    /// assert_eq!(report.graceful, 0);
+    /// ```
+    pub fn shutdown_timeout(mut self, limit: Duration) -> ShutdownReport {
+        self.end(limit)
+    }
+
+    fn end(&mut self, limit: Duration) -> ShutdownReport {
+        let threads = std::mem::take(&mut self.threads);
+        let shared = self.handle.shared.clone();
+        if !shared.close() {
+            return ShutdownReport::default();
+        }
+        if worker::is_worker_of(&shared) {
+            let name = "process-shutdown".to_owned();
+            let end = move || {
+                shared.end(threads, limit);
+            };
+            drop(thread::Builder::new().name(name).spawn(end));
+            return ShutdownReport::default();
+        }
+        shared.end(threads, limit)
+    }
+}
+
+impl Shared {
+    /// Refuses spawns, and cancels all processes. False if that was done before.
+    fn close(&self) -> bool {
+        // Ordering: SeqCst, before the walk of the registry: a restart that it misses sees it.
+        if self.is_closed.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        self.registry.close();
+        // Ordering: SeqCst, pairs with the fence of a process that stops.
+        fence(Ordering::SeqCst);
+        for cell in self.registry.all() {
+            // A process that has just ended needs no cancel.
+            drop(cell.signal(Signal::Cancel(CancelReason::Shutdown)));
+            if cell.info().phase == crate::Phase::Stopped {
+                cell.kill(ExitReason::Killed, true);
+            }
+        }
+        true
+    }
+
+    fn end(&self, threads: Vec<JoinHandle<()>>, limit: Duration) -> ShutdownReport {
+        let found = self.live();
+        self.wait_for_all(Instant::now().checked_add(limit));
+        let left = self.live();
+        if left > 0 {
+            for cell in self.registry.all() {
+                cell.kill(ExitReason::Killed, true);
+            }
+            self.wait_for_all(Instant::now().checked_add(GRACE));
+        }
+        let stuck = self.live();
+        // Ordering: Release pairs with the Acquire of the workers.
+        self.stop.store(true, Ordering::Release);
+        self.unparkers.iter().for_each(Unpark::unpark);
+        for thread in threads {
+            // Only a stuck process keeps a thread, which is leaked.
+            let deadline = Instant::now() + GRACE;
+            while stuck > 0 && !thread.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if stuck == 0 || thread.is_finished() {
+                drop(thread.join());
+            }
+        }
+        self.timer.stop();
+        ShutdownReport {
+            graceful: found.saturating_sub(left),
+            forced: left.saturating_sub(stuck),
+            stuck,
+        }
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for Scheduler {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let limit = self.handle.shared.config.shutdown_timeout;
+        self.end(limit);
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("workers", &self.threads.len())
+            .field("processes", &self.handle.shared.live())
+            .finish_non_exhaustive()
+    }
+}

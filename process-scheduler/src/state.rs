@@ -1,0 +1,289 @@
+//! The word that says where a process is, and every transition of it. No `unsafe` here.
+//!
+//! # Phases
+//!
+//! | phase | the process | the token is with |
+//! |---|---|---|
+//! | *ready* | is in a queue, or about to be | the queue |
+//! | *running* | is stepped by a worker | the worker |
+//! | *blocked* | waits for a completion or a signal | the cell |
+//! | *idle* | waits for any event | the cell |
+//! | *stopped* | has ended, and its supervisor may restart it | the cell |
+//! | *done* | has ended for good | nobody |
+//!
+//! The *token* is the right to run the process; there is one a process. Whoever has it, and nobody
+//! else, touches the parts of the cell that are not shared.
+//!
+//! # Bits
+//!
+//! | bit | set by | means |
+//! |---|---|---|
+//! | MESSAGE | the first sender | the lane of messages has something |
+//! | URGENT | the first to signal or complete | the urgent lane has something |
+//! | WAKE | a waker | the process must step once more |
+//! | KILL | a kill | this incarnation must end before its next step |
+//! | FINAL | a supervisor, a shutdown | the process must end for good. It is never cleared |
+//!
+//! The *incarnation*, in the upper half, counts restarts. A completion carries the incarnation that
+//! asked for it, so that a later one never gets it.
+//!
+//! # Rules
+//!
+//! 1. A notifier first pushes an event, then sets its bit ([`State::notify`]). If the phase waits
+//!    for that bit, the same exchange makes the process ready, and gives the notifier the token:
+//!    of many notifiers exactly one gets it.
+//! 2. A worker clears the bits when it begins ([`State::begin`]), and then looks at all lanes. So a
+//!    bit that is set later is for an event that the worker may have missed.
+//! 3. A worker that suspends a process does so in one exchange ([`State::suspend`]), which checks
+//!    the bits: if one is set that ends the wait, the process is ready again, and the worker keeps
+//!    the token. So a notification is never lost to a race with the suspension: it is a bit that
+//!    the exchange sees, or it comes after the exchange and finds the process waiting.
+//! 4. *Done* is final.
+use sync_shim::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+    Retire,
+};
+
+const RUNNING: u64 = 0;
+const READY: u64 = 1;
+const BLOCKED: u64 = 2;
+const IDLE: u64 = 3;
+const STOPPED: u64 = 4;
+const DONE: u64 = 5;
+const PHASE: u64 = 0b111;
+
+/// The lane of messages has something.
+pub(crate) const MESSAGE: u64 = 1 << 3;
+/// The urgent lane has something.
+pub(crate) const URGENT: u64 = 1 << 4;
+/// A waker was called.
+pub(crate) const WAKE: u64 = 1 << 5;
+/// This incarnation must end.
+pub(crate) const KILL: u64 = 1 << 6;
+/// The process must end for good.
+pub(crate) const FINAL: u64 = 1 << 7;
+
+const EVENTS: u64 = MESSAGE | URGENT | WAKE;
+const INCARNATION: u32 = 32;
+
+/// Where a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// It is in a queue.
+    Ready,
+    /// A worker steps it.
+    Running,
+    /// It waits for a completion or a signal.
+    Blocked,
+    /// It waits for any event.
+    Idle,
+    /// It has ended, and its supervisor may restart it.
+    Stopped,
+    /// It has ended.
+    Done,
+}
+
+/// What a process waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// A completion or a signal, or a waker.
+    Blocked,
+    /// Any event.
+    Idle,
+}
+
+/// What a notifier owes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Notified {
+    /// Take the token and submit it.
+    Submit,
+    /// Nothing: the bit is set, and the process will look.
+    DoNothing,
+    /// The process is done.
+    Gone,
+}
+
+/// What a worker owes that has suspended a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Suspended {
+    /// Nothing: the token stays in the cell.
+    Waits,
+    /// Take the token back and submit it: an event came meanwhile.
+    Ready,
+}
+
+pub(crate) struct State(AtomicU64);
+
+impl State {
+    /// A process with its token outside of every queue: whoever makes it submits it.
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(READY))
+    }
+
+    /// Changes the word, unless `to` returns `None`. Returns the old word, or the one that `to`
+    /// refused.
+    fn change(&self, to: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        // Ordering: Relaxed, the exchange checks the value.
+        let mut word = self.0.load(Relaxed);
+        loop {
+            let Some(new) = to(word) else {
+                // Ordering: Acquire pairs with the exchange that made the refused phase.
+                let now = self.0.load(Acquire);
+                if now == word {
+                    return Err(word);
+                }
+                word = now;
+                continue;
+            };
+            // Ordering: AcqRel. A notifier releases its push to `begin` and `suspend`. A worker
+            // releases the cell with its token to the notifier that gets the token.
+            match self.0.compare_exchange_weak(word, new, AcqRel, Relaxed) {
+                Ok(_) => return Ok(word),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Sets a bit after a push (rule 1). One read-modify-write, also if the bit is set already.
+    pub(crate) fn notify(&self, bit: u64) -> Notified {
+        let changed = self.change(|word| match word & PHASE {
+            DONE => None,
+            _ if ends_wait(word, bit) => Some(with_phase(word, READY) | bit),
+            _ => Some(word | bit),
+        });
+        match changed {
+            Err(_) => Notified::Gone,
+            Ok(word) if ends_wait(word, bit) => Notified::Submit,
+            Ok(_) => Notified::DoNothing,
+        }
+    }
+
+    /// Ready to running (rule 2). One read-modify-write. The caller has the token. Returns whether a
+    /// waker was called.
+    pub(crate) fn begin(&self) -> bool {
+        // Ordering: AcqRel: Acquire pairs with the notifiers' exchanges, so that their pushes are
+        // seen; Release continues what they released.
+        let word = self.0.fetch_and(!(READY | EVENTS), AcqRel);
+        debug_assert_eq!(word & PHASE, READY);
+        word & WAKE != 0
+    }
+
+    /// Whether this incarnation must end. One load.
+    pub(crate) fn is_killed(&self) -> bool {
+        // Ordering: Acquire pairs with the kill's exchange: its reason is written.
+        self.0.load(Acquire) & (KILL | FINAL) != 0
+    }
+
+    /// Whether the process must end for good. One load.
+    pub(crate) fn is_final(&self) -> bool {
+        // Ordering: Acquire, as above.
+        self.0.load(Acquire) & FINAL != 0
+    }
+
+    /// Running to waiting, or to ready if an event came meanwhile (rule 3). The caller has put the
+    /// token into the cell.
+    pub(crate) fn suspend(&self, wait: Wait) -> Suspended {
+        let wait = match wait {
+            Wait::Blocked => BLOCKED,
+            Wait::Idle => IDLE,
+        };
+        let waits = |word| {
+            let waiting = with_phase(word, wait);
+            (!ends_wait(waiting, word & (EVENTS | KILL | FINAL))).then_some(waiting)
+        };
+        let changed = self.change(|word| {
+            debug_assert_eq!(word & PHASE, RUNNING);
+            waits(word).or(Some(with_phase(word, READY)))
+        });
+        match waits(changed.unwrap_or_else(|word| word)) {
+            Some(_) => Suspended::Waits,
+            None => Suspended::Ready,
+        }
+    }
+
+    /// Running to ready, as the process continues. The caller keeps the token and submits it.
+    pub(crate) fn requeue(&self) {
+        // Ordering: Relaxed: the queue carries the token and what was done before. A
+        // read-modify-write continues what the notifiers released.
+        let word = self.0.fetch_or(READY, Relaxed);
+        debug_assert_eq!(word & PHASE, RUNNING);
+    }
+
+    /// Running to stopped, which a kill has brought about or cannot change. False if the process
+    /// must end for good. The caller has put the token into the cell.
+    #[must_use]
+    pub(crate) fn stop(&self) -> bool {
+        let stopped = self.change(|word| {
+            debug_assert_eq!(word & PHASE, RUNNING);
+            (word & FINAL == 0).then_some(with_phase(word, STOPPED))
+        });
+        stopped.is_ok()
+    }
+
+    /// Stopped to ready, as the next incarnation. False if it is not stopped. Then the caller takes
+    /// the token from the cell.
+    #[must_use]
+    pub(crate) fn revive(&self) -> bool {
+        let revived = self.change(|word| {
+            let next = u64::from(incarnation(word).wrapping_add(1)) << INCARNATION;
+            let low = word & ((1 << INCARNATION) - 1) & !KILL;
+            (word & PHASE == STOPPED).then_some(next | with_phase(low, READY))
+        });
+        revived.is_ok()
+    }
+
+    /// To done, by whoever has the token.
+    pub(crate) fn end(&self) {
+        let ended = self.change(|word| Some(with_phase(word, DONE)));
+        debug_assert!(ended.is_ok());
+    }
+
+    /// Counts the restarts. One load.
+    pub(crate) fn incarnation(&self) -> u32 {
+        // Ordering: Relaxed: a restart is seen by its own worker, which made it or got the token
+        // since; others get a hint, which the worker checks again.
+        incarnation(self.0.load(Relaxed))
+    }
+
+    /// One load.
+    pub(crate) fn phase(&self) -> Phase {
+        // Ordering: Acquire: a caller that sees the end also sees what came before it.
+        match self.0.load(Acquire) & PHASE {
+            READY => Phase::Ready,
+            RUNNING => Phase::Running,
+            BLOCKED => Phase::Blocked,
+            IDLE => Phase::Idle,
+            STOPPED => Phase::Stopped,
+            _ => Phase::Done,
+        }
+    }
+}
+
+fn with_phase(word: u64, phase: u64) -> u64 {
+    word & !PHASE | phase
+}
+
+fn incarnation(word: u64) -> u32 {
+    (word >> INCARNATION) as u32
+}
+
+/// Whether one of `bits` ends the wait of a word's phase.
+fn ends_wait(word: u64, bits: u64) -> bool {
+    let by = match word & PHASE {
+        IDLE => MESSAGE | URGENT | WAKE | KILL | FINAL,
+        BLOCKED => URGENT | WAKE | KILL | FINAL,
+        STOPPED => FINAL,
+        _ => 0,
+    };
+    bits & by != 0
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.0.retire();
+    }
+}

@@ -1,0 +1,541 @@
+//! Supervisors: processes that start others, and restart them when they end.
+//!
+//! # States of a child
+//!
+//! | state | the child |
+//! |---|---|
+//! | *up* | runs |
+//! | *stopping* | has been cancelled, and is killed at a time |
+//! | *down* | has stopped, and is restarted at a time |
+//! | *gone* | has ended for good |
+//!
+//! # Rules
+//!
+//! 1. A child that ends stops first, and its cell stays, with its pid, its names and its mailbox. It
+//!    tells the supervisor, which restarts it in place or ends it for good. A temporary child ends
+//!    for good at once.
+//! 2. Children that the strategy stops with another are cancelled in reverse order, all at once, and
+//!    are restarted in order when the last of them has stopped and the delay is over.
+//! 3. More restarts than the intensity allows end the supervisor, as a failure, after its children.
+//! 4. A supervisor that ends cancels its children, and waits for them. If it is killed, so are they.
+use crate::{
+    CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
+    Process, Spawn, SpawnError, Step, StepOf,
+    handle::Supervised,
+    process::Context,
+    timer::{Deadline, Timer},
+};
+use std::{
+    collections::VecDeque,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    task,
+    time::{Duration, Instant},
+};
+
+/// Which children a supervisor restarts when one ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// That child.
+    OneForOne,
+    /// All children.
+    OneForAll,
+    /// That child and those that were added after it.
+    RestForOne,
+}
+
+/// When a child is restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Whenever it ends.
+    Permanent,
+    /// When it ends abnormally.
+    Transient,
+    /// Never.
+    Temporary,
+}
+
+impl Policy {
+    fn restarts(self, reason: &ExitReason) -> bool {
+        match self {
+            Self::Permanent => true,
+            Self::Transient => reason.is_abnormal(),
+            Self::Temporary => false,
+        }
+    }
+}
+
+/// How long a supervisor waits before a restart.
+///
+/// ```
+/// use process_scheduler::Backoff;
+/// use std::time::Duration;
+///
+/// let backoff = Backoff::new(Duration::from_millis(10), 2, Duration::from_secs(1)).jitter(0.0);
+/// assert_eq!(backoff.delay(0, 0.5), Duration::from_millis(10));
+/// assert_eq!(backoff.delay(3, 0.5), Duration::from_millis(80));
+/// assert_eq!(backoff.delay(99, 0.5), Duration::from_secs(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backoff {
+    first: Duration,
+    factor: u32,
+    longest: Duration,
+    jitter: f64,
+}
+
+impl Backoff {
+    /// Waits `first`, and each time `factor` times as long, up to `longest`; up to a tenth of that
+    /// more or less.
+    pub fn new(first: Duration, factor: u32, longest: Duration) -> Self {
+        Self {
+            first,
+            factor,
+            longest,
+            jitter: 0.1,
+        }
+    }
+
+    /// Sets the jitter, as a part of the delay: 0.1 by default.
+    pub fn jitter(mut self, part: f64) -> Self {
+        self.jitter = part.clamp(0.0, 1.0);
+        self
+    }
+
+    /// Returns the delay after so many restarts in a row, by a random number from 0 to 1.
+    pub fn delay(&self, restarts: u32, random: f64) -> Duration {
+        let factor = self.factor.checked_pow(restarts).unwrap_or(u32::MAX);
+        let delay = self.first.saturating_mul(factor).min(self.longest);
+        let part = 1.0 + self.jitter * (2.0 * random.clamp(0.0, 1.0) - 1.0);
+        Duration::try_from_secs_f64(delay.as_secs_f64() * part).unwrap_or(delay)
+    }
+}
+
+impl Default for Backoff {
+    /// A second, twice as long each time, up to 90 seconds.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(1), 2, Duration::from_secs(90))
+    }
+}
+
+type Start = dyn Fn(&Handle, Pid, &Child) -> Result<Pid, SpawnError> + Send + Sync;
+
+/// What a supervisor starts: see [`Supervisor::child`].
+///
+/// ```
+/// use process_scheduler::{Child, Policy, Spawn, from_fn};
+/// use std::time::Duration;
+///
+/// let child = Child::new(|| from_fn(|n: u32, _| println!("{n}")))
+///     .spawn(Spawn::new().name("printer"))
+///     .policy(Policy::Transient)
+///     .keep_mail(true)
+///     .shutdown(Duration::from_secs(1));
+/// # let _ = child;
+/// ```
+pub struct Child {
+    start: Arc<Start>,
+    spawn: Spawn,
+    policy: Policy,
+    keep_mail: bool,
+    shutdown: Duration,
+}
+
+impl Child {
+    /// Makes a child from what makes its process, at the start and at each restart.
+    pub fn new<P: Process>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
+        let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(make);
+        Self {
+            start: Arc::new(move |handle, supervisor, child| {
+                let supervised = Supervised {
+                    supervisor,
+                    policy: child.policy,
+                    keep_mail: child.keep_mail,
+                    make: make.clone(),
+                };
+                let spawned =
+                    handle.spawn_supervised(make(), child.spawn.clone(), Some(supervised));
+                Ok(spawned?.pid())
+            }),
+            spawn: Spawn::new(),
+            policy: Policy::Permanent,
+            keep_mail: false,
+            shutdown: Duration::from_secs(5),
+        }
+    }
+
+    /// Makes a child that is a supervisor.
+    ///
+    /// ```
+    /// use process_scheduler::{Child, Scheduler, Strategy, Supervisor, from_fn};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let leaf = || Child::new(|| from_fn(|_: u8, _| ()));
+    /// let tree = Supervisor::new(Strategy::OneForOne)
+    ///     .child(leaf())
+    ///     .child(Child::supervisor(move || {
+    ///         Supervisor::new(Strategy::OneForAll).child(leaf()).child(leaf())
+    ///     }));
+    /// tree.start(&scheduler).unwrap();
+    /// assert_eq!(scheduler.list().len(), 5);
+    /// ```
+    pub fn supervisor(make: impl Fn() -> Supervisor + Send + Sync + 'static) -> Self {
+        Self::new(make).spawn(Spawn::new().trap_exits(true))
+    }
+
+    /// Sets the settings of its process.
+    pub fn spawn(mut self, spawn: Spawn) -> Self {
+        self.spawn = spawn;
+        self
+    }
+
+    /// Sets when it is restarted: [`Policy::Permanent`] by default.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets whether messages that it has not taken survive a restart. By default they are dead
+    /// letters.
+    pub fn keep_mail(mut self, keep: bool) -> Self {
+        self.keep_mail = keep;
+        self
+    }
+
+    /// Sets how long it may clean up after a cancel: 5 seconds by default.
+    pub fn shutdown(mut self, limit: Duration) -> Self {
+        self.shutdown = limit;
+        self
+    }
+}
+
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child")
+            .field("spawn", &self.spawn)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Up,
+    Stopping { kill_at: Option<Instant> },
+    Down { due: Instant },
+    Gone,
+}
+
+struct Entry {
+    child: Child,
+    pid: Option<Pid>,
+    state: State,
+    since: Instant,
+    /// Restarts in a row.
+    restarts: u32,
+}
+
+/// A process that starts others, and restarts them in place: a child keeps its pid, its names and
+/// its addresses.
+///
+/// ```
+/// use process_scheduler::{Backoff, Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
+/// use std::{sync::mpsc, time::Duration};
+///
+/// let scheduler = Scheduler::new();
+/// let (sender, seen) = mpsc::channel();
+/// let child = Child::new(move || {
+///     let sender = sender.clone();
+///     from_fn(move |n: i32, _| {
+///         assert!(n > 0, "not that");
+///         sender.send(n).unwrap();
+///     })
+/// });
+/// let supervisor = Supervisor::new(Strategy::OneForOne)
+///     .backoff(Backoff::new(Duration::from_millis(1), 2, Duration::from_secs(1)))
+///     .intensity(3, Duration::from_secs(60))
+///     .child(child.spawn(Spawn::new().name("positive")).keep_mail(true));
+/// supervisor.start(&scheduler).unwrap();
+///
+/// let positive = scheduler.named::<i32>("positive").unwrap();
+/// positive.try_send(-1).unwrap(); // It panics, and is restarted.
+/// positive.try_send(7).unwrap();
+/// assert_eq!(seen.recv(), Ok(7));
+/// ```
+pub struct Supervisor {
+    strategy: Strategy,
+    most: usize,
+    within: Duration,
+    backoff: Backoff,
+    entries: Vec<Entry>,
+    restarts: VecDeque<Instant>,
+    ends: Option<ExitReason>,
+    deadline: Option<(Instant, Deadline)>,
+    context: Option<(Handle, Pid)>,
+}
+
+impl Supervisor {
+    /// Makes a supervisor without children, which allows 10 restarts in a minute.
+    pub fn new(strategy: Strategy) -> Self {
+        Self {
+            strategy,
+            most: 10,
+            within: Duration::from_secs(60),
+            backoff: Backoff::default(),
+            entries: Vec::new(),
+            restarts: VecDeque::new(),
+            ends: None,
+            deadline: None,
+            context: None,
+        }
+    }
+
+    /// Sets how many restarts it allows within a time. One more ends it as a failure.
+    pub fn intensity(mut self, most: usize, within: Duration) -> Self {
+        self.most = most;
+        self.within = within;
+        self
+    }
+
+    /// Sets how long it waits before a restart. The count of restarts in a row begins anew when a
+    /// child has lived for twice its last delay, and a second.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Adds a child. Children are started in this order.
+    pub fn child(mut self, child: Child) -> Self {
+        self.entries.push(Entry {
+            child,
+            pid: None,
+            state: State::Gone,
+            since: Instant::now(),
+            restarts: 0,
+        });
+        self
+    }
+
+    /// Starts the supervisor and its children.
+    ///
+    /// # Errors
+    /// If a child cannot be spawned; those before it are ended then.
+    pub fn start(self, handle: &Handle) -> Result<Pid, SpawnError> {
+        let spawn = Spawn::new().trap_exits(true);
+        Ok(handle.spawn_process(self, spawn)?.pid())
+    }
+
+    /// Handles the end of a child, or of another process.
+    fn exited(&mut self, handle: &Handle, pid: Pid, reason: &ExitReason, now: Instant) {
+        let at = self.entries.iter().position(|e| e.pid == Some(pid));
+        let Some(at) = at else {
+            // One of an earlier incarnation of this supervisor.
+            return handle.kill_for_good(pid, ExitReason::Killed);
+        };
+        let entry = &mut self.entries[at];
+        if self.ends.is_some() {
+            entry.state = State::Gone;
+            return handle.kill_for_good(pid, ExitReason::Killed);
+        }
+        let policy = entry.child.policy;
+        if let State::Stopping { .. } = entry.state {
+            entry.state = match policy {
+                Policy::Temporary => State::Gone,
+                _ => State::Down { due: now },
+            };
+            return;
+        }
+        if !policy.restarts(reason) {
+            entry.state = State::Gone;
+            return handle.kill_for_good(pid, ExitReason::Killed);
+        }
+        self.restarts.push_back(now);
+        let within = self.within;
+        let is_old = |at: &Instant| now.duration_since(*at) > within;
+        while self.restarts.front().is_some_and(is_old) {
+            self.restarts.pop_front();
+        }
+        if self.restarts.len() > self.most {
+            entry.state = State::Gone;
+            handle.kill_for_good(pid, ExitReason::Killed);
+            return self.begin_end(handle, ExitReason::failed("too many restarts"), now);
+        }
+        let random = RandomState::new().hash_one(now) as f64 / u64::MAX as f64;
+        let longest = self.backoff.delay(entry.restarts, 1.0);
+        if now.duration_since(entry.since) > 2 * longest + Duration::from_secs(1) {
+            entry.restarts = 0;
+        }
+        let delay = self.backoff.delay(entry.restarts, random);
+        entry.restarts = entry.restarts.saturating_add(1);
+        entry.state = State::Down { due: now + delay };
+        let (from, all) = match self.strategy {
+            Strategy::OneForOne => return,
+            Strategy::OneForAll => (0, true),
+            Strategy::RestForOne => (at + 1, false),
+        };
+        for i in (from..self.entries.len()).rev() {
+            if all && i == at {
+                continue;
+            }
+            Self::stop(handle, &mut self.entries[i], now);
+        }
+    }
+
+    /// Cancels a child that is up.
+    fn stop(handle: &Handle, entry: &mut Entry, now: Instant) {
+        if let (State::Up, Some(pid)) = (entry.state, entry.pid) {
+            handle.cancel_for(pid, CancelReason::Supervisor);
+            let kill_at = Some(now + entry.child.shutdown);
+            entry.state = State::Stopping { kill_at };
+        }
+    }
+
+    /// Begins to end the supervisor: its children first.
+    fn begin_end(&mut self, handle: &Handle, reason: ExitReason, now: Instant) {
+        if self.ends.is_some() {
+            return;
+        }
+        self.ends = Some(reason);
+        for entry in self.entries.iter_mut().rev() {
+            Self::stop(handle, entry, now);
+            if let (State::Down { .. }, Some(pid)) = (entry.state, entry.pid) {
+                entry.state = State::Gone;
+                handle.kill_for_good(pid, ExitReason::Killed);
+            }
+        }
+    }
+
+    /// Kills and restarts what is due. Returns when to look again.
+    fn serve(&mut self, handle: &Handle, now: Instant) -> Option<Instant> {
+        let mut next = None;
+        let mut look_at = |at: Instant| next = Some(next.map_or(at, |next| at.min(next)));
+        let mut stopping = false;
+        for entry in &mut self.entries {
+            let State::Stopping { kill_at } = entry.state else {
+                continue;
+            };
+            stopping = true;
+            match (kill_at, entry.pid) {
+                (Some(at), Some(pid)) if at <= now => {
+                    handle.kill(pid);
+                    entry.state = State::Stopping { kill_at: None };
+                }
+                (Some(at), _) => look_at(at),
+                _ => {}
+            }
+        }
+        let due = |entry: &Entry| match entry.state {
+            State::Down { due } => Some(due),
+            _ => None,
+        };
+        // Rule 2: those that are stopped together are restarted together.
+        let last = self.entries.iter().filter_map(due).max();
+        for entry in &mut self.entries {
+            let State::Down { due } = entry.state else {
+                continue;
+            };
+            let due = match self.strategy {
+                Strategy::OneForOne => due,
+                _ if stopping => continue,
+                _ => last.unwrap_or(due),
+            };
+            if due > now {
+                look_at(due);
+                continue;
+            }
+            entry.state = State::Up;
+            entry.since = now;
+            if let Some(pid) = entry.pid {
+                handle.revive(pid);
+            }
+        }
+        next
+    }
+}
+
+impl Process for Supervisor {
+    type Message = NoCommand;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn init(
+        &mut self,
+        cx: &Context<'_, NoCommand>,
+        method: &str,
+        _: Input,
+    ) -> Result<(), InitError> {
+        if !method.is_empty() {
+            return Err(InitError::UnknownMethod);
+        }
+        self.context = Some((cx.handle().clone(), cx.pid()));
+        for entry in &mut self.entries {
+            let started = (entry.child.start)(cx.handle(), cx.pid(), &entry.child);
+            entry.pid = Some(started.map_err(|error| InitError::Failed(error.to_string()))?);
+            entry.state = State::Up;
+            entry.since = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+        let now = Instant::now();
+        let handle = out.handle();
+        for event in events {
+            match event {
+                Event::Exit { pid, reason } => self.exited(handle, pid, &reason, now),
+                Event::Cancel(_) => self.begin_end(handle, ExitReason::Cancelled, now),
+                _ => {}
+            }
+        }
+        let next = self.serve(handle, now);
+        if let Some(reason) = &self.ends {
+            if self.entries.iter().all(|entry| entry.state == State::Gone) {
+                return match reason {
+                    ExitReason::Cancelled => Step::Done,
+                    reason => Step::Failed(reason.clone()),
+                };
+            }
+        }
+        match next {
+            None => self.deadline = None,
+            Some(at) => {
+                let is_armed = |(armed, _): &(Instant, Deadline)| *armed == at;
+                if !self.deadline.as_ref().is_some_and(is_armed) {
+                    let timer: &Timer = handle.timer();
+                    self.deadline = Some((at, Deadline::new(timer, at - now)));
+                }
+            }
+        }
+        if let Some((_, deadline)) = &mut self.deadline {
+            if deadline.poll(&task::Context::from_waker(out.waker())) {
+                return Step::Continue;
+            }
+        }
+        Step::Idle
+    }
+
+    fn close(&mut self) {
+        self.deadline = None;
+        let Some((handle, _)) = self.context.take() else {
+            return;
+        };
+        for entry in self.entries.iter().rev() {
+            if let (Some(pid), true) = (entry.pid, entry.state != State::Gone) {
+                handle.kill_for_good(pid, ExitReason::Killed);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervisor")
+            .field("strategy", &self.strategy)
+            .field("children", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}

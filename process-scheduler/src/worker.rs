@@ -1,0 +1,331 @@
+//! A worker: finds a process, runs it, and parks when there is none.
+//!
+//! # Where a worker looks
+//!
+//! 1. Every 61 steps: in the injector, and then at the oldest end of its own deque.
+//! 2. In its own deque: the newest process.
+//! 3. In the injector: it takes one process, and up to 16 more for its deque.
+//! 4. In the deques of the others, from a random one on: half of the processes there, claimed one
+//!    at a time.
+//!
+//! # Rules
+//!
+//! 1. A process that is made ready on a worker goes on that worker's deque, otherwise to the
+//!    injector. A process that has used its slice goes to the back of the injector; unless nothing
+//!    else is ready here: then it goes on.
+//! 2. So a process that always continues is behind all others after each slice. And whatever wakes
+//!    whatever, by rule 1 of the looks the oldest process of the deque and that of the injector get
+//!    their turn every 61 steps.
+//! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: the one
+//!    of a worker to its own empty deque, which it takes next. That is a *filled place*: if the step
+//!    takes long, the watcher finds the process ([`worker_idle::Watch`]).
+//! 4. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it has
+//!    yielded its processor. Then it parks.
+use crate::{
+    cell::AnyCell,
+    metrics::{self, WorkerCounters},
+    scheduler::Shared,
+};
+use queue_spmc::{
+    Steal, StealLimit,
+    deque::{Stealer, Worker},
+};
+use std::{
+    cell::{Cell, RefCell},
+    ptr,
+    sync::{Arc, atomic::Ordering::Acquire},
+    thread,
+};
+use worker_idle::{
+    Watch, WatchState,
+    park::{Park, ThreadPark},
+};
+
+/// Steps between two looks at the oldest processes.
+const LOOK: u32 = 61;
+/// Processes that a worker takes from the injector for its deque.
+const BATCH: usize = 16;
+/// Looks of a worker that finds nothing, and how many of them are tight.
+const SPINS: u32 = 16;
+const TIGHT: u32 = 4;
+
+/// The right to run a process: its token (`core.rs`). There is one a process.
+pub(crate) struct Runnable(pub(crate) Arc<dyn AnyCell>);
+
+/// What a process may use before the worker looks for another.
+pub(crate) struct Slice<'a> {
+    pub(crate) steps_left: u32,
+    pub(crate) messages: u32,
+    counters: &'a WorkerCounters,
+}
+
+impl Slice<'_> {
+    pub(crate) fn count_step(&self) {
+        metrics::add(&self.counters.steps, 1);
+    }
+
+    pub(crate) fn count_delivered(&self, n: u32) {
+        if n > 0 {
+            metrics::add(&self.counters.delivered, n.into());
+        }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        metrics::add(&self.counters.panics, 1);
+    }
+}
+
+/// The worker of the current thread.
+struct Local {
+    shared: *const Shared,
+    deque: Worker<Runnable>,
+}
+
+thread_local! {
+    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
+}
+
+/// Whether the current thread is a worker of this scheduler.
+pub(crate) fn is_worker_of(shared: &Shared) -> bool {
+    let is_own = |local: &Local| ptr::eq(local.shared, shared);
+    LOCAL
+        .try_with(|local| local.borrow().as_ref().is_some_and(is_own))
+        .unwrap_or(false)
+}
+
+/// Queues a process that is ready (rule 1), and notifies a worker (rule 3).
+pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
+    let mut runnable = Some(runnable);
+    let was_empty = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
+        Some(local) if ptr::eq(local.shared, shared) => {
+            let was_empty = local.deque.is_empty();
+            runnable.take().map(|runnable| local.deque.push(runnable));
+            was_empty
+        }
+        _ => false,
+    });
+    if let Some(runnable) = runnable {
+        shared.injector.requeue(runnable);
+        shared.notify();
+    } else if was_empty != Ok(true) {
+        shared.notify();
+    } else if !shared.idle.is_watched() {
+        shared.idle.want_watcher();
+        shared.notify();
+    }
+}
+
+pub(crate) struct Work {
+    shared: Arc<Shared>,
+    index: usize,
+    park: ThreadPark,
+    random: u32,
+    /// Steps since the last look at the oldest processes.
+    steps: u32,
+    /// The look at the deque's oldest process is still to come.
+    looks_at_own: bool,
+    own: Stealer<Runnable>,
+    searching: bool,
+    watch: Cell<WatchState>,
+}
+
+impl Work {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, park: ThreadPark) -> Self {
+        Self {
+            own: shared.stealers[index].clone(),
+            shared,
+            index,
+            park,
+            random: index as u32 * 2 + 1,
+            steps: 0,
+            looks_at_own: false,
+            searching: false,
+            watch: Cell::default(),
+        }
+    }
+
+    pub(crate) fn run(mut self, deque: Worker<Runnable>) {
+        LOCAL.set(Some(Local {
+            shared: Arc::as_ptr(&self.shared),
+            deque,
+        }));
+        // Ordering: Acquire pairs with the store of the shutdown.
+        while !self.shared.stop.load(Acquire) {
+            match self.find() {
+                Some(runnable) => self.serve(runnable),
+                None => self.wait(),
+            }
+        }
+        // What is left belongs to nobody: its drop frees it outside of the borrow.
+        drop(LOCAL.take());
+    }
+
+    fn with_deque<R>(f: impl FnOnce(&mut Worker<Runnable>) -> R) -> Option<R> {
+        LOCAL.with_borrow_mut(|local| local.as_mut().map(|local| f(&mut local.deque)))
+    }
+
+    fn find(&mut self) -> Option<Runnable> {
+        if self.looks_at_own {
+            self.looks_at_own = false;
+            if let Steal::Success { first, .. } = self.own.steal() {
+                return Some(first);
+            }
+        }
+        if self.steps >= LOOK {
+            self.steps = 0;
+            self.looks_at_own = true;
+            if let Some(oldest) = self.shared.injector.pop() {
+                return Some(oldest);
+            }
+        }
+        let newest = Self::with_deque(Worker::pop).flatten();
+        newest.or_else(|| self.find_elsewhere().0)
+    }
+
+    /// Looks in the injector and at the others. Also returns whether to look again.
+    fn find_elsewhere(&mut self) -> (Option<Runnable>, bool) {
+        let mut batch = self.shared.injector.pop_n(1 + BATCH);
+        if let Some(first) = batch.next() {
+            // The oldest on top.
+            let rest: Vec<_> = batch.collect();
+            let more = !rest.is_empty();
+            Self::with_deque(|deque| deque.extend(rest.into_iter().rev()));
+            if more {
+                self.shared.notify();
+            }
+            return (Some(first), false);
+        }
+        let victims = self.shared.stealers.len();
+        if victims == 1 {
+            return (None, false);
+        }
+        if !self.searching {
+            self.searching = self.shared.idle.try_search();
+            if !self.searching {
+                return (None, false);
+            }
+        }
+        let mut again = false;
+        let start = self.next_random() as usize;
+        for i in 0..victims {
+            let victim = (start + i) % victims;
+            if victim == self.index {
+                continue;
+            }
+            let victim = &self.shared.stealers[victim];
+            let stolen =
+                Self::with_deque(|deque| victim.steal_into_and_pop(deque, StealLimit::Half));
+            match stolen {
+                Some(Steal::Success { first, .. }) => {
+                    metrics::add(&self.counters().steals, 1);
+                    return (Some(first), false);
+                }
+                Some(Steal::Retry) => again = true,
+                _ => {}
+            }
+        }
+        (None, again)
+    }
+
+    fn next_random(&mut self) -> u32 {
+        // Marsaglia's xorshift.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        self.random
+    }
+
+    fn counters(&self) -> &WorkerCounters {
+        &self.shared.counters.workers[self.index]
+    }
+
+    fn serve(&mut self, mut runnable: Runnable) {
+        if self.searching {
+            self.searching = false;
+            if self.shared.idle.stop_searching() && self.shared.has_ready() {
+                self.shared.notify();
+            }
+        }
+        loop {
+            let budget = self
+                .shared
+                .config
+                .step_budget
+                .min(LOOK - self.steps.min(LOOK));
+            let budget = budget.max(1);
+            let mut slice = Slice {
+                steps_left: budget,
+                messages: self.shared.config.messages,
+                counters: &self.shared.counters.workers[self.index],
+            };
+            let left = runnable.0.run(&mut slice);
+            self.steps += (budget - slice.steps_left).max(1);
+            let Some(left) = left else {
+                return;
+            };
+            // Rule 1.
+            let alone = Self::with_deque(|deque| deque.is_empty()) == Some(true)
+                && self.shared.injector.is_empty();
+            // Ordering: Acquire, as in `run`.
+            if !alone || self.shared.stop.load(Acquire) {
+                self.shared.injector.requeue(left);
+                self.shared.notify();
+                return;
+            }
+            if self.steps >= LOOK {
+                // Nobody waits here.
+                self.steps = 0;
+            }
+            runnable = left;
+        }
+    }
+
+    /// Rule 4, and then the park.
+    fn wait(&mut self) {
+        for spin in 1..SPINS {
+            match spin {
+                ..TIGHT => std::hint::spin_loop(),
+                _ => thread::yield_now(),
+            }
+            // Ordering: Acquire, as in `run`.
+            if self.shared.stop.load(Acquire) {
+                return;
+            }
+            if let (Some(runnable), _) = self.find_elsewhere() {
+                return self.serve(runnable);
+            }
+        }
+        let shared = self.shared.clone();
+        let idle = &shared.idle;
+        idle.sleep(self.index, self.searching);
+        self.searching = true; // However it wakes, it counts as searching then.
+        if shared.has_ready() {
+            idle.wake_self(self.index);
+            return;
+        }
+        metrics::add(&self.counters().parks, 1);
+        let mut watch = Watch::begin(idle, self.index, &self.watch);
+        // Ordering: Acquire, as in `run`.
+        while !idle.was_notified(self.index) && !shared.stop.load(Acquire) {
+            let Some(watcher) = &mut watch else {
+                self.park.park();
+                continue;
+            };
+            self.park.park_timeout(watcher.limit());
+            if idle.was_notified(self.index) {
+                break;
+            }
+            let is_filled = shared.has_ready();
+            if !watcher.record_look(is_filled) {
+                watch = None;
+            }
+            if is_filled {
+                drop(watch);
+                idle.wake_self(self.index);
+                return;
+            }
+        }
+        drop(watch);
+        Watch::forget(idle, &self.watch);
+    }
+}
