@@ -90,7 +90,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
-    #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "it is empty"))]
+    #[allow(dead_code, reason = "nothing reads it without the feature `trace`")]
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
