@@ -1,19 +1,21 @@
-//! Records a scheduler's events, and saves them as a page of HTML and as a file for Perfetto.
+//! Records a scheduler's events, and saves them as a page of HTML or as a file for Perfetto.
 //!
-//! The program runs a ring: each task passes a message on to the next one. One task in it is slow
-//! now and then. The page shows where that happened, who waited for it, and who woke whom.
+//! The program runs rings of tasks: each task passes a message on to the next one. One task is slow
+//! now and then. The page shows where that happened, which tasks waited, and which task woke which.
 //!
 //! ```sh
 //! cargo run --release -p selvedge --features trace --example trace -- /tmp/trace.html
 //! ```
+use async_channel::{Receiver, Sender};
 use selvedge::{Builder, task};
-use std::{process::ExitCode, thread, time::Duration};
+use std::{hint::black_box, process::ExitCode, thread, time::Duration};
 
-const TASKS: usize = 100;
-const ROUNDS: usize = 20;
+const RINGS: usize = 5;
+const LINKS: usize = 20;
+const ROUNDS: usize = 10;
 
 const HELP: &str = "\
-Records the events of a ring of 100 tasks on two workers.
+Records the events of 100 tasks, in five rings, on two workers.
 
 Usage: trace [FILE]
 
@@ -46,10 +48,20 @@ fn main() -> ExitCode {
 fn record(file: &str) -> std::io::Result<()> {
     let runtime = Builder::new().workers(2).build()?;
     let tracer = runtime.handle().trace();
+    let rings = |rounds| {
+        runtime.block_on(async {
+            let named = |n| task::Builder::new().name(format!("ring {n}"));
+            let rings: Vec<_> = (0..RINGS)
+                .map(|n| named(n).spawn(ring(n, rounds)))
+                .collect();
+            for ring in rings {
+                ring.await.expect("no task panics");
+            }
+        })
+    };
+    rings(1); // Both threads are running by now.
     tracer.start();
-    runtime
-        .block_on(runtime.spawn(ring()))
-        .expect("no task panics");
+    rings(ROUNDS);
     tracer.stop();
     let capture = tracer.capture();
     capture.save(file)?;
@@ -60,24 +72,20 @@ fn record(file: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Sends four messages round a ring of tasks.
-async fn ring() {
-    let (first, mut receiver) = async_channel::bounded::<usize>(8);
+/// Sends a message round a ring of tasks.
+async fn ring(ring: usize, rounds: usize) {
+    let (first, mut receiver) = async_channel::bounded(1);
     let mut tasks = Vec::new();
-    for n in 1..TASKS {
-        let (sender, next) = async_channel::bounded(8);
+    for link in 1..=LINKS {
+        let (sender, next) = async_channel::bounded(1);
         let from = std::mem::replace(&mut receiver, next);
-        let task = task::Builder::new().name(format!("link {n}"));
-        tasks.push(task.spawn(pass_on(n, from, sender)));
+        let slow = (ring, link) == (2, 10);
+        let task = task::Builder::new().name(format!("ring {ring} link {link}"));
+        tasks.push(task.spawn(pass_on(slow, from, sender)));
     }
-    for message in 0..4 {
-        first.send(message).await.expect("the ring is open");
-    }
-    for round in 0..4 * ROUNDS {
-        let message = receiver.recv().await.expect("the ring is open");
-        if round < 4 * (ROUNDS - 1) {
-            first.send(message).await.expect("the ring is open");
-        }
+    for _ in 0..rounds {
+        first.send(()).await.expect("the ring is open");
+        receiver.recv().await.expect("the ring is open");
     }
     drop(first);
     for task in tasks {
@@ -86,12 +94,13 @@ async fn ring() {
 }
 
 /// Passes messages on until the ring is closed.
-async fn pass_on(n: usize, from: async_channel::Receiver<usize>, to: async_channel::Sender<usize>) {
-    while let Ok(message) = from.recv().await {
-        if n == 42 && message == 0 {
-            thread::sleep(Duration::from_micros(300)); // This blocks its worker, which the page shows.
+async fn pass_on(slow: bool, from: Receiver<()>, to: Sender<()>) {
+    while from.recv().await.is_ok() {
+        black_box((0..2_000).fold(0, |sum, n| black_box(sum ^ n))); // The task's work.
+        if slow {
+            thread::sleep(Duration::from_micros(300)); // It blocks the worker, as the page shows.
         }
-        if to.send(message).await.is_err() {
+        if to.send(()).await.is_err() {
             return;
         }
     }

@@ -31,6 +31,7 @@ mod shuttle;
 mod soak;
 mod source;
 mod test;
+mod trace;
 mod workspace;
 
 /// The project's commands: the checks before a push, the model checker, the measurements.
@@ -59,6 +60,8 @@ enum Command {
     Bench(bench::Options),
     /// Runs the tests on real threads for long, and accounts for every item.
     Soak(soak::Options),
+    /// Writes a page of HTML that shows a saved trace of the scheduler.
+    TraceView(trace::Options),
     /// Runs each test binary many times, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),
 }
@@ -95,6 +98,7 @@ fn run(command: Command) -> ExitCode {
         Command::Sanitize(options) => sanitize::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::TraceView(options) => trace::run(&options),
         Command::Flaky(options) => flaky::run(&options),
     };
     match done {

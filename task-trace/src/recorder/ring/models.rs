@@ -51,7 +51,7 @@ fn copy_beside_a_first_push_has_the_record_or_nothing() {
 
 /// Bites: as the first, with a slot that is written twice.
 #[test]
-fn copy_beside_two_laps_has_no_torn_record() {
+fn full_laps_beside_a_copy_tear_no_record() {
     model(|| {
         let ring = Arc::new(Ring::<2>::new(2));
         let writer = {
