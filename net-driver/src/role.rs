@@ -56,6 +56,12 @@ impl Role {
         !self.is_active() && !self.active.swap(true, Relaxed)
     }
 
+    /// Returns whether a worker parks in the role, or has just left it.
+    pub(crate) fn is_held(&self) -> bool {
+        // Ordering: Relaxed, a hint: a busy worker that misses a change polls in vain, or later.
+        self.holder.load(Relaxed) != 0
+    }
+
     /// Takes the role, if it is vacant (rule 1).
     pub(crate) fn try_take(&self, worker: usize) -> bool {
         // Ordering: Acquire pairs with the Release of `leave`: what the last poller did with the

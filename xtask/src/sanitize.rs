@@ -263,10 +263,12 @@ fn thread_options(target: &Path) -> String {
     )
 }
 
-const VALGRIND: [&str; 6] = [
+const VALGRIND: [&str; 7] = [
     "valgrind",
     "--quiet",
     "--error-exitcode=9",
+    // A burst of blocking closures starts as many threads as it may.
+    "--max-threads=2000",
     "--leak-check=full",
     "--show-leak-kinds=definite",
     "--errors-for-leak-kinds=definite",
