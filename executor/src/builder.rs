@@ -43,6 +43,8 @@ use worker_queue::WorkerQueue;
 pub struct Builder {
     workers: Option<usize>,
     prestart: bool,
+    /// Whether the thread in `block_on` is the only worker.
+    current_thread: bool,
     /// Whether the interval of looks at the injector was set.
     fixed_interval: bool,
     ring_capacity: usize,
@@ -80,6 +82,7 @@ impl Builder {
         Self {
             workers: None,
             prestart: false,
+            current_thread: false,
             fixed_interval: false,
             ring_capacity: 256,
             settings: Settings {
@@ -705,6 +708,11 @@ impl Builder {
     ///   at once ([`prestart`](Self::prestart)). No thread is left then. (In a task, where a wait
     ///   would hold up others, the threads that had started may still be about to end.)
     pub fn build(mut self) -> io::Result<Runtime> {
+        if self.current_thread {
+            let (mut runtime, mut workers) = self.build_driven([park::ThreadPark::new()]);
+            runtime.be_driven_by_block_on(workers.remove(0));
+            return Ok(runtime);
+        }
         let workers = self.workers.map_or_else(default_workers, Ok)?;
         let at_once = self.prestart || self.hooks.on_start.is_some() || self.driver.is_some();
         self.settings.has_drivers = self.driver.is_some();

@@ -1,6 +1,7 @@
 //! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
     Snapshot, blocking,
+    current_thread::CurrentThread,
     park::ThreadPark,
     scope::{self, In},
     shared::Shared,
@@ -186,6 +187,16 @@ impl Handle {
     ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.block_on_in(None, future)
+    }
+
+    /// Blocks this thread on a future. The thread may become the worker of its runtime meanwhile.
+    #[track_caller]
+    pub(crate) fn block_on_in<F: Future>(
+        &self,
+        driven: Option<&CurrentThread>,
+        future: F,
+    ) -> F::Output {
         scope::assert_may_block_on();
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
@@ -195,7 +206,11 @@ impl Handle {
             let polls =
                 poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
             let polls = pin!(polls);
-            ThreadPark::block_on(unhandled::or_panic(&self.shared, polls))
+            let polls = unhandled::or_panic(&self.shared, polls);
+            match driven {
+                None => ThreadPark::block_on(polls),
+                Some(driven) => driven.block_on(pin!(polls)),
+            }
         })
     }
 

@@ -6,6 +6,7 @@ mod blocking;
 mod builder;
 mod context;
 mod core;
+mod current_thread;
 mod driven;
 mod driver;
 mod events;
@@ -51,6 +52,8 @@ pub use join_set::JoinSet;
 pub use local::{LocalRuntime, LocalSet, spawn_local};
 pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 pub use runtime::Runtime;
+#[cfg(feature = "macros")]
+pub use selvedge_macros::{main, test};
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]

@@ -15,7 +15,10 @@ pub use crate::{
     local::LocalRuntime,
 };
 
-use crate::{Snapshot, scope, shared::Shared};
+use crate::{
+    Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, scope,
+    shared::Shared,
+};
 use std::{fmt, future::Future, io, time::Duration};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
@@ -60,6 +63,8 @@ use task_header::JoinHandle;
 /// ```
 pub struct Runtime {
     handle: Handle,
+    /// The worker, if the thread in `block_on` is to drive it.
+    current_thread: Option<CurrentThread>,
     /// Whether `end` was called.
     over: bool,
 }
@@ -80,8 +85,14 @@ impl Runtime {
     pub(crate) fn new_of(shared: Arc<Shared>) -> Self {
         Self {
             handle: Handle::new(shared),
+            current_thread: None,
             over: false,
         }
+    }
+
+    /// Lets the threads in `block_on` drive the worker, one at a time.
+    pub(crate) fn be_driven_by_block_on(&mut self, worker: Worker<ThreadPark>) {
+        self.current_thread = Some(CurrentThread::new(worker));
     }
 
     /// Returns a handle, which can be cloned for other threads and owners.
@@ -176,7 +187,8 @@ impl Runtime {
     ///   [`UnhandledPanic::Shutdown`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.handle.block_on(future)
+        let driven = self.current_thread.as_ref();
+        self.handle.block_on_in(driven, future)
     }
 
     /// Makes this the thread's current runtime until the guard is dropped. See [`Handle::enter`].
@@ -247,6 +259,11 @@ impl Runtime {
         // Without a wait each thread still ends by itself.
         let waits = scope::may_wait_for_end_of(shared);
         let limit = if waits { limit } else { Some(Duration::ZERO) };
+        if let Some(driven) = &self.current_thread
+            && !driven.end(limit)
+        {
+            return false;
+        }
         // Without a limit the joins below are the wait.
         let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {

@@ -1,1 +1,38 @@
 #![doc = include_str!("../README.md")]
+
+mod entry;
+
+use proc_macro::TokenStream;
+
+/// Runs an async `main` in a runtime.
+///
+/// See the [crate's page](crate) for the arguments.
+///
+/// ```
+/// #[selvedge::main]
+/// async fn main() {
+///     let seven = selvedge::spawn(async { 7 }).await.unwrap();
+///     assert_eq!(seven, 7);
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    entry::expand(arguments.into(), item.into(), entry::Kind::Main).into()
+}
+
+/// Runs an async test in a runtime of its own, on the test's thread unless the flavor says
+/// otherwise.
+///
+/// See the [crate's page](crate) for the arguments.
+///
+/// ```
+/// #[selvedge::test(flavor = "multi_thread", worker_threads = 2)]
+/// async fn both_run() {
+///     let (one, two) = (selvedge::spawn(async { 1 }), selvedge::spawn(async { 2 }));
+///     assert_eq!((one.await.unwrap(), two.await.unwrap()), (1, 2));
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    entry::expand(arguments.into(), item.into(), entry::Kind::Test).into()
+}

@@ -1,0 +1,181 @@
+//! A runtime without threads of its own for tasks: the thread in its `block_on` is its worker.
+//!
+//! The runtime has one [driven worker](crate::Worker). A thread in `block_on` *drives* if it has
+//! taken that worker, and *waits* if another thread has it.
+//!
+//! 1. A thread that finds the worker takes it, and ticks it until its own future is ready. It polls
+//!    that future first, and again after each tick in which the future was woken.
+//! 2. A thread that finds no worker leaves its waker in the list and polls its future. A driver
+//!    that leaves puts the worker back and wakes every thread in the list, under one lock. So there
+//!    is a driver, or the worker is there for the next one: a waiting thread looks for the worker
+//!    and enters the list in one hold of the lock.
+//! 3. A driver that parks is unparked by a push, as any worker, and by its future's waker.
+//! 4. The runtime's end takes the worker, which drops the futures of all tasks.
+use crate::{
+    driven::{Tick, Worker},
+    park::{Park, ThreadPark, Unpark, waker},
+};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
+};
+use sync_shim::atomic::{
+    AtomicBool,
+    Ordering::{AcqRel, Release},
+};
+
+/// The worker of a runtime without threads, for whichever thread is in `block_on`.
+pub(crate) struct CurrentThread(Mutex<State>);
+
+struct State {
+    /// The worker, unless a thread drives it.
+    worker: Option<Box<Worker<ThreadPark>>>,
+    /// The wakers of the threads that wait.
+    waiting: Vec<Waker>,
+    /// Counts the times that the list was emptied, so that a thread enters it once.
+    turns: u64,
+}
+
+/// A thread that has the worker. Its drop puts the worker back (rule 2).
+struct Driver<'a> {
+    all: &'a CurrentThread,
+    worker: Option<Box<Worker<ThreadPark>>>,
+}
+
+/// The waker of the driver's own future.
+struct Signal<U> {
+    woken: AtomicBool,
+    unpark: U,
+}
+
+impl<U: Unpark> Wake for Signal<U> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Ordering: Release pairs with the swap in `Driver::run`: the poll sees what was done
+        // before.
+        self.woken.store(true, Release);
+        self.unpark.unpark();
+    }
+}
+
+impl CurrentThread {
+    pub(crate) fn new(worker: Worker<ThreadPark>) -> Self {
+        Self(Mutex::new(State {
+            worker: Some(Box::new(worker)),
+            waiting: Vec::new(),
+            turns: 0,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs the tasks, or waits while another thread does, until the future is ready.
+    pub(crate) fn block_on<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
+        let free = self.lock().worker.take();
+        if let Some(worker) = free {
+            return Driver::new(self, worker).run(future);
+        }
+        let mut park = ThreadPark::new();
+        let unpark = waker(park.unparker());
+        let mut entered = None;
+        loop {
+            if let Some(worker) = self.take_or_wait(&unpark, &mut entered) {
+                return Driver::new(self, worker).run(future);
+            }
+            let cx = &mut Context::from_waker(&unpark);
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return output;
+            }
+            park.park();
+        }
+    }
+
+    fn take_or_wait(
+        &self,
+        unpark: &Waker,
+        entered: &mut Option<u64>,
+    ) -> Option<Box<Worker<ThreadPark>>> {
+        let mut state = self.lock();
+        let worker = state.worker.take();
+        if worker.is_none() && *entered != Some(state.turns) {
+            *entered = Some(state.turns);
+            state.waiting.push(unpark.clone());
+        }
+        worker
+    }
+
+    /// Ends the tasks, after the runtime has closed (rule 4). Gives up after `limit`: then the drop
+    /// of the worker ends what is left.
+    pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
+        let worker = self.lock().worker.take();
+        let Some(mut worker) = worker else {
+            // A thread drives it, and ends them.
+            return false;
+        };
+        let begun = Instant::now();
+        loop {
+            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+            match worker.tick() {
+                Tick::Ended => return true,
+                Tick::Ran => {}
+                Tick::Idle => match left {
+                    None => worker.park(),
+                    Some(left) if left.is_zero() => return false,
+                    Some(left) => worker.park_timeout(left),
+                },
+            }
+        }
+    }
+}
+
+impl<'a> Driver<'a> {
+    fn new(all: &'a CurrentThread, worker: Box<Worker<ThreadPark>>) -> Self {
+        let worker = Some(worker);
+        Self { all, worker }
+    }
+
+    /// Rules 1 and 3.
+    fn run<F: Future>(mut self, mut future: Pin<&mut F>) -> F::Output {
+        let worker = self.worker.as_mut().expect("only the drop takes it");
+        let signal = Arc::new(Signal {
+            woken: AtomicBool::new(true),
+            unpark: worker.park_mut().unparker(),
+        });
+        let woken = Waker::from(signal.clone());
+        let mut cx = Context::from_waker(&woken);
+        loop {
+            // Ordering: the Acquire half pairs with the store in `wake`. A wake after this sets the
+            // flag again, and its unpark ends the park below.
+            if signal.woken.swap(false, AcqRel)
+                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
+            {
+                return output;
+            }
+            match worker.tick() {
+                Tick::Ran => {}
+                Tick::Idle => worker.park(),
+                // A panic has shut the runtime down, and the future may wait for it no longer.
+                Tick::Ended => return ThreadPark::block_on(future),
+            }
+        }
+    }
+}
+
+impl Drop for Driver<'_> {
+    fn drop(&mut self) {
+        let mut state = self.all.lock();
+        state.worker = self.worker.take();
+        state.turns += 1;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,180 @@
+//! A runtime whose only worker is the thread in `block_on`.
+use selvedge::{Runtime, runtime::Builder};
+use std::{
+    future::pending,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().build().unwrap()
+}
+
+#[test]
+fn tasks_run_in_block_on_and_nowhere_else() {
+    let runtime = runtime();
+    let here = thread::current().id();
+    let task = runtime.spawn(async { thread::current().id() });
+    assert!(!task.is_finished());
+    runtime.block_on(selvedge::yield_now());
+    assert_eq!(runtime.block_on(task).unwrap(), here);
+}
+
+#[test]
+fn task_spawned_from_outside_wakes_the_driver() {
+    let runtime = runtime();
+    let (sender, receiver) = mpsc::channel();
+    let handle = runtime.handle().clone();
+    let outside = thread::spawn(move || {
+        let task = handle.spawn(async move { sender.send(thread::current().id()) });
+        handle.block_on(task).unwrap().unwrap();
+    });
+    runtime.block_on(async {
+        while !outside.is_finished() {
+            selvedge::yield_now().await;
+        }
+    });
+    outside.join().unwrap();
+    assert_eq!(receiver.recv().unwrap(), thread::current().id());
+}
+
+/// The first thread drives, the second waits. The first one's future is ready only when the second
+/// has begun, and the second's only by a task that runs when the first has left.
+#[test]
+fn waiting_thread_takes_over_from_the_driver() {
+    for _ in 0..200 {
+        let runtime = Arc::new(runtime());
+        let meet = Arc::new(Barrier::new(2));
+        let second = {
+            let (runtime, meet) = (runtime.clone(), meet.clone());
+            thread::spawn(move || {
+                meet.wait();
+                let task = runtime.spawn(async { 7 });
+                runtime.block_on(task).unwrap()
+            })
+        };
+        runtime.block_on(async {
+            meet.wait();
+            for _ in 0..3 {
+                selvedge::yield_now().await;
+            }
+        });
+        assert_eq!(second.join().unwrap(), 7);
+    }
+}
+
+#[test]
+fn many_threads_in_block_on_all_return() {
+    let runtime = Arc::new(runtime());
+    let count = Arc::new(AtomicUsize::new(0));
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let (runtime, count) = (runtime.clone(), count.clone());
+            thread::spawn(move || {
+                for _ in 0..100 {
+                    let count = count.clone();
+                    let task = runtime.spawn(async move {
+                        selvedge::yield_now().await;
+                        count.fetch_add(1, SeqCst);
+                    });
+                    runtime.block_on(task).unwrap();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(count.load(SeqCst), 800);
+}
+
+#[test]
+fn driver_that_panics_leaves_the_worker_to_others() {
+    let runtime = Arc::new(runtime());
+    let meet = Arc::new(Barrier::new(2));
+    let second = {
+        let (runtime, meet) = (runtime.clone(), meet.clone());
+        thread::spawn(move || {
+            meet.wait();
+            runtime.block_on(runtime.spawn(async { 7 })).unwrap()
+        })
+    };
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            meet.wait();
+            selvedge::yield_now().await;
+            panic!("in the future");
+        })
+    }));
+    assert!(unwound.is_err());
+    assert_eq!(second.join().unwrap(), 7);
+}
+
+#[test]
+fn drop_of_the_runtime_drops_its_tasks() {
+    struct Dropped(mpsc::Sender<thread::ThreadId>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).unwrap();
+        }
+    }
+    let (sender, receiver) = mpsc::channel();
+    let runtime = runtime();
+    let (waiting, unpolled) = (Dropped(sender.clone()), Dropped(sender));
+    let waits = runtime.spawn(async move {
+        let _waiting = waiting;
+        pending::<()>().await;
+    });
+    runtime.block_on(selvedge::yield_now());
+    runtime.spawn_detached(async move {
+        let _unpolled = unpolled;
+    });
+    drop(runtime);
+    let here = thread::current().id();
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), [here, here]);
+    assert!(waits.is_finished());
+}
+
+#[test]
+fn shutdown_with_a_limit_returns_whether_all_has_ended() {
+    let first = runtime();
+    first.spawn_detached(pending::<()>());
+    assert!(first.shutdown_timeout(Duration::from_secs(60)));
+    let second = runtime();
+    second.spawn_detached(pending::<()>());
+    second.shutdown_background();
+}
+
+#[test]
+fn blocking_closures_have_threads_and_wake_the_driver() {
+    let runtime = runtime();
+    let here = thread::current().id();
+    let there = runtime.spawn_blocking(|| thread::current().id());
+    assert_ne!(runtime.block_on(there).unwrap(), here);
+}
+
+#[test]
+fn runtime_dropped_in_its_own_future_does_not_hang() {
+    let runtime = Arc::new(runtime());
+    let task = {
+        let runtime = runtime.clone();
+        runtime.clone().spawn(async move { drop(runtime) })
+    };
+    runtime.block_on(task).unwrap();
+    drop(runtime);
+}
+
+#[cfg(feature = "time")]
+#[test]
+fn sleep_ends_in_a_runtime_without_threads() {
+    let runtime = runtime();
+    let slept = runtime.spawn(selvedge::time::sleep(Duration::from_millis(2)));
+    runtime.block_on(slept).unwrap();
+    runtime.block_on(selvedge::time::sleep(Duration::from_millis(2)));
+}

@@ -1,0 +1,72 @@
+//! The attributes `main` and `test`, as a program uses them.
+#![cfg(feature = "macros")]
+
+use std::{
+    cell::Cell,
+    io,
+    process::{ExitCode, Termination},
+    rc::Rc,
+};
+
+#[selvedge::test]
+async fn test_runs_tasks_on_its_own_thread() {
+    let here = std::thread::current().id();
+    let there = selvedge::spawn(async { std::thread::current().id() });
+    assert_eq!(there.await.unwrap(), here);
+}
+
+#[selvedge::test(flavor = "multi_thread", worker_threads = 2)]
+async fn test_runs_tasks_on_workers() {
+    let here = std::thread::current().id();
+    let there = selvedge::spawn(async { std::thread::current().id() });
+    assert_ne!(there.await.unwrap(), here);
+    assert_eq!(selvedge::Handle::current().metrics().workers, 2);
+}
+
+#[selvedge::test]
+async fn body_may_hold_what_is_not_send() {
+    let count = Rc::new(Cell::new(1));
+    selvedge::yield_now().await;
+    count.set(count.get() + 1);
+    assert_eq!(count.get(), 2);
+}
+
+#[selvedge::test(flavor = "multi_thread")]
+async fn question_mark_returns_from_the_test() -> io::Result<()> {
+    let read = selvedge::spawn_blocking(|| std::fs::read("/dev/null"));
+    assert_eq!(read.await.unwrap()?, []);
+    Ok(())
+}
+
+#[selvedge::test]
+#[should_panic(expected = "in the body")]
+async fn attributes_of_the_test_stay() {
+    panic!("in the body");
+}
+
+mod renamed {
+    pub(crate) use selvedge as other;
+}
+
+#[selvedge::main(crate = "crate::renamed::other", flavor = "current_thread")]
+async fn seven() -> u32 {
+    selvedge::spawn(async { 7 }).await.unwrap()
+}
+
+#[selvedge::main]
+async fn opaque() -> impl Termination {
+    ExitCode::SUCCESS
+}
+
+#[selvedge::main(worker_threads = 1)]
+async fn never() -> ! {
+    std::panic::resume_unwind(Box::new("never returns"))
+}
+
+#[test]
+fn function_with_the_attribute_is_called_without_await() {
+    assert_eq!(seven(), 7);
+    let _ = opaque();
+    let unwound = std::panic::catch_unwind(|| never()).unwrap_err();
+    assert_eq!(*unwound.downcast::<&str>().unwrap(), "never returns");
+}

@@ -1,0 +1,64 @@
+//! The errors of the attributes, by their words.
+use super::*;
+
+/// Expands a function with these arguments, and returns the words of the error.
+fn error(arguments: &str, item: &str, kind: Kind) -> String {
+    let function = syn::parse_str::<ItemFn>(item).unwrap();
+    let arguments = arguments.parse().unwrap();
+    match in_a_runtime(arguments, function, kind) {
+        Ok(expanded) => panic!("it is accepted: {expanded}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn wrong_argument_is_an_error_with_the_right_ones() {
+    let main = "async fn main() {}";
+    for (arguments, words) in [
+        ("flavour = \"multi_thread\"", "unknown argument"),
+        ("flavor = \"many\"", "no flavor `many`"),
+        ("flavor = 1", "expected a string"),
+        ("flavor", "an argument is `name = value`"),
+        ("worker_threads = 0", "1 to 65,535"),
+        ("worker_threads = \"2\"", "expected a number"),
+        ("start_paused = 1", "expected true or false"),
+        (
+            "flavor = \"current_thread\", worker_threads = 2",
+            "worker_threads needs",
+        ),
+        ("worker_threads = 2, worker_threads = 2", "set twice"),
+    ] {
+        let said = error(arguments, main, Kind::Main);
+        assert!(said.contains(words), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn wrong_function_is_an_error() {
+    for (item, kind, words) in [
+        ("fn main() {}", Kind::Main, "not async"),
+        ("async fn main(n: u32) {}", Kind::Main, "no arguments"),
+        ("async fn a(n: u32) {}", Kind::Test, "no arguments"),
+        ("#[test] async fn a() {}", Kind::Test, "a test already"),
+    ] {
+        let said = error("", item, kind);
+        assert!(said.contains(words), "{item}: {said}");
+    }
+}
+
+#[test]
+fn refused_function_stays_beside_its_error() {
+    let item = quote! { fn main() { other() } };
+    let expanded = expand(TokenStream::new(), item, Kind::Main).to_string();
+    assert!(expanded.contains("compile_error") && expanded.contains("other"));
+}
+
+#[test]
+fn test_runs_on_its_own_thread_unless_told_otherwise() {
+    let item = quote! { async fn a() {} };
+    let expanded = |arguments: TokenStream, kind| expand(arguments, item.clone(), kind).to_string();
+    assert!(expanded(TokenStream::new(), Kind::Test).contains("new_current_thread"));
+    assert!(expanded(TokenStream::new(), Kind::Main).contains("new_multi_thread"));
+    let multi = quote! { flavor = "multi_thread", worker_threads = 3 };
+    assert!(expanded(multi, Kind::Test).contains("worker_threads (3usize)"));
+}
