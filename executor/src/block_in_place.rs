@@ -25,6 +25,7 @@
 use crate::{
     blocking,
     context::{self, TakenCore},
+    events::ClockHold,
     scope::{self, HoldsUp, In},
     shared::Shared,
     trace,
@@ -79,6 +80,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         return f(); // The drop of `taken` then puts a pinned core back.
     };
     let (shared, index) = (core.shared.clone(), core.index);
+    let hold = Some(shared.events.hold_clock());
     let running = core.running.take();
     #[cfg(feature = "groups")]
     let inherited = crate::groups::Inherited::of_turn(&core);
@@ -92,6 +94,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         lender,
         #[cfg(feature = "groups")]
         inherited: Some(inherited),
+        hold,
     };
     f()
 }
@@ -106,6 +109,7 @@ struct TakeBack {
     /// The group of that task, which the rest of the poll keeps.
     #[cfg(feature = "groups")]
     inherited: Option<crate::groups::Inherited>,
+    hold: Option<ClockHold>,
 }
 
 impl Drop for TakeBack {
@@ -122,7 +126,7 @@ impl Drop for TakeBack {
                 .take()
                 .into_iter()
                 .for_each(crate::groups::Inherited::keep);
-            context::set_core_lost(self.running.is_none());
+            context::set_core_lost(self.running.is_none(), self.hold.take());
         }
     }
 }

@@ -7,6 +7,7 @@
 use crate::{
     Handle,
     core::Core,
+    events::ClockHold,
     shared::Shared,
     threads,
     trace::{self, TaskKind},
@@ -23,7 +24,8 @@ pub(crate) type Pool = blocking_threads::Pool<Job>;
 
 /// Job of a thread.
 pub(crate) enum Job {
-    Closure(Closure<Option<PanicReporter>>),
+    /// With what keeps a test's clock from jumping meanwhile.
+    Closure(Closure<Option<PanicReporter>>, ClockHold),
     /// Run a worker that was unstarted.
     Worker(Box<Core>),
     /// Accept the core of the worker with this index, if it is still on offer, and run it.
@@ -51,7 +53,9 @@ where
         Some(name) => Closure::named(name, at, on_panic, future),
     };
     span.record_id(&join.id());
-    drop(handle.shared().blocking.submit(Job::Closure(task)));
+    let shared = handle.shared();
+    let job = Job::Closure(task, shared.events.hold_clock());
+    drop(shared.blocking.submit(job));
     join
 }
 
@@ -102,7 +106,7 @@ pub(crate) fn backoff(mut backoff: Backoff) -> Box<blocking_threads::BeforePark>
 impl blocking_threads::Job for Job {
     fn run(self) {
         match self {
-            Self::Closure(closure) => closure.run(),
+            Self::Closure(closure, _hold) => closure.run(),
             Self::Worker(core) => threads::drive(core),
             Self::Core(shared, index) => {
                 let core = shared.remotes[index].lent.accept();

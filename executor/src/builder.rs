@@ -45,6 +45,8 @@ pub struct Builder {
     prestart: bool,
     /// Whether the thread in `block_on` is the only worker.
     current_thread: bool,
+    #[cfg(feature = "test-util")]
+    start_paused: bool,
     /// Whether the interval of looks at the injector was set.
     fixed_interval: bool,
     ring_capacity: usize,
@@ -83,6 +85,8 @@ impl Builder {
             workers: None,
             prestart: false,
             current_thread: false,
+            #[cfg(feature = "test-util")]
+            start_paused: false,
             fixed_interval: false,
             ring_capacity: 256,
             settings: Settings {
@@ -149,6 +153,24 @@ impl Builder {
     /// ```
     pub fn prestart(mut self) -> Self {
         self.prestart = true;
+        self
+    }
+
+    /// Pauses the clock of the runtime's sleeps from the start, as [`time::pause`](crate::time::pause)
+    /// does. Off by default.
+    ///
+    /// ```
+    /// use selvedge::time::{self, Duration};
+    ///
+    /// let runtime = selvedge::Builder::new().start_paused(true).build()?;
+    /// let day = Duration::from_secs(86_400);
+    /// runtime.block_on(time::sleep(day)); // At once.
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "test-util")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
+    pub fn start_paused(mut self, paused: bool) -> Self {
+        self.start_paused = paused;
         self
     }
 
@@ -836,6 +858,10 @@ impl Builder {
         let remotes: Vec<_> = remotes.collect();
         let wakers = || remotes.iter().map(|remote| remote.unpark.clone());
         let events = events.unwrap_or_else(|| Events::over(wakers()));
+        #[cfg(feature = "test-util")]
+        if self.start_paused {
+            events.pause();
+        }
         let hooks = Arc::new(self.hooks);
         let mut threads = self.threads;
         threads.name = format!("{}-blocking", settings.thread_name).into();

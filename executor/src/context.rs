@@ -6,6 +6,7 @@
 //! thread is to a runtime.
 use crate::{
     core::Core,
+    events::ClockHold,
     scope::{self, In},
     shared::{Shared, Task},
     wake::Scheduler,
@@ -22,6 +23,9 @@ sync_shim::thread_local! {
     /// Whether the polled task had yielded before its poll lost the core, which kept this until
     /// then. Set each time that a poll loses its core.
     static YIELDED: Cell<bool> = const { Cell::new(false) };
+    /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
+    /// does not know of the thread.
+    static HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
 }
 
 /// Runs `f` as a worker: the core is this thread's until `f` returns, or a task gives it away.
@@ -169,9 +173,16 @@ pub(crate) fn take_core() -> Option<TakenCore> {
     }))
 }
 
-/// Records, after this thread has lost its core, whether the polled task had yielded.
-pub(crate) fn set_core_lost(yielded: bool) {
+/// Records, after this thread has lost its core, whether the polled task had yielded, and keeps
+/// the clock's hold until the poll is over.
+pub(crate) fn set_core_lost(yielded: bool, hold: Option<ClockHold>) {
     YIELDED.with(|at| at.set(yielded));
+    HOLD.with(|at| at.set(hold));
+}
+
+/// Lets the clock go on, after the poll that has lost its core.
+pub(crate) fn release_clock() {
+    drop(HOLD.with(Cell::take));
 }
 
 /// Puts a core that was taken back into the thread-local.

@@ -10,6 +10,10 @@
 //! 4. The last core that goes shuts the driver down, with its park. By then no task of the runtime
 //!    waits for it. A future in a `block_on` may, and is woken.
 //!
+//! 5. With the feature `test-util`, the driver has a clock that a test may pause. It must know of
+//!    each thread that works for the runtime: of the workers by their parks, of the others by
+//!    [`Events::block_on`] and [`ClockHold`].
+//!
 //! The models of the executor are without a driver. The driver has its own.
 #[cfg(all(
     any(feature = "net", feature = "time"),
@@ -24,4 +28,4 @@ mod imp;
 #[path = "events/none.rs"]
 mod imp;
 
-pub(crate) use imp::{DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over};
+pub(crate) use imp::{ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over};

@@ -2,7 +2,6 @@
 use crate::{
     Snapshot, blocking,
     current_thread::CurrentThread,
-    park::ThreadPark,
     scope::{self, In},
     shared::Shared,
     unhandled,
@@ -208,7 +207,7 @@ impl Handle {
             let polls = pin!(polls);
             let polls = unhandled::or_panic(&self.shared, polls);
             match driven {
-                None => ThreadPark::block_on(polls),
+                None => self.shared.events.block_on(polls),
                 Some(driven) => driven.block_on(pin!(polls)),
             }
         })

@@ -32,6 +32,7 @@ pub(crate) fn drive(core: Box<Core>) {
     if !ended {
         #[cfg(feature = "groups")]
         crate::groups::Inherited::clear();
+        context::release_clock();
         return;
     }
     Registry::wait_keeping(&shared.foreign, || shared.clone());

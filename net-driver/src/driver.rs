@@ -14,6 +14,8 @@
 //!    the list, and its box is never freed.
 //! 4. Only its own thread uses the list. The thread-local has no destructor, because destructors of
 //!    other thread-locals may use it.
+#[cfg(feature = "test-util")]
+use crate::time::Clock;
 use crate::{
     over::WorkerTimers,
     park::{Token, WorkerPark},
@@ -64,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) parks: AtomicUsize,
     pub(crate) timers: Timers,
     pub(crate) poller: Arc<Poller>,
+    #[cfg(feature = "test-util")]
+    pub(crate) clock: Clock,
 }
 
 struct Frame {
@@ -122,6 +126,8 @@ impl Driver {
             parks: AtomicUsize::new(0),
             timers: Timers::new(workers, driver),
             poller,
+            #[cfg(feature = "test-util")]
+            clock: Clock::new(workers),
         }))
     }
 
@@ -285,6 +291,10 @@ impl Driver {
                 "there are {workers} workers, and no number {worker}"
             );
         }
+        #[cfg(feature = "test-util")]
+        if let Some(worker) = worker {
+            self.0.clock.set_started(worker);
+        }
         Frame {
             driver: Arc::as_ptr(&self.0),
             wheel: worker.unwrap_or(workers),
@@ -294,6 +304,18 @@ impl Driver {
 }
 
 impl Inner {
+    /// Returns the time of the driver's clock.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        cfg_if::cfg_if! {
+            if #[cfg(feature = "test-util")] {
+                self.clock.now()
+            } else {
+                Instant::from_std(std::time::Instant::now())
+            }
+        }
+    }
+
     /// Returns the workers to unpark after a timer was armed for this tick, the first deadline of
     /// its wheel: all, so that they look after timers from now on, or the poller, if it parks
     /// longer. The caller [unparks](Self::unpark) them, outside of a borrow of the frame: that may
@@ -348,7 +370,7 @@ impl Inner {
             return false;
         }
         let next = self.timers.next();
-        next != u64::MAX && next <= clock::tick_at(Instant::now()) || self.poller.is_due()
+        next != u64::MAX && next <= clock::tick_at(self.now()) || self.poller.is_due()
     }
 
     /// Whether the workers park in parkers of their own, which do not wait for sockets.
@@ -368,7 +390,7 @@ impl Inner {
             }
             next = again;
         }
-        (next != u64::MAX).then(|| clock::span_until(next, Instant::now()))
+        (next != u64::MAX).then(|| clock::span_until(next, self.now()))
     }
 }
 

@@ -4,10 +4,7 @@
 //! The worker has the poller role, if it is vacant, while its parker parks, and limits that park to
 //! the next deadline. A thread that arms an earlier timer unparks it by its waker, as
 //! [`role`](crate::role) says.
-use crate::{
-    driver::{Driver, Inner},
-    time::Instant,
-};
+use crate::driver::{Driver, Inner};
 use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
 
@@ -78,8 +75,9 @@ impl WorkerTimers {
     }
 
     fn collect(&mut self, max: usize) {
-        let timers = &self.driver.inner().timers;
-        timers.collect_due(self.worker, max, Instant::now, &mut self.collected);
+        let driver = self.driver.inner();
+        let timers = &driver.timers;
+        timers.collect_due(self.worker, max, || driver.now(), &mut self.collected);
     }
 }
 
@@ -90,11 +88,23 @@ impl<P: Park> OverPark<'_, P> {
             Some(limit) => park.park_timeout(limit),
         };
         let driver = self.timers.driver.inner();
+        #[cfg(feature = "test-util")]
+        let waits = Waits::begin(driver, self.timers.worker);
         if !driver.role.is_active() || !driver.role.try_take(self.timers.worker) {
+            #[cfg(feature = "test-util")]
+            driver.began_to_wait();
             return park(self.park, limit);
         }
         let role = LeaveRole(driver);
-        match driver.until_next_deadline() {
+        let next = driver.until_next_deadline();
+        #[cfg(feature = "test-util")]
+        let next = if driver.clock.is_paused() {
+            let jumped = driver.jump_if_idle(self.timers.worker);
+            jumped.then_some(Duration::ZERO)
+        } else {
+            next
+        };
+        match next {
             None => park(self.park, limit),
             Some(next) => {
                 let limit = limit.map_or(next, |limit| limit.min(next));
@@ -102,7 +112,29 @@ impl<P: Park> OverPark<'_, P> {
             }
         }
         drop(role);
+        #[cfg(feature = "test-util")]
+        drop(waits);
         self.timers.collect(MAX_TIMERS);
+    }
+}
+
+/// Says that a worker waits, for the test clock, until it is dropped.
+#[cfg(feature = "test-util")]
+struct Waits<'a>(&'a crate::park::Token);
+
+#[cfg(feature = "test-util")]
+impl<'a> Waits<'a> {
+    fn begin(driver: &'a Inner, worker: usize) -> Self {
+        let token = &driver.tokens[worker];
+        token.set_waiting(true);
+        Self(token)
+    }
+}
+
+#[cfg(feature = "test-util")]
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.set_waiting(false);
     }
 }
 

@@ -8,7 +8,7 @@
 //! | `NOTIFIED` | yes | runs or waits |
 //! | `IN_THREAD` | no | waits on its thread, or is about to |
 //! | `IN_REACTOR` | no | waits in the reactor, or is about to |
-//! //!
+//!
 //! 1. `unpark` swaps in `NOTIFIED`. If it finds a waiting state, it ends that wait. Otherwise the
 //!    worker will find the token.
 //! 2. The worker enters a waiting state only from `EMPTY`, and leaves it by a swap to `EMPTY`. So a
@@ -23,7 +23,6 @@
 use crate::{
     driver::{Driver, Inner},
     poller::Poller,
-    time::Instant,
 };
 use std::{
     collections::VecDeque,
@@ -89,6 +88,21 @@ impl Token {
         }
     }
 
+    /// Returns whether the thread waits, and was not unparked.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn is_waiting(&self) -> bool {
+        // Ordering: Relaxed; the fences of the test clock order it.
+        matches!(self.state.load(Relaxed), IN_THREAD | IN_REACTOR)
+    }
+
+    /// Says whether the thread waits, for a worker that parks elsewhere.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn set_waiting(&self, waits: bool) {
+        // Ordering: Relaxed, as in `is_waiting`.
+        self.state
+            .store(if waits { IN_THREAD } else { EMPTY }, Relaxed);
+    }
+
     fn take(&self) -> bool {
         // Ordering: Acquire pairs with `unpark`. Without a token the caller learns nothing.
         self.state
@@ -98,6 +112,12 @@ impl Token {
 
     /// Waits on this thread for a token, at most for `limit`.
     pub(crate) fn wait_in_thread(&self, limit: Option<Duration>) {
+        self.wait_in_thread_and(limit, || {});
+    }
+
+    /// Waits on this thread for a token, at most for `limit`. Calls `waits` in the state
+    /// `IN_THREAD`, before it waits.
+    pub(crate) fn wait_in_thread_and(&self, limit: Option<Duration>, waits: impl FnOnce()) {
         if self.take() {
             return;
         }
@@ -109,6 +129,7 @@ impl Token {
             .compare_exchange(EMPTY, IN_THREAD, Relaxed, Relaxed)
             .is_ok();
         if entered {
+            waits();
             match limit {
                 Some(limit) => thread::park_timeout(limit),
                 None => loop {
@@ -249,11 +270,23 @@ impl WorkerPark {
     fn wait(&mut self, limit: Option<Duration>) {
         let driver = self.driver.inner();
         if !driver.role.is_active() || !driver.role.try_take(self.worker) {
-            self.token.wait_in_thread(limit);
+            self.token.wait_in_thread_and(limit, || {
+                #[cfg(feature = "test-util")]
+                driver.began_to_wait();
+            });
             return;
         }
         let role = LeaveRole(driver);
         let next = driver.until_next_deadline();
+        #[cfg(feature = "test-util")]
+        let next = if driver.clock.is_paused() {
+            let out = &mut self.collected;
+            driver.poller.wait(Some(Duration::ZERO), out);
+            let jumped = out.is_empty() && driver.jump_if_idle(self.worker);
+            (jumped || !out.is_empty()).then_some(Duration::ZERO)
+        } else {
+            next
+        };
         let limit = [limit, next].into_iter().flatten().min();
         let poller = &driver.poller;
         if poller.reactor().is_some() {
@@ -271,7 +304,7 @@ impl WorkerPark {
         let driver = self.driver.inner();
         driver
             .timers
-            .collect_due(self.worker, max, Instant::now, &mut self.collected);
+            .collect_due(self.worker, max, || driver.now(), &mut self.collected);
     }
 }
 

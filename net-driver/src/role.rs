@@ -71,6 +71,13 @@ impl Role {
             .is_ok()
     }
 
+    /// Returns the poller.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn holder(&self) -> Option<usize> {
+        // Ordering: Acquire, as in `must_unpark`.
+        self.holder.load(Acquire).checked_sub(1)
+    }
+
     /// Publishes the tick until which the poller is about to park (rule 2). The poller reads the
     /// wheels' deadlines again after this.
     pub(crate) fn publish_until(&self, tick: u64) {

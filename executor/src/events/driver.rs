@@ -5,6 +5,12 @@ use std::{cell::Cell, fmt, future::Future, task::Waker};
 
 pub(crate) use net_driver::Entered;
 
+#[cfg(feature = "test-util")]
+pub(crate) use net_driver::time::ClockHold;
+/// Without a clock to hold.
+#[cfg(not(feature = "test-util"))]
+pub(crate) struct ClockHold;
+
 /// How a worker of the runtime waits.
 pub(crate) type EventsPark = WorkerPark;
 /// A user's parker, with the timers.
@@ -36,6 +42,27 @@ impl Events {
         f: impl FnOnce() -> R,
     ) -> R {
         Driver::scope_of(this.map(|events| &events.0), worker, f)
+    }
+
+    /// Blocks a thread that is no worker, in the scope of the driver.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        #[cfg(feature = "test-util")]
+        return self.0.block_on(future);
+        #[cfg(not(feature = "test-util"))]
+        ThreadPark::block_on(future)
+    }
+
+    /// Keeps a paused clock from jumping.
+    pub(crate) fn hold_clock(&self) -> ClockHold {
+        #[cfg(feature = "test-util")]
+        return self.0.hold_clock();
+        #[cfg(not(feature = "test-util"))]
+        ClockHold
+    }
+
+    #[cfg(feature = "test-util")]
+    pub(crate) fn pause(&self) {
+        self.0.pause();
     }
 
     pub(crate) fn enter(&self) -> Entered {

@@ -40,6 +40,8 @@ pub(crate) struct Events;
 
 pub(crate) struct Entered;
 
+pub(crate) struct ClockHold;
+
 impl Events {
     pub(crate) fn new(_: usize) -> Self {
         Self
@@ -57,6 +59,17 @@ impl Events {
     pub(crate) fn scope_of<R>(_: Option<&Self>, _: Option<usize>, f: impl FnOnce() -> R) -> R {
         f()
     }
+
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        ThreadPark::block_on(future)
+    }
+
+    pub(crate) fn hold_clock(&self) -> ClockHold {
+        ClockHold
+    }
+
+    #[cfg(feature = "test-util")]
+    pub(crate) fn pause(&self) {}
 
     pub(crate) fn enter(&self) -> Entered {
         Entered

@@ -2,7 +2,8 @@
 //!
 //! A tick is 2¹⁴ ns, some 16 µs, so that the next 64 ticks, the wheel's lowest level, are a
 //! millisecond. A deadline is rounded up to a tick and the present time down, so no timer fires
-//! early, and the rounding makes it late by at most a tick.
+//! early, and the rounding makes it late by at most a tick. With the feature `test-util` a tick is a
+//! nanosecond.
 //!
 //! Tick 0 is the first use of this module, for all drivers of the process: so a timer's tick is the
 //! same in each of them.
@@ -10,11 +11,14 @@ use super::{Instant, entry::LAST_TICK};
 use std::{sync::OnceLock, time::Duration};
 
 /// A tick is 2 to the power of this, in nanoseconds.
-const TICK_BITS: u32 = 14;
+const TICK_BITS: u32 = if cfg!(feature = "test-util") { 0 } else { 14 };
 /// No timer is due later than this tick, 584 years after the start. It keeps a deadline in
 /// nanoseconds within 64 bits.
-const FAR: u64 = u64::MAX >> TICK_BITS;
-const _: () = assert!(FAR < LAST_TICK);
+const FAR: u64 = if TICK_BITS == 0 {
+    LAST_TICK
+} else {
+    u64::MAX >> TICK_BITS
+};
 
 static START: OnceLock<std::time::Instant> = OnceLock::new();
 
@@ -34,6 +38,12 @@ pub(crate) fn tick_at(now: Instant) -> u64 {
 pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     let at = tick.min(FAR) << TICK_BITS;
     Duration::from_nanos(at.saturating_sub(nanos(now)))
+}
+
+/// Returns the time of a tick.
+#[cfg(feature = "test-util")]
+pub(crate) fn time_of(tick: u64) -> std::time::Instant {
+    *START.get_or_init(std::time::Instant::now) + Duration::from_nanos(tick << TICK_BITS)
 }
 
 /// Returns the nanoseconds from the start, limited to 64 bits.

@@ -20,8 +20,14 @@ pub struct Instant(std::time::Instant);
 
 impl Instant {
     /// Returns the present time. Reads the system's clock.
+    ///
+    /// With the feature `test-util`, it is the time of the current driver's clock, if there is one.
     #[inline]
     pub fn now() -> Self {
+        #[cfg(feature = "test-util")]
+        if let Some(now) = crate::driver::with_current(|driver, _| driver.now()) {
+            return now;
+        }
         Self(std::time::Instant::now())
     }
 

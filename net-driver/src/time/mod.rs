@@ -21,6 +21,8 @@ mod entry;
 mod instant;
 mod interval;
 mod sleep;
+#[cfg(feature = "test-util")]
+mod test_clock;
 mod timeout;
 mod wheels;
 
@@ -28,6 +30,10 @@ pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};
 pub use std::time::Duration;
+#[cfg(feature = "test-util")]
+pub(crate) use test_clock::Clock;
+#[cfg(feature = "test-util")]
+pub use test_clock::{ClockHold, advance, pause, resume};
 pub use timeout::{Elapsed, Timeout, timeout, timeout_at};
 pub(crate) use wheels::Timers;
 

@@ -57,6 +57,15 @@ impl Timers {
         next.min().unwrap_or(NONE)
     }
 
+    /// Returns the tick at which the first timer expires.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn next_exact(&self) -> Option<u64> {
+        self.wheels
+            .iter()
+            .filter_map(|wheel| wheel.next_exact())
+            .min()
+    }
+
     /// Takes the wakers of up to `max` timers that are due: those of the wheel with this index, and
     /// then of all others. Calls `now` once, if there are timers.
     pub(crate) fn collect_due(
@@ -174,6 +183,15 @@ impl WheelCell {
             locked.next.store(next, Relaxed);
         }
         fired
+    }
+
+    #[cfg(feature = "test-util")]
+    fn next_exact(&self) -> Option<u64> {
+        let mut locked = self.lock();
+        let next = locked.state.wheel.next_expiration();
+        // Ordering: Relaxed, as in `fire`.
+        locked.next.store(next.unwrap_or(NONE), Relaxed);
+        next
     }
 
     pub(crate) fn shutdown(&self) {

@@ -1,0 +1,163 @@
+//! The paused clock: sleeps take no time, and end in the order of their deadlines.
+#![cfg(feature = "test-util")]
+
+use selvedge::{
+    Builder, LocalRuntime, Runtime, block_in_place,
+    park::ThreadPark,
+    spawn, spawn_blocking,
+    time::{self, Duration, Instant},
+};
+use std::{future::pending, sync::mpsc, thread};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn paused(workers: usize) -> Runtime {
+    let builder = Builder::new().workers(workers).start_paused(true);
+    builder.build().unwrap()
+}
+
+#[test]
+fn paused_sleep_takes_exactly_its_time() {
+    for workers in [1, 2, 4] {
+        let runtime = paused(workers);
+        runtime.block_on(async {
+            let begun = Instant::now();
+            for n in 1..50 {
+                time::sleep(HOUR).await;
+                assert_eq!(begun.elapsed(), n * HOUR);
+            }
+        });
+    }
+}
+
+#[test]
+fn paused_sleeps_of_many_tasks_end_in_order() {
+    let runtime = paused(4);
+    let (sender, ended) = mpsc::channel();
+    // They all begin at the same time, as none ends before the clock goes on.
+    runtime.block_on(async {
+        let begun = Instant::now();
+        let tasks: Vec<_> = (0..100)
+            .map(|n| {
+                let sender = sender.clone();
+                spawn(async move {
+                    let span = HOUR * ((n * 37) % 100 + 1);
+                    time::sleep_until(begun + span).await;
+                    assert_eq!(begun.elapsed(), span);
+                    sender.send(span).unwrap();
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    drop(sender);
+    let ended: Vec<_> = ended.into_iter().collect();
+    assert_eq!(ended.len(), 100);
+    assert!(ended.is_sorted());
+}
+
+/// A chain from task to task to the thread in `block_on`, over and over: no jump overtakes a wake.
+#[test]
+fn paused_clock_waits_for_wakes_between_threads() {
+    let runtime = paused(2);
+    runtime.block_on(async {
+        let mut timeouts = 0;
+        for _ in 0..500 {
+            let task = spawn(async { spawn(async { 7 }).await.unwrap() });
+            timeouts += usize::from(time::timeout(HOUR, task).await.is_err());
+        }
+        assert_eq!(timeouts, 0);
+    });
+}
+
+#[test]
+fn paused_clock_waits_for_blocking_closures() {
+    let runtime = paused(2);
+    runtime.block_on(async {
+        for _ in 0..20 {
+            let closure = spawn_blocking(|| thread::sleep(Duration::from_millis(1)));
+            assert!(time::timeout(HOUR, closure).await.is_ok());
+            let in_place = spawn(async {
+                block_in_place(|| thread::sleep(Duration::from_millis(1)));
+            });
+            assert!(time::timeout(HOUR, in_place).await.is_ok());
+        }
+    });
+}
+
+#[test]
+fn timeout_of_a_pending_future_ends_when_paused() {
+    let runtime = paused(2);
+    let begun = Instant::now();
+    runtime.block_on(async {
+        let begun = Instant::now();
+        assert!(time::timeout(24 * HOUR, pending::<()>()).await.is_err());
+        assert_eq!(begun.elapsed(), 24 * HOUR);
+    });
+    assert!(begun.elapsed() < HOUR, "real time has passed");
+}
+
+#[test]
+fn cancelled_timer_does_not_move_the_clock() {
+    let runtime = paused(1);
+    runtime.block_on(async {
+        let begun = Instant::now();
+        assert!(time::timeout(HOUR, selvedge::yield_now()).await.is_ok());
+        time::sleep(2 * HOUR).await;
+        assert_eq!(begun.elapsed(), 2 * HOUR);
+    });
+}
+
+#[test]
+fn advance_wakes_what_is_due_and_resume_goes_on() {
+    let runtime = Builder::new().workers(2).build().unwrap();
+    runtime.block_on(async {
+        time::pause();
+        let begun = Instant::now();
+        let mut sleep = Box::pin(time::sleep(HOUR));
+        assert!(futures::poll!(sleep.as_mut()).is_pending());
+        time::advance(HOUR / 2).await;
+        assert!(!sleep.is_elapsed());
+        time::advance(HOUR / 2).await;
+        assert!(sleep.is_elapsed());
+        assert_eq!(begun.elapsed(), HOUR);
+        time::resume();
+        time::sleep(Duration::from_millis(1)).await;
+        assert!(begun.elapsed() > HOUR);
+        assert!(begun.elapsed() < 2 * HOUR);
+    });
+}
+
+#[test]
+fn paused_local_runtime_jumps() {
+    LocalRuntime::new().block_on(async {
+        time::pause();
+        let begun = Instant::now();
+        let task = selvedge::spawn_local(time::sleep(HOUR));
+        time::sleep(2 * HOUR).await;
+        task.await.unwrap();
+        assert_eq!(begun.elapsed(), 2 * HOUR);
+    });
+}
+
+#[test]
+fn paused_driven_worker_jumps() {
+    let builder = Builder::new().start_paused(true);
+    let (runtime, workers) = builder.build_driven([ThreadPark::new()]);
+    let threads: Vec<_> = workers
+        .into_iter()
+        .map(|worker| thread::spawn(|| worker.run()))
+        .collect();
+    runtime.block_on(async {
+        let begun = Instant::now();
+        spawn(time::sleep(HOUR)).await.unwrap();
+        time::sleep(HOUR).await;
+        assert_eq!(begun.elapsed(), 2 * HOUR);
+    });
+    drop(runtime);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,348 @@
+//! A clock that tests pause, with the feature `test-util`.
+//!
+//! While the clock is paused, no time passes but by [`advance`], or when the whole runtime is idle:
+//! then the clock jumps to the next deadline. The runtime is *idle* if no worker runs, no thread in
+//! a `block_on` of it runs, and nothing holds the clock ([`ClockHold`]).
+//!
+//! 1. The poller decides. It looks at the tokens of all others, which say whether their threads
+//!    wait. A thread that was unparked counts as running from that moment, as its token is
+//!    `NOTIFIED`. A worker whose thread has not started counts as waiting: it has no task yet.
+//! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
+//!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role
+//!    and the look. The poller's park returns to the executor, which first looks whether there are
+//!    tasks.
+//! 3. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
+use super::{Instant, clock};
+use crate::{
+    Driver,
+    driver::{self, Inner},
+    park::Token,
+};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+/// The clock of a driver, and who keeps it from jumping.
+pub(crate) struct Clock {
+    /// Whether it was ever paused.
+    is_used: AtomicBool,
+    reading: Mutex<Option<Reading>>,
+    /// Whether the worker's thread has run.
+    started: Box<[AtomicBool]>,
+    /// The threads in a `block_on`.
+    guests: Mutex<Vec<Arc<Token>>>,
+    holds: AtomicUsize,
+}
+
+/// How the clock goes, after it was paused once.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// The time shown, at `since`, or now if it is paused.
+    shown: std::time::Instant,
+    /// When the clock began to go on. `None` while it is paused.
+    since: Option<std::time::Instant>,
+}
+
+impl Reading {
+    fn now(self) -> std::time::Instant {
+        match self.since {
+            None => self.shown,
+            Some(since) => self.shown + since.elapsed(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Clock {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            is_used: AtomicBool::new(false),
+            reading: Mutex::new(None),
+            started: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            guests: Mutex::new(Vec::new()),
+            holds: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        let paused_once = self.is_used.load(SeqCst);
+        let reading = paused_once.then(|| *lock(&self.reading)).flatten();
+        Instant::from_std(reading.map_or_else(std::time::Instant::now, Reading::now))
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_used.load(SeqCst) && lock(&self.reading).is_some_and(|r| r.since.is_none())
+    }
+
+    pub(crate) fn set_started(&self, worker: usize) {
+        if let Some(started) = self.started.get(worker)
+            && !started.load(SeqCst)
+        {
+            started.store(true, SeqCst);
+        }
+    }
+
+    /// Sets the clock forward to a time, if it is paused and shows an earlier one.
+    fn jump_to(&self, time: std::time::Instant) {
+        if let Some(reading) = &mut *lock(&self.reading)
+            && reading.since.is_none()
+        {
+            reading.shown = reading.shown.max(time);
+        }
+    }
+}
+
+impl Inner {
+    /// Returns whether everything but this worker waits (rule 1).
+    fn is_idle_but(&self, worker: usize) -> bool {
+        fence(SeqCst);
+        let clock = &self.clock;
+        let mut workers = self.tokens.iter().zip(&clock.started).enumerate();
+        clock.holds.load(SeqCst) == 0
+            && workers.all(|(index, (token, started))| {
+                index == worker || !started.load(SeqCst) || token.is_waiting()
+            })
+            && lock(&clock.guests).iter().all(|token| token.is_waiting())
+    }
+
+    /// Lets the poller look again, after a thread has begun to wait (rule 2).
+    pub(crate) fn began_to_wait(&self) {
+        fence(SeqCst);
+        if self.clock.is_paused() {
+            self.unpark_poller();
+        }
+    }
+
+    fn unpark_poller(&self) {
+        if let Some(poller) = self.role.holder() {
+            self.unpark(poller..poller + 1);
+        }
+    }
+
+    /// Sets a paused clock to the next deadline, if the runtime is idle. Returns whether it has.
+    pub(crate) fn jump_if_idle(&self, poller: usize) -> bool {
+        if !self.is_idle_but(poller) {
+            return false;
+        }
+        let next = self.timers.next_exact();
+        if let Some(tick) = next {
+            self.clock.jump_to(clock::time_of(tick));
+        }
+        next.is_some()
+    }
+}
+
+impl Driver {
+    /// Pauses the clock of the sleeps: see [`pause`].
+    ///
+    /// ```
+    /// let driver = net_driver::Driver::new(1);
+    /// driver.pause();
+    /// driver.park(0).block_on(async {
+    ///     let begun = net_driver::time::Instant::now();
+    ///     net_driver::time::sleep(std::time::Duration::from_secs(3_600)).await; // At once.
+    ///     assert_eq!(begun.elapsed().as_secs(), 3_600);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// If it is paused.
+    #[track_caller]
+    pub fn pause(&self) {
+        let inner = self.inner();
+        assert!(!inner.clock.is_paused(), "the clock is paused already");
+        let shown = inner.clock.now().into_std();
+        *lock(&inner.clock.reading) = Some(Reading { shown, since: None });
+        inner.clock.is_used.store(true, SeqCst);
+        inner.unpark_poller();
+    }
+
+    /// Lets the clock go on: see [`resume`].
+    ///
+    /// ```
+    /// let driver = net_driver::Driver::new(1);
+    /// driver.pause();
+    /// driver.resume();
+    /// ```
+    ///
+    /// # Panics
+    /// If it is not paused.
+    #[track_caller]
+    pub fn resume(&self) {
+        let inner = self.inner();
+        assert!(inner.clock.is_paused(), "the clock is not paused");
+        if let Some(reading) = &mut *lock(&inner.clock.reading) {
+            reading.since = Some(std::time::Instant::now());
+        }
+        inner.unpark_poller();
+    }
+
+    /// Keeps a paused clock from jumping, until the guard is dropped: while a thread works of which
+    /// the driver knows nothing.
+    ///
+    /// ```
+    /// let driver = net_driver::Driver::new(1);
+    /// let hold: net_driver::time::ClockHold = driver.hold_clock();
+    /// std::thread::spawn(move || drop(hold)).join().unwrap();
+    /// ```
+    pub fn hold_clock(&self) -> ClockHold {
+        self.inner().clock.holds.fetch_add(1, SeqCst);
+        ClockHold(self.clone())
+    }
+
+    /// Blocks this thread, which is no worker, until a future is ready. Returns the future's
+    /// output.
+    ///
+    /// The driver is current meanwhile. A paused clock jumps only while this thread waits too.
+    ///
+    /// ```
+    /// let driver = net_driver::Driver::new(1);
+    /// assert_eq!(driver.block_on(async { 7 }), 7);
+    /// ```
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        /// Takes the token out of the list when it is dropped.
+        struct Guest<'a>(&'a Inner, Arc<Token>);
+        impl Drop for Guest<'_> {
+            fn drop(&mut self) {
+                lock(&self.0.clock.guests).retain(|token| !Arc::ptr_eq(token, &self.1));
+                self.0.began_to_wait();
+            }
+        }
+        let inner = self.inner();
+        let token = Arc::new(Token::new(inner.poller.clone()));
+        lock(&inner.clock.guests).push(token.clone());
+        let guest = Guest(inner, token);
+        let mut future = pin!(future);
+        let waker = Waker::from(guest.1.clone());
+        let mut cx = Context::from_waker(&waker);
+        self.scope(None, || {
+            loop {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                    return output;
+                }
+                guest.1.wait_in_thread_and(None, || inner.began_to_wait());
+            }
+        })
+    }
+}
+
+/// Keeps a paused clock from jumping while it exists: see [`Driver::hold_clock`].
+pub struct ClockHold(Driver);
+
+impl Drop for ClockHold {
+    fn drop(&mut self) {
+        let inner = self.0.inner();
+        inner.clock.holds.fetch_sub(1, SeqCst);
+        inner.began_to_wait();
+    }
+}
+
+impl fmt::Debug for ClockHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClockHold")
+    }
+}
+
+#[track_caller]
+fn current() -> Driver {
+    match Driver::current() {
+        Some(driver) => driver,
+        None => panic!(
+            "this thread is in no runtime, so there is no clock to pause: call this in a task, \
+             inside the runtime's block_on, or after Handle::enter"
+        ),
+    }
+}
+
+/// Pauses the clock of the current driver: [`Instant::now`] stands still, and so do its sleeps.
+///
+/// When everything in the runtime waits, the clock jumps to the next deadline, however many workers
+/// there are. So a test of long sleeps takes no time, and the sleeps end in their order. Threads and
+/// closures that the runtime does not know of are not waited for, nor are sockets: see
+/// [`Driver::hold_clock`].
+///
+/// ```
+/// use net_driver::{Driver, time};
+/// use std::time::Duration;
+///
+/// Driver::new(1).park(0).block_on(async {
+///     time::pause();
+///     let begun = time::Instant::now();
+///     time::sleep(Duration::from_secs(86_400)).await; // At once.
+///     assert_eq!(begun.elapsed(), Duration::from_secs(86_400));
+/// });
+/// ```
+///
+/// # Panics
+/// If it is paused, or no driver is current.
+#[track_caller]
+pub fn pause() {
+    current().pause();
+}
+
+/// Lets the clock of the current driver go on from the time that it shows.
+///
+/// ```
+/// use net_driver::{Driver, time};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     time::pause();
+///     time::resume();
+/// });
+/// ```
+///
+/// # Panics
+/// If it is not paused, or no driver is current.
+#[track_caller]
+pub fn resume() {
+    current().resume();
+}
+
+/// Sets the paused clock of the current driver forward, wakes what is due by then, and yields.
+///
+/// ```
+/// use net_driver::{Driver, time};
+/// use std::time::Duration;
+///
+/// Driver::new(1).park(0).block_on(async {
+///     time::pause();
+///     let begun = time::Instant::now();
+///     time::advance(Duration::from_secs(5)).await;
+///     assert_eq!(begun.elapsed(), Duration::from_secs(5));
+/// });
+/// ```
+///
+/// # Panics
+/// If it is not paused, no driver is current, or the time overflows.
+pub async fn advance(span: Duration) {
+    let driver = current();
+    let inner = driver.inner();
+    assert!(inner.clock.is_paused(), "the clock is not paused");
+    inner.clock.jump_to(inner.clock.now().into_std() + span);
+    let mut wakers = std::collections::VecDeque::new();
+    let wheel = driver::with_current(|_, wheel| wheel).unwrap_or(0);
+    inner
+        .timers
+        .collect_due(wheel, usize::MAX, || inner.now(), &mut wakers);
+    wakers.into_iter().for_each(Waker::wake);
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
