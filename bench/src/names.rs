@@ -110,4 +110,26 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "resident bytes a task, of a million that wait, each a future of 16 bytes that holds its \
              waker, handles dropped",
     ),
+    (
+        "timeout_ready",
+        "a limit of a second for a future that is ready at once",
+    ),
+    (
+        "timeout_pending",
+        "a limit of a second for a future that is pending once, and wakes itself",
+    ),
+    ("timeout_2", "the same in two tasks at a time"),
+    (
+        "sleep_1ms",
+        "how late a sleep of 1 millisecond ends, the runtime being idle: median and p99",
+    ),
+    (
+        "sleep_100us",
+        "how late a sleep of 100 microseconds ends, the runtime being idle: median and p99",
+    ),
+    (
+        "sleepers_1m",
+        "resident bytes a task, of a million that sleep and end over 10 seconds; the processor \
+             time is of all of it",
+    ),
 ];

@@ -35,6 +35,8 @@ pub(crate) enum Ask {
     Budget,
     /// A drop that ends its threads.
     Stop,
+    /// Sleeps and timeouts.
+    Timers,
 }
 
 /// A runtime with a number of worker threads.
@@ -58,6 +60,11 @@ pub(crate) trait Rt: Sized + 'static {
 
     /// Starts the runtime.
     fn start(workers: usize) -> io::Result<Self>;
+
+    /// [`Ask::Timers`]: starts the runtime with its timers, if they are optional.
+    fn start_with_timers(workers: usize) -> io::Result<Self> {
+        Self::start(workers)
+    }
 
     /// Spawns from an outside thread, and drops the handle.
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static);
@@ -87,6 +94,22 @@ pub(crate) trait Rt: Sized + 'static {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = T> + Send {
         drop(work);
+        lacking()
+    }
+
+    /// [`Ask::Timers`]: sleeps, in a task.
+    fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
+        let _ = span;
+        lacking()
+    }
+
+    /// [`Ask::Timers`]: limits a future, in a task. Returns whether it was ready in time.
+    fn timeout(
+        limit: Duration,
+        future: impl Future<Output = ()> + Send,
+    ) -> impl Future<Output = bool> + Send {
+        let _ = limit;
+        drop(future);
         lacking()
     }
 

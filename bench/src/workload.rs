@@ -19,6 +19,7 @@ mod latency;
 mod load;
 mod memory;
 mod spawn;
+mod time;
 mod wake;
 
 /// A workload, as one row of the table.
@@ -84,12 +85,18 @@ const AIMS: &[(&str, f64)] = &[
     ("idle_wake", 0.32),
     ("spawn_blocking", 0.80),
     ("idle_task", 0.30),
+    ("timeout_ready", 0.50),
+    ("timeout_pending", 0.50),
+    ("timeout_2", 0.30),
+    ("sleep_1ms", 0.20),
+    ("sleep_100us", 0.20),
+    ("sleepers_1m", 0.50),
     ("coop", 1.0),
 ];
 
 /// All rows, under the names that they have in the field.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
-    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Stop};
+    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Stop, Timers};
     let mut rows = vec![
         Row::new(
             "spawn",
@@ -254,11 +261,37 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         ),
         Row::new("latency", "coop", &[Background, Budget], coop::coop),
         Row::new("memory", "idle_task", &[Background], memory::idle),
+        Row::new(
+            "time",
+            "timeout_ready",
+            &[Timers],
+            repeat(time::TIMEOUTS, 1, time::timeout_ready),
+        ),
+        Row::new(
+            "time",
+            "timeout_pending",
+            &[Timers],
+            repeat(time::TIMEOUTS, 1, time::timeout_pending::<R, 1>),
+        ),
+        Row::new(
+            "time",
+            "timeout_2",
+            &[Timers],
+            repeat(2 * time::TIMEOUTS, 2, time::timeout_pending::<R, 2>),
+        ),
+        Row::new("late", "sleep_1ms", &[Timers], time::sleep::<R, 1_000>),
+        Row::new("late", "sleep_100us", &[Timers], time::sleep::<R, 100>),
+        Row::new(
+            "memory",
+            "sleepers_1m",
+            &[Background, Timers],
+            time::sleepers,
+        ),
     ];
     for row in &mut rows {
         match row.name {
             "coop" => row.workers = Some(1),
-            "idle_task" => row.unit = "bytes",
+            "idle_task" | "sleepers_1m" => row.unit = "bytes",
             _ => {}
         }
         if let Some((_, aim)) = AIMS.iter().find(|(name, _)| *name == row.name) {
@@ -435,7 +468,10 @@ pub(crate) fn sample<R: Rt>(
     };
     let workers = row.workers.unwrap_or(workers);
     let round_trip_before_ns = noise::round_trip();
-    let runtime = R::start(workers)?;
+    let runtime = match row.asks.contains(&Ask::Timers) {
+        true => R::start_with_timers(workers)?,
+        false => R::start(workers)?,
+    };
     let Some(measured) = (row.measure)(&runtime, workers, at_least) else {
         return Ok(None);
     };

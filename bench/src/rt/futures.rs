@@ -27,7 +27,13 @@ impl Rt for Pool {
     const PACKAGE: &'static str = "futures-executor";
     /// A task that wakes itself is polled again at once, even if other tasks wait. So a yield costs
     /// little and lets no other task run. The threads outlive the pool's drop.
-    const LACKS: &'static [Ask] = &[Ask::Fair, Ask::Blocking, Ask::Budget, Ask::Stop];
+    const LACKS: &'static [Ask] = &[
+        Ask::Fair,
+        Ask::Blocking,
+        Ask::Budget,
+        Ask::Stop,
+        Ask::Timers,
+    ];
 
     fn start(workers: usize) -> io::Result<Self> {
         let pool = ThreadPoolBuilder::new().pool_size(workers).create()?;

@@ -20,6 +20,7 @@ impl Rt for NeXosim {
         Ask::Join,
         Ask::Background,
         Ask::Blocking,
+        Ask::Timers,
         Ask::Budget,
     ];
 

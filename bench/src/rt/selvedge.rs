@@ -4,6 +4,7 @@ use std::{
     future::Future,
     io,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 pub(crate) struct Selvedge(selvedge::Runtime);
@@ -48,6 +49,18 @@ impl Rt for Selvedge {
     ) -> impl Future<Output = T> + Send {
         let task = selvedge::spawn_blocking(work);
         async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
+        selvedge::time::sleep(span)
+    }
+
+    fn timeout(
+        limit: Duration,
+        future: impl Future<Output = ()> + Send,
+    ) -> impl Future<Output = bool> + Send {
+        let timeout = selvedge::time::timeout(limit, future);
+        async move { timeout.await.is_ok() }
     }
 
     fn proceed(cx: &mut Context<'_>) -> Poll<()> {

@@ -5,6 +5,7 @@ use smol::Executor;
 use std::{
     future::{Future, pending},
     io, thread,
+    time::Duration,
 };
 
 static EXECUTOR: Executor<'static> = Executor::new();
@@ -47,6 +48,28 @@ impl Rt for Smol {
 
     fn yield_now() -> impl Future<Output = ()> + Send {
         smol::future::yield_now()
+    }
+
+    fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
+        let timer = smol::Timer::after(span);
+        async move {
+            timer.await;
+        }
+    }
+
+    fn timeout(
+        limit: Duration,
+        future: impl Future<Output = ()> + Send,
+    ) -> impl Future<Output = bool> + Send {
+        let ready = async move {
+            future.await;
+            true
+        };
+        let late = async move {
+            smol::Timer::after(limit).await;
+            false
+        };
+        smol::future::or(ready, late)
     }
 
     fn blocking<T: Send + 'static>(

@@ -1,9 +1,10 @@
-//! tokio's multi-thread runtime, without its drivers.
+//! tokio's multi-thread runtime, without its drivers but for the rows that need timers.
 use super::Rt;
 use std::{
     future::Future,
     io,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -16,6 +17,14 @@ impl Rt for MultiThread {
     fn start(workers: usize) -> io::Result<Self> {
         Builder::new_multi_thread()
             .worker_threads(workers)
+            .build()
+            .map(Self)
+    }
+
+    fn start_with_timers(workers: usize) -> io::Result<Self> {
+        Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_time()
             .build()
             .map(Self)
     }
@@ -52,6 +61,18 @@ impl Rt for MultiThread {
     ) -> impl Future<Output = T> + Send {
         let task = tokio::task::spawn_blocking(work);
         async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(span)
+    }
+
+    fn timeout(
+        limit: Duration,
+        future: impl Future<Output = ()> + Send,
+    ) -> impl Future<Output = bool> + Send {
+        let timeout = tokio::time::timeout(limit, future);
+        async move { timeout.await.is_ok() }
     }
 
     fn proceed(cx: &mut Context<'_>) -> Poll<()> {

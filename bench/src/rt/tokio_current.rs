@@ -1,8 +1,8 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{Rt, tokio::proceed};
-use std::{future::Future, io, thread};
+use std::{future::Future, io, thread, time::Duration};
 use tokio::{
-    runtime::{Builder, Handle},
+    runtime::{Builder, Handle, Runtime},
     sync::oneshot,
 };
 
@@ -20,18 +20,11 @@ impl Rt for CurrentThread {
 
     /// Starts one thread, whatever number is requested.
     fn start(_: usize) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().build()?;
-        let handle = runtime.handle().clone();
-        let (stop, stopped) = oneshot::channel();
-        let thread = thread::Builder::new().spawn(move || {
-            // An error means that the sender was dropped, which ends the thread as well.
-            let _ = runtime.block_on(stopped);
-        })?;
-        Ok(Self {
-            handle,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Self::of(Builder::new_current_thread().build()?)
+    }
+
+    fn start_with_timers(_: usize) -> io::Result<Self> {
+        Self::of(Builder::new_current_thread().enable_time().build()?)
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
@@ -68,8 +61,37 @@ impl Rt for CurrentThread {
         async move { task.await.expect("it doesn't panic") }
     }
 
+    fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(span)
+    }
+
+    fn timeout(
+        limit: Duration,
+        future: impl Future<Output = ()> + Send,
+    ) -> impl Future<Output = bool> + Send {
+        let timeout = tokio::time::timeout(limit, future);
+        async move { timeout.await.is_ok() }
+    }
+
     fn proceed(cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         proceed(cx)
+    }
+}
+
+impl CurrentThread {
+    /// Runs a runtime on a thread of its own.
+    fn of(runtime: Runtime) -> io::Result<Self> {
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().spawn(move || {
+            // An error means that the sender was dropped, which ends the thread as well.
+            let _ = runtime.block_on(stopped);
+        })?;
+        Ok(Self {
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 

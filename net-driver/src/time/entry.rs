@@ -258,7 +258,8 @@ impl Timer {
             return;
         }
         // SAFETY: it is armed, so it is in this wheel.
-        drop(unsafe { locked.remove(NonNull::from(self)) });
+        let removed = unsafe { locked.remove(NonNull::from(self)) };
+        debug_assert!(removed.is_some(), "an armed timer is in its wheel");
         drop(locked);
         let waker = self.waker.with_mut(|at| {
             // SAFETY: rule 6: the entry has left the wheel, so this is the owner's.
