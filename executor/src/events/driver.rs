@@ -31,7 +31,7 @@ impl Events {
     }
 
     pub(crate) fn park(&self, worker: usize) -> EventsPark {
-        self.0.park(worker)
+        self.0.park(worker).on_own_threads()
     }
 
     /// Runs `f` with this driver as the thread's current one, if there is one.

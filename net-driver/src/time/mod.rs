@@ -20,6 +20,7 @@ pub(crate) mod clock;
 mod entry;
 mod instant;
 mod interval;
+pub(crate) mod slack;
 mod sleep;
 #[cfg(feature = "test-util")]
 mod test_clock;
