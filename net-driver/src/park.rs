@@ -22,7 +22,7 @@
 //! A park collects and wakes nothing: `deliver` does, when the worker counts as awake.
 use crate::{
     driver::{Driver, Inner},
-    poller::Poller,
+    poller::{MAX_EVENTS, Poller},
     time::slack,
 };
 use std::{
@@ -146,9 +146,9 @@ impl Token {
         self.state.swap(EMPTY, Acquire);
     }
 
-    /// Calls `wait`, which waits in the reactor, unless there is a token. The caller has seen the
-    /// reactor.
-    fn wait_in_reactor(&self, wait: impl FnOnce()) {
+    /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it did.
+    /// The caller has seen the reactor.
+    fn wait_in_reactor(&self, wait: impl FnOnce()) -> bool {
         // Ordering: Release pairs with `unpark`, which finds the reactor then (rule 4). Without a
         // token, or with one, the swap below acquires what there is.
         let entered = self
@@ -160,6 +160,7 @@ impl Token {
         }
         // Ordering: Acquire pairs with `unpark`.
         self.state.swap(EMPTY, Acquire);
+        entered
     }
 }
 
@@ -315,7 +316,11 @@ impl WorkerPark {
         let poller = &driver.poller;
         if poller.reactor().is_some() {
             let out = &mut self.collected;
-            self.token.wait_in_reactor(|| poller.wait(limit, out));
+            let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
+            if !waited {
+                // A worker that is unparked before each park would never look.
+                poller.poll_if_due(MAX_EVENTS, &mut self.collected);
+            }
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
         }

@@ -1,0 +1,132 @@
+//! Descriptors, counted and limited: one test, so that the process has no others.
+#![cfg(target_os = "linux")]
+mod support;
+
+use net_driver::{
+    Driver,
+    net::{TcpListener, TcpStream, UdpSocket, UnixStream},
+    time,
+};
+use std::{
+    cell::Cell,
+    future::{Future, poll_fn},
+    net,
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
+use support::descriptors;
+
+#[test]
+fn descriptors_are_returned_and_their_end_is_survived() {
+    nothing_is_opened_before_the_first_socket();
+    many_connections_at_once_leave_none();
+    accept_without_descriptors_reports_once_and_waits();
+}
+
+fn nothing_is_opened_before_the_first_socket() {
+    let before = descriptors();
+    let driver = Driver::new(4);
+    let mut park = driver.park(0);
+    park.block_on(time::sleep(Duration::from_millis(1)));
+    assert_eq!(descriptors(), before);
+    driver.scope(None, || UnixStream::pair().map(drop)).unwrap();
+    assert_eq!(descriptors(), before + 2, "the poller and its wake");
+    drop((park, driver));
+    assert_eq!(descriptors(), before);
+}
+
+/// Sets how many descriptors the process may have.
+fn limit(descriptors: u64) {
+    // SAFETY: all zeroes are a valid value of a plain C structure.
+    let mut limits: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for the call.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) };
+    assert_eq!(got, 0);
+    limits.rlim_cur = descriptors.min(limits.rlim_max);
+    // SAFETY: the pointer is valid for the call.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) };
+    assert_eq!(set, 0);
+}
+
+fn many_connections_at_once_leave_none() {
+    limit(20_000);
+    let before = descriptors();
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    park.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        for _ in 0..2 {
+            let mut streams = Vec::new();
+            while streams.len() < 8_000 {
+                streams.push(TcpStream::connect(at).await.unwrap());
+                streams.push(listener.accept().await.unwrap().0);
+            }
+            assert_eq!(driver.sources(), 8_001);
+            drop(streams);
+            assert_eq!(driver.sources(), 1);
+        }
+        for _ in 0..1_000 {
+            let (one, other) = UnixStream::pair().unwrap();
+            let (read, write) = one.into_split();
+            drop((read, other.into_std().unwrap(), write));
+            UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        }
+    });
+    drop((park, driver));
+    assert_eq!(descriptors(), before);
+}
+
+fn accept_without_descriptors_reports_once_and_waits() {
+    let driver = Driver::new(1);
+    driver.clone().park(0).block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let _clients: Vec<_> = (0..3)
+            .map(|_| net::TcpStream::connect(at).unwrap())
+            .collect();
+        // Three waiting connections, and no descriptor for any of them.
+        let taken: Vec<_> = fill();
+        let error = listener.accept().await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+
+        let polls = Cell::new(0);
+        let mut accept = pin!(listener.accept());
+        let counted = poll_fn(|cx| {
+            polls.set(polls.get() + 1);
+            accept.as_mut().poll(cx)
+        });
+        let waited = time::timeout(Duration::from_millis(100), counted).await;
+        assert!(waited.is_err(), "no further report while the state lasts");
+        assert!(polls.get() < 20, "{} polls: it spins", polls.get());
+        drop(taken);
+        // It goes on by itself, without another connection or event.
+        poll_fn(|cx| match accept.as_mut().poll(cx) {
+            Poll::Ready(accepted) => Poll::Ready(accepted.map(drop)),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+        .unwrap();
+        listener.accept().await.unwrap();
+        // The next time is reported again.
+        let _taken = fill();
+        let error = listener.accept().await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    });
+}
+
+/// Opens descriptors until there are none.
+fn fill() -> Vec<std::fs::File> {
+    limit(descriptors() as u64 + 8);
+    let mut taken = Vec::new();
+    loop {
+        match std::fs::File::open("/dev/null") {
+            Ok(file) => taken.push(file),
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+                return taken;
+            }
+        }
+    }
+}

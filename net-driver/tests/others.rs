@@ -1,0 +1,267 @@
+//! UDP, Unix sockets, and descriptors of others.
+#![cfg(target_os = "linux")]
+mod support;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use net_driver::{
+    Driver, Interest,
+    net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream},
+};
+use std::{
+    future::Future,
+    io::{ErrorKind, Read, Write},
+    os::unix::net,
+    sync::Arc,
+    thread,
+};
+use support::{Workers, run};
+
+#[test]
+fn datagrams_of_many_senders_arrive_whole() {
+    let workers = Workers::new(2);
+    workers.block_on(async {
+        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        let at = socket.local_addr().unwrap();
+        let tasks: Vec<_> = (0..2)
+            .map(|_| {
+                let socket = socket.clone();
+                workers.spawn(async move {
+                    for _ in 0..50 {
+                        let mut to = [0; 16];
+                        let (count, from) = socket.recv_from(&mut to).await.unwrap();
+                        socket.send_to(&to[..count], from).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for round in 0..100_u64 {
+            client.send_to(&round.to_le_bytes(), at).unwrap();
+            let mut back = [0; 16];
+            assert_eq!(client.recv(&mut back).unwrap(), 8);
+            assert_eq!(back[..8], round.to_le_bytes());
+        }
+        for task in tasks {
+            task.await;
+        }
+    });
+}
+
+#[test]
+fn refused_datagram_is_an_error_of_the_next_receive() {
+    run(async {
+        let gone = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at = gone.local_addr().unwrap();
+        drop(gone);
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(at).await.unwrap();
+        socket.send(b"x").await.unwrap();
+        let error = socket.recv(&mut [0; 8]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    });
+}
+
+#[test]
+fn unix_stream_serves_clients_of_std() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    run(async {
+        let listener = UnixListener::bind(&path).unwrap();
+        let client = thread::spawn({
+            let path = path.clone();
+            move || {
+                let mut client = net::UnixStream::connect(path).unwrap();
+                client.write_all(b"ping").unwrap();
+                let mut all = String::new();
+                client.read_to_string(&mut all).unwrap();
+                all
+            }
+        });
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut to = [0; 4];
+        stream.read_exact(&mut to).await.unwrap();
+        stream.write_all(b"pong").await.unwrap();
+        drop(stream);
+        assert_eq!(client.join().unwrap(), "pong");
+        assert_eq!(&to, b"ping");
+        let error = UnixListener::bind(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    });
+}
+
+#[test]
+fn unix_datagrams_keep_their_borders() {
+    run(async {
+        let (one, other) = UnixDatagram::pair().unwrap();
+        let mut to = [0; 8];
+        for _ in 0..100 {
+            one.send(b"abc").await.unwrap();
+            one.send(b"").await.unwrap();
+            assert_eq!(other.recv(&mut to).await.unwrap(), 3);
+            assert_eq!(other.recv(&mut to).await.unwrap(), 0);
+        }
+        // Until there is no room: then a send waits for a receive.
+        let mut sent = 0;
+        while one.try_send(b"abc").is_ok() {
+            sent += 1;
+        }
+        let send = one.send(b"last");
+        let receive = async {
+            for _ in 0..sent {
+                assert_eq!(other.recv(&mut to).await.unwrap(), 3);
+            }
+            assert_eq!(other.recv(&mut to).await.unwrap(), 4);
+        };
+        futures_lite::future::zip(async { send.await.unwrap() }, receive).await;
+    });
+}
+
+#[test]
+fn every_waiter_of_a_shared_descriptor_is_woken() {
+    let workers = Workers::new(2);
+    workers.block_on(async {
+        let (one, mut other) = net::UnixStream::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let one = Arc::new(AsyncFd::new(one).unwrap());
+        let (ready, waits) = async_channel::unbounded();
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let (one, ready) = (one.clone(), ready.clone());
+                workers.spawn(async move {
+                    let mut wait = Box::pin(one.readable());
+                    assert!(futures_lite::future::poll_once(&mut wait).await.is_none());
+                    ready.send(()).await.unwrap();
+                    wait.await.unwrap().retain_ready();
+                })
+            })
+            .collect();
+        for _ in 0..8 {
+            waits.recv().await.unwrap();
+        }
+        // One of them gives up.
+        let mut tasks = tasks.into_iter();
+        tasks.next().unwrap().cancel().await;
+        other.write_all(b"x").unwrap();
+        for task in tasks {
+            task.await;
+        }
+    });
+}
+
+#[test]
+fn readers_that_share_a_descriptor_get_each_byte_once() {
+    let workers = Workers::new(2);
+    workers.block_on(async {
+        let (one, mut other) = net::UnixStream::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let one = Arc::new(AsyncFd::new(one).unwrap());
+        let tasks: Vec<_> = (0..4)
+            .map(|_| {
+                let one = one.clone();
+                workers.spawn(async move {
+                    let mut got = Vec::new();
+                    loop {
+                        let mut byte = [0];
+                        let read = one.async_io(Interest::READABLE, |mut one| one.read(&mut byte));
+                        if read.await.unwrap() == 0 {
+                            return got;
+                        }
+                        got.push(byte[0]);
+                    }
+                })
+            })
+            .collect();
+        for byte in 0..200 {
+            other.write_all(&[byte]).unwrap();
+        }
+        drop(other);
+        let mut all = Vec::new();
+        for task in tasks {
+            all.extend(task.await);
+        }
+        all.sort_unstable();
+        assert!(all == (0..200).collect::<Vec<u8>>());
+    });
+}
+
+#[test]
+fn end_of_a_pipe_wakes_its_waiter() {
+    run(async {
+        let (read, write) = std::io::pipe().unwrap();
+        for end in [&read as &dyn std::os::fd::AsRawFd, &write] {
+            let fd = end.as_raw_fd();
+            // SAFETY: the descriptor is open, and the call takes no pointers.
+            let done = unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
+            assert_eq!(done, 0);
+        }
+        let mut read = AsyncFd::new(read).unwrap();
+        let write = AsyncFd::new(write).unwrap();
+        let mut to = [0; 4];
+        write
+            .async_io(Interest::WRITABLE, |mut pipe| pipe.write(b"ab"))
+            .await
+            .unwrap();
+        let count = read.async_io_mut(Interest::READABLE, |pipe| pipe.read(&mut to));
+        assert_eq!(count.await.unwrap(), 2);
+        let closer = thread::spawn(move || drop(write));
+        let count = read.async_io_mut(Interest::READABLE, |pipe| pipe.read(&mut to));
+        assert_eq!(count.await.unwrap(), 0);
+        closer.join().unwrap();
+    });
+}
+
+#[test]
+fn file_is_refused_and_leaves_no_source() {
+    let driver = Driver::new(1);
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let error = driver.scope(None, || AsyncFd::new(file)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    assert_eq!(driver.sources(), 0);
+}
+
+#[test]
+fn sockets_over_another_parker_have_a_poller() {
+    use worker_idle::park::{self, Park, ThreadPark};
+
+    let mut thread_park = ThreadPark::new();
+    let waker = park::waker(thread_park.unparker());
+    let driver = Driver::with_wakers([waker.clone()]);
+    let mut timers = driver.timers(0);
+    let (one, mut other) = net::UnixStream::pair().unwrap();
+    driver.scope(Some(0), || {
+        let mut one = UnixStream::from_std(one).unwrap();
+        let mut to = [0; 4];
+        let mut read = Box::pin(one.read_exact(&mut to));
+        let mut cx = std::task::Context::from_waker(&waker);
+        let writer = thread::spawn(move || other.write_all(b"abcd").map(|()| other));
+        while read.as_mut().poll(&mut cx).is_pending() {
+            let mut park = timers.over(&mut thread_park);
+            park.park();
+            park.deliver();
+        }
+        drop(read);
+        assert_eq!(&to, b"abcd");
+        writer.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn task_that_wakes_itself_lets_the_sockets_be_polled() {
+    run(async {
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let mut wait = Box::pin(async {
+            one.readable().await.unwrap();
+            let mut to = [0; 1];
+            while one.try_read(&mut to).is_err() {
+                one.readable().await.unwrap();
+            }
+        });
+        other.write_all(b"x").await.unwrap();
+        std::future::poll_fn(|cx| {
+            // The thread always has a token when it parks.
+            cx.waker().wake_by_ref();
+            wait.as_mut().poll(cx)
+        })
+        .await;
+    });
+}
