@@ -19,6 +19,12 @@ mod interval;
 mod join_set;
 mod local;
 mod metrics;
+#[cfg(all(
+    feature = "net",
+    target_os = "linux",
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
+pub mod net;
 mod queue;
 mod run;
 pub mod runtime;

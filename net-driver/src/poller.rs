@@ -251,3 +251,7 @@ impl Driver {
             .map_or(0, |reactor| reactor.registered())
     }
 }
+
+/// The model's kernel makes the events.
+#[cfg(all(test, selvedge_loom))]
+mod models;

@@ -22,12 +22,18 @@ pub(crate) struct Events(Driver);
 
 impl Events {
     pub(crate) fn new(workers: usize) -> Self {
-        Self(Driver::new(workers))
+        Self::with(Driver::new(workers))
     }
 
     /// For workers that park in parkers of users, which these wakers unpark.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
-        Self(Driver::with_wakers(wakers))
+        Self::with(Driver::with_wakers(wakers))
+    }
+
+    fn with(driver: Driver) -> Self {
+        #[cfg(all(feature = "net", target_os = "linux"))]
+        driver.set_blocking(crate::net::run_blocking);
+        Self(driver)
     }
 
     pub(crate) fn park(&self, worker: usize) -> EventsPark {

@@ -1,0 +1,44 @@
+//! An echo server over TCP.
+//!
+//! `cargo run --release -p selvedge --example echo -- 127.0.0.1:7000`, then `nc 127.0.0.1 7000`.
+use futures::{AsyncReadExt, AsyncWriteExt};
+use selvedge::{
+    Runtime,
+    net::{TcpListener, TcpStream},
+    spawn,
+};
+use std::{env, io};
+
+async fn echo(mut stream: TcpStream) -> io::Result<()> {
+    // An answer leaves at once.
+    stream.set_nodelay(true)?;
+    let mut buffer = [0; 4_096];
+    loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return stream.close().await;
+        }
+        stream.write_all(&buffer[..count]).await?;
+    }
+}
+
+fn main() -> io::Result<()> {
+    let address = env::args().nth(1);
+    let address = address.unwrap_or_else(|| "127.0.0.1:7000".into());
+    let runtime = Runtime::new()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address).await?;
+        println!("listens on {}", listener.local_addr()?);
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => drop(spawn(async move {
+                    if let Err(error) = echo(stream).await {
+                        eprintln!("{from}: {error}");
+                    }
+                })),
+                // For lack of descriptors: the listener itself waits, and then goes on.
+                Err(error) => eprintln!("accept: {error}"),
+            }
+        }
+    })
+}

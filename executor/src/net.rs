@@ -1,0 +1,43 @@
+//! Sockets, under tokio's names: those of [`net_driver::net`]. On Linux.
+//!
+//! A socket is made in a task, in a runtime's `block_on`, or where its [`Handle`] was entered. It
+//! belongs to that runtime: one of its idle workers waits for all sockets, in the kernel's poller,
+//! and a busy one looks between its tasks. Each operation is charged to the task's budget.
+//!
+//! Names of hosts are looked up on the threads of [`spawn_blocking`](crate::spawn_blocking).
+//!
+//! ```
+//! use futures::{AsyncReadExt, AsyncWriteExt};
+//! use selvedge::net::{TcpListener, TcpStream};
+//!
+//! let runtime = selvedge::Runtime::new()?;
+//! runtime.block_on(async {
+//!     let listener = TcpListener::bind("127.0.0.1:0").await?;
+//!     let mut client = TcpStream::connect(listener.local_addr()?).await?;
+//!     let echo = selvedge::spawn(async move {
+//!         let (mut stream, _) = listener.accept().await?;
+//!         let mut message = [0; 5];
+//!         stream.read_exact(&mut message).await?;
+//!         stream.write_all(&message).await
+//!     });
+//!     client.write_all(b"hello").await?;
+//!     let mut back = [0; 5];
+//!     client.read_exact(&mut back).await?;
+//!     assert_eq!(&back, b"hello");
+//!     echo.await.unwrap()
+//! })?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+use crate::Handle;
+
+pub use net_driver::net::*;
+pub use net_driver::{Interest, Ready};
+
+/// Runs a closure that blocks, on a thread of the current runtime if there is one.
+pub(crate) fn run_blocking(job: Box<dyn FnOnce() + Send>) {
+    match Handle::try_current() {
+        Ok(handle) => drop(handle.spawn_blocking(job)),
+        // A job that gets no thread is dropped, and its task sees that.
+        Err(_) => drop(std::thread::Builder::new().spawn(job)),
+    }
+}

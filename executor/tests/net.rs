@@ -1,0 +1,313 @@
+//! Sockets in the runtime, and the two server programs against clients of std and `nc`.
+#![cfg(all(feature = "net", feature = "time", target_os = "linux"))]
+
+use futures::{AsyncReadExt, AsyncWriteExt};
+use selvedge::{
+    Builder, Handle, LocalRuntime, Runtime,
+    net::{TcpListener, TcpStream, UnixStream, lookup_host},
+    spawn,
+};
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, Write},
+    net,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+fn runtime(workers: usize) -> Runtime {
+    Builder::new().workers(workers).build().unwrap()
+}
+
+async fn serve_echo() -> net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    drop(spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            drop(spawn(async move {
+                let mut buffer = [0; 64];
+                loop {
+                    let count = stream.read(&mut buffer).await.unwrap();
+                    if count == 0 {
+                        return;
+                    }
+                    stream.write_all(&buffer[..count]).await.unwrap();
+                }
+            }));
+        }
+    }));
+    at
+}
+
+fn exchange(at: net::SocketAddr, rounds: u32) {
+    let mut client = net::TcpStream::connect(at).unwrap();
+    for round in 0..rounds {
+        client.write_all(&round.to_le_bytes()).unwrap();
+        let mut back = [0; 4];
+        client.read_exact(&mut back).unwrap();
+        assert_eq!(back, round.to_le_bytes());
+    }
+}
+
+#[test]
+fn echo_in_tasks_serves_clients_of_std() {
+    for workers in [1, 2, 4] {
+        let runtime = runtime(workers);
+        let at = runtime.block_on(serve_echo());
+        let clients: Vec<_> = (0..4)
+            .map(|_| thread::spawn(move || exchange(at, 200)))
+            .collect();
+        for client in clients {
+            client.join().unwrap();
+        }
+    }
+}
+
+/// The workers are never idle, so nobody waits in the kernel's poller.
+#[test]
+fn echo_is_served_beside_tasks_that_never_end() {
+    let runtime = runtime(2);
+    for _ in 0..4 {
+        drop(runtime.spawn(async {
+            loop {
+                selvedge::yield_now().await;
+            }
+        }));
+    }
+    let at = runtime.block_on(async { spawn(serve_echo()).await.unwrap() });
+    exchange(at, 100);
+}
+
+#[test]
+fn local_runtime_serves_sockets() {
+    let runtime = LocalRuntime::new();
+    runtime.block_on(async {
+        let (mut one, mut other) = UnixStream::pair().unwrap();
+        let echo = selvedge::spawn_local(async move {
+            let mut buffer = [0; 3];
+            other.read_exact(&mut buffer).await.unwrap();
+            other.write_all(&buffer).await.unwrap();
+        });
+        one.write_all(b"abc").await.unwrap();
+        let mut back = [0; 3];
+        one.read_exact(&mut back).await.unwrap();
+        assert_eq!(&back, b"abc");
+        echo.await.unwrap();
+    });
+}
+
+#[test]
+fn dropped_runtime_ends_waits_of_its_sockets() {
+    let first = runtime(1);
+    let (mut stream, _peer) = first.block_on(async { UnixStream::pair().unwrap() });
+    let (send, receive) = mpsc::channel();
+    let waiter = thread::spawn(move || {
+        futures::executor::block_on(async {
+            let mut buffer = [0; 8];
+            let mut read = stream.read(&mut buffer);
+            assert!(futures::poll!(&mut read).is_pending());
+            send.send(()).unwrap();
+            read.await
+        })
+    });
+    receive.recv().unwrap();
+    drop(first);
+    waiter.join().unwrap().unwrap_err();
+}
+
+#[test]
+fn socket_needs_a_runtime_or_an_entered_handle() {
+    let make = || net_pair().map(drop);
+    let panic = catch_unwind(AssertUnwindSafe(make)).unwrap_err();
+    let said = panic.downcast_ref::<String>().cloned();
+    let said = said.or_else(|| panic.downcast_ref::<&str>().map(|&said| said.to_owned()));
+    assert!(said.unwrap().contains("Handle::enter"));
+    let runtime = runtime(1);
+    let _entered = runtime.handle().enter();
+    net_pair().map(drop).unwrap();
+}
+
+fn net_pair() -> std::io::Result<(UnixStream, UnixStream)> {
+    UnixStream::pair()
+}
+
+#[test]
+fn names_are_looked_up_on_a_blocking_thread() {
+    let runtime = runtime(1);
+    runtime.block_on(async {
+        assert!(Handle::try_current().is_ok());
+        assert!(lookup_host("localhost:1").await.unwrap().count() > 0);
+        TcpStream::connect("no.such.host.invalid:1")
+            .await
+            .unwrap_err();
+    });
+}
+
+/// A server program, which is killed with the test.
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    at: net::SocketAddr,
+}
+
+impl Server {
+    fn start(example: &str) -> Self {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args([
+            "build",
+            "--quiet",
+            "--package",
+            "selvedge",
+            "--example",
+            example,
+        ]);
+        // The flags of a sanitizer are for these tests, and not for the examples.
+        cargo.env_remove("RUSTFLAGS");
+        assert!(cargo.status().unwrap().success());
+        let tests = env::current_exe().unwrap();
+        let folder = tests.ancestors().nth(2).unwrap();
+        let mut server = Command::new(folder.join("examples").join(example));
+        server.arg("127.0.0.1:0").stdout(Stdio::piped());
+        let mut child = server.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let at = line.trim().strip_prefix("listens on ").unwrap();
+        let at = at.parse().unwrap();
+        Self { child, output, at }
+    }
+
+    fn connect(&self) -> Client {
+        let stream = net::TcpStream::connect(self.at).unwrap();
+        // A failure, not a hang.
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        Client(BufReader::new(stream))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Client(BufReader<net::TcpStream>);
+
+impl Client {
+    fn say(&mut self, line: &str) {
+        self.0
+            .get_mut()
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
+    }
+
+    /// Reads lines up to one that contains `text`, and returns it.
+    fn hear(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.0.read_line(&mut line).unwrap();
+            assert!(count > 0, "the end before {text:?}");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+}
+
+#[test]
+fn program_echo_serves_many_clients_and_nc() {
+    let server = Server::start("echo");
+    let at = server.at;
+    let clients: Vec<_> = (0..20)
+        .map(|_| thread::spawn(move || exchange(at, 50)))
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    let mut nc = Command::new("nc");
+    nc.args(["-q", "1", &at.ip().to_string(), &at.port().to_string()]);
+    nc.stdin(Stdio::piped()).stdout(Stdio::piped());
+    match nc.spawn() {
+        Ok(mut nc) => {
+            nc.stdin.take().unwrap().write_all(b"hello, nc\n").unwrap();
+            let mut said = String::new();
+            nc.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+            assert_eq!(said, "hello, nc\n");
+            nc.wait().unwrap();
+        }
+        Err(_) => println!("there is no nc here"),
+    }
+}
+
+#[test]
+fn program_chat_has_rooms_and_names() {
+    let server = Server::start("chat");
+    let (mut one, mut other) = (server.connect(), server.connect());
+    one.hear("is here");
+    other.hear("is here");
+    one.say("/name ann");
+    one.hear("ann");
+    other.say("/name bob");
+    one.hear("bob");
+    one.say("hello");
+    assert_eq!(other.hear("hello"), "ann: hello\n");
+    other.say("/join cellar");
+    other.hear("has come to cellar");
+    one.hear("goes to cellar");
+    one.say("still there?");
+    one.hear("still there?");
+    other.say("quiet here");
+    // It did not hear the other room.
+    assert_eq!(other.hear(":"), "bob: quiet here\n");
+    other.say("/quit");
+    let mut rest = String::new();
+    other.0.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("still"), "{rest}");
+}
+
+#[test]
+fn program_chat_drops_a_slow_reader_with_a_message() {
+    let server = Server::start("chat");
+    let mut slow = server.connect();
+    slow.say("/name slow");
+    let mut fast = server.connect();
+    slow.hear("guest2");
+    // It hears each of its lines before the next one, and so is never slow itself.
+    let line = "x".repeat(4_000);
+    loop {
+        fast.say(&line);
+        if fast
+            .hear("")
+            .contains("slow read too slowly and was dropped")
+        {
+            break;
+        }
+    }
+    slow.hear("goodbye");
+}
+
+#[test]
+fn program_chat_ends_gracefully_at_an_interrupt() {
+    let mut server = Server::start("chat");
+    let mut client = server.connect();
+    client.hear("is here");
+    let pid = libc::pid_t::try_from(server.child.id()).unwrap();
+    // SAFETY: the call takes no pointers, and the child has not been waited for.
+    let sent = unsafe { libc::kill(pid, libc::SIGINT) };
+    assert_eq!(sent, 0);
+    client.hear("the server ends");
+    let mut rest = String::new();
+    client.0.read_to_string(&mut rest).unwrap();
+    drop(client);
+    let mut said = String::new();
+    server.output.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "ends\n");
+    assert!(server.child.wait().unwrap().success());
+}

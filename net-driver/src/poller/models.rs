@@ -1,0 +1,130 @@
+//! The worker with the role against pushes, events and the first socket. A lost wake-up leaves the
+//! model without a thread that can run, which loom reports as a deadlock.
+use super::*;
+use crate::{Interest, Ready, reactor::Removal, registration::Registration, slot::Direction};
+use std::task::{Context, Wake};
+use sync_shim::{Model, atomic::Ordering::SeqCst, model, thread};
+use worker_idle::park::{Park, Unpark};
+
+const FD: i32 = 3;
+
+/// A waker whose wakes a model sees.
+struct Flag(Arc<AtomicBool>);
+
+impl Wake for Flag {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Registers a source for which a task waits. Returns whether the task was woken.
+fn wait(driver: &Driver) -> (Registration<Os>, Arc<AtomicBool>) {
+    let reactor = driver.inner().open_reactor().unwrap();
+    let registration = Reactor::register(&reactor, FD, Ready::EMPTY, Removal::ByCall).unwrap();
+    let woken = Arc::new(AtomicBool::new(false));
+    let waker = Waker::from(std::sync::Arc::new(Flag(woken.clone())));
+    let mut cx = Context::from_waker(&waker);
+    let ready = registration.poll_ready(&mut cx, Direction::Read);
+    assert!(ready.is_pending());
+    (registration, woken)
+}
+
+/// Fails if a worker enters the reactor without a check of its token.
+#[test]
+fn unpark_racing_a_wait_in_the_reactor_ends_it() {
+    model(|| {
+        let driver = Driver::new(1);
+        driver.inner().open_reactor().unwrap();
+        let mut park = driver.park(0);
+        park.park(); // Takes the token of the first socket.
+        let unparker = park.unparker();
+        let pusher = thread::spawn(move || unparker.unpark());
+        park.park();
+        pusher.join().unwrap();
+    });
+}
+
+/// The worker leaves the role for a push, and comes back, while an event comes.
+#[test]
+fn event_racing_a_push_wakes_its_task() {
+    Model::new().bound(3).check(|| {
+        let driver = Driver::new(1);
+        let (registration, woken) = wait(&driver);
+        let mut park = driver.park(0);
+        let unparker = park.unparker();
+        let pusher = thread::spawn(move || unparker.unpark());
+        let kernel = {
+            let reactor = driver.inner().open_reactor().unwrap();
+            thread::spawn(move || reactor.sys().event(FD, Ready::READABLE))
+        };
+        while !woken.load(SeqCst) {
+            park.park();
+            park.deliver();
+        }
+        pusher.join().unwrap();
+        kernel.join().unwrap();
+        assert!(registration.snapshot().is_ready_for(Interest::READABLE));
+    });
+}
+
+/// The first socket comes, from another thread, while the only worker parks. The worker leaves its
+/// thread's wait and goes over to the reactor.
+///
+/// Fails if the thread that opens the reactor unparks nobody.
+#[test]
+fn first_socket_racing_a_park_is_polled() {
+    Model::new().bound(2).check(|| {
+        let driver = Driver::new(1);
+        let mut park = driver.park(0);
+        let other = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let (registration, woken) = wait(&driver);
+                let reactor = driver.inner().open_reactor().unwrap();
+                reactor.sys().event(FD, Ready::READABLE);
+                // The worker is done once the task is woken.
+                while !woken.load(SeqCst) {
+                    thread::yield_now();
+                }
+                drop(registration);
+                driver.inner().unpark(0..1);
+            })
+        };
+        // The token of the first socket, the event, and the end.
+        let mut collected = false;
+        while !collected {
+            park.park();
+            collected = park.has_events();
+            park.deliver();
+        }
+        other.join().unwrap();
+    });
+}
+
+/// Two workers park while an event comes: one of them has the role and collects it, and the other
+/// one, which is unparked, finds the role vacant or held.
+#[test]
+fn second_worker_racing_the_poller_loses_no_event() {
+    Model::new().bound(2).check(|| {
+        let driver = Driver::new(2);
+        let (registration, woken) = wait(&driver);
+        let other = {
+            let mut park = driver.park(1);
+            thread::spawn(move || {
+                park.park(); // The token of the first socket.
+                park.deliver();
+            })
+        };
+        let mut park = driver.park(0);
+        let reactor = driver.inner().open_reactor().unwrap();
+        reactor.sys().event(FD, Ready::READABLE);
+        park.park(); // The token of the first socket.
+        park.deliver();
+        other.join().unwrap();
+        while !woken.load(SeqCst) {
+            park.park();
+            park.deliver();
+        }
+        drop(registration);
+    });
+}
