@@ -1,0 +1,67 @@
+//! An idle driver with sockets and a far timer: nobody wakes up. One test, so that the process has
+//! no other threads that matter.
+#![cfg(target_os = "linux")]
+mod support;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use net_driver::{
+    net::{TcpListener, TcpStream, UnixStream},
+    time,
+};
+use std::{fs, thread, time::Duration};
+use support::Workers;
+
+/// How often the process's threads have gone to sleep, without the calling one.
+fn sleeps() -> u64 {
+    let me = fs::read_link("/proc/thread-self").unwrap();
+    let me = me.file_name().unwrap().to_owned();
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .map(|task| task.unwrap())
+        .filter(|task| task.file_name() != me)
+        .map(|task| {
+            let status = fs::read_to_string(task.path().join("status")).unwrap();
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        })
+        .sum()
+}
+
+#[test]
+fn idle_sockets_and_far_timers_wake_nobody() {
+    let workers = Workers::new(3);
+    let streams = workers.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut peers = Vec::new();
+        for _ in 0..100 {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            peers.push(listener.accept().await.unwrap().0);
+            let hour = Duration::from_secs(3_600);
+            let read = async move { drop(time::timeout(hour, stream.read(&mut [0; 8])).await) };
+            workers.spawn(read).detach();
+        }
+        (listener, peers)
+    });
+    // This thread sleeps too: the park of `block_on` is gone, and a worker takes over the role.
+    let mut quiet = 0;
+    for _ in 0..100 {
+        let before = sleeps();
+        thread::sleep(Duration::from_millis(100));
+        quiet = if sleeps() == before { quiet + 1 } else { 0 };
+        if quiet == 5 {
+            break;
+        }
+    }
+    assert_eq!(quiet, 5, "half a second without a wake-up never came");
+    // And it still works.
+    let echo = workers.spawn(async {
+        let (mut one, mut other) = UnixStream::pair().unwrap();
+        one.write_all(b"x").await.unwrap();
+        other.read_exact(&mut [0]).await.unwrap();
+    });
+    workers.block_on(echo);
+    drop(streams);
+}
