@@ -63,7 +63,7 @@ impl Group {
             shares: AtomicU32::new(shares.get()),
             uses: AtomicUsize::new(0),
             name: Mutex::new(name.to_owned()),
-            values: Mutex::default(),
+            values: Mutex::new(BTreeMap::new()),
         }
     }
 

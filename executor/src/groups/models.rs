@@ -1,1 +1,265 @@
+//! Models of groups: two threads, one or two driven workers.
+use super::group::Group;
+use crate::{
+    Builder, Runtime, SchedulingGroup, Tick, Worker, park::ThreadPark, spawn_in, yield_now,
+};
+use std::{
+    future::poll_fn,
+    sync::Arc as StdArc,
+    task::{Poll, Waker},
+};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{Arc, Mutex},
+    thread,
+};
 
+fn bounded(preemptions: usize) -> Model {
+    Model::new().bound(preemptions).branches(20_000)
+}
+
+/// A runtime of driven workers, whose groups have a clock that stands still.
+fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N]) {
+    let parks = [(); N].map(|()| ThreadPark::new());
+    let (runtime, workers) = Builder::new()
+        .ring_capacity(2)
+        .group_clock(StdArc::default())
+        .build_driven(parks);
+    let workers = workers.try_into().map_err(drop).expect("N parks");
+    (runtime, workers)
+}
+
+fn group(runtime: &Runtime, name: &str) -> SchedulingGroup {
+    runtime.group(name).build().unwrap()
+}
+
+fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
+    drop(runtime);
+    while workers
+        .iter_mut()
+        .any(|worker| worker.tick() != Tick::Ended)
+    {}
+}
+
+/// Waits for its second poll.
+fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future<Output = ()> {
+    let mut polls = 0;
+    poll_fn(move |cx| {
+        polls += 1;
+        if polls == 2 {
+            ran.fetch_add(1, Relaxed);
+            return Poll::Ready(());
+        }
+        *waker.lock() = Some(cx.waker().clone());
+        Poll::Pending
+    })
+}
+
+/// A thread wakes a task of a group, while the worker finds that the group has no more work and
+/// goes to sleep. The task runs.
+///
+/// Bites: leave the groups' injector out of `Shared::has_work`.
+#[test]
+fn wake_racing_the_end_of_its_groups_turn_is_found() {
+    bounded(2).check(|| {
+        let (runtime, [mut worker]) = driven();
+        let (one, two) = (group(&runtime, "one"), group(&runtime, "two"));
+        let (waker, ran) = (Arc::new(Mutex::new(None)), Arc::new(AtomicUsize::new(0)));
+        drop(spawn_in(&one, waits(waker.clone(), ran.clone())).unwrap());
+        assert_eq!(worker.tick(), Tick::Ran);
+        drop(spawn_in(&two, yield_now()).unwrap());
+        let other = thread::spawn(move || {
+            let waker: Waker = waker.lock().take().expect("it was polled");
+            waker.wake();
+        });
+        while ran.load(Relaxed) == 0 {
+            if worker.tick() == Tick::Idle {
+                worker.park();
+            }
+        }
+        other.join().unwrap();
+        end(runtime, [worker]);
+    });
+}
+
+/// A worker pushes a task of a group into its list, while another worker looks for work a last time
+/// and sleeps. One of them runs the task: the pusher does not tick again.
+///
+/// Bites: leave the lists out of `GroupStealer::is_empty`; push into a list without a notification.
+#[test]
+fn push_into_a_list_racing_a_sleep_is_found() {
+    bounded(2).check(|| {
+        let (runtime, [mut one, mut two]) = driven();
+        let batch = group(&runtime, "batch");
+        let ran = Arc::new(AtomicUsize::new(0));
+        let count = ran.clone();
+        drop(spawn_in(&batch, async move {
+            drop(crate::spawn(async move {
+                count.fetch_add(1, Relaxed);
+            }));
+        }));
+        let other = thread::spawn(move || {
+            let _ = one.tick();
+            one
+        });
+        while ran.load(Relaxed) == 0 {
+            if two.tick() == Tick::Idle {
+                two.park();
+            }
+        }
+        let one = other.join().unwrap();
+        end(runtime, [one, two]);
+    });
+}
+
+/// A thief takes the tasks of a group, runs the last one, and destroys the group, while the victim
+/// looks at its lists. Nobody uses the group after it is freed, and the next group in its place is
+/// another one.
+///
+/// Bites: keep no counted reference in an entry of the turns.
+#[test]
+fn steal_racing_the_groups_end_uses_no_freed_group() {
+    bounded(2).check(|| {
+        let (runtime, [mut one, mut two]) = driven();
+        let batch = group(&runtime, "batch");
+        let ran = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let ran = ran.clone();
+            let count = async move { drop(ran.fetch_add(1, Relaxed)) };
+            drop(spawn_in(&batch, count).unwrap());
+        }
+        assert_eq!(one.tick(), Tick::Ran); // The other task is in a list, or in the injector.
+        let thief = thread::spawn(move || {
+            let _ = two.tick();
+            two
+        });
+        let _ = one.tick();
+        if batch.destroy().is_ok() {
+            assert_eq!(ran.load(Relaxed), 2, "both tasks have ended");
+            let next = group(&runtime, "next");
+            let ran = ran.clone();
+            let count = async move { drop(ran.fetch_add(1, Relaxed)) };
+            drop(spawn_in(&next, count).unwrap());
+            let _ = one.tick();
+        }
+        let two = thief.join().unwrap();
+        end(runtime, [one, two]);
+    });
+}
+
+/// A spawn races the end of its group: it makes the group busy, or is refused. A group that is gone
+/// has no task.
+///
+/// Bites: count the use after the check of `GONE`.
+#[test]
+fn spawn_racing_the_groups_end_is_refused_or_keeps_it() {
+    Model::new().check(|| {
+        let shares = sched_group::Shares::new(1).unwrap();
+        let group = Arc::new(Group::new("g", shares, None, 0, false));
+        let spawner = {
+            let group = group.clone();
+            thread::spawn(move || group.enter())
+        };
+        let destroyed = group.destroy();
+        let entered = spawner.join().unwrap();
+        assert!(destroyed != entered);
+        assert_eq!(group.is_gone(), destroyed);
+        if entered {
+            group.leave();
+            assert!(group.destroy());
+        }
+        assert_eq!(group.uses(), 0);
+    });
+}
+
+/// The thread that destroys a group knows what its last task did.
+///
+/// Bites: leave with Relaxed; destroy with Relaxed.
+#[test]
+fn destroyer_knows_what_the_last_task_did() {
+    Model::new().check(|| {
+        let shares = sched_group::Shares::new(1).unwrap();
+        let group = Arc::new(Group::new("g", shares, None, 0, false));
+        let done = Arc::new(AtomicUsize::new(0));
+        assert!(group.enter());
+        let task = {
+            let (group, done) = (group.clone(), done.clone());
+            thread::spawn(move || {
+                done.store(7, Relaxed);
+                group.leave();
+            })
+        };
+        if group.destroy() {
+            assert_eq!(done.load(Relaxed), 7);
+        }
+        task.join().unwrap();
+    });
+}
+
+/// Shares that change while a worker picks reach it: the pick that follows the change has them.
+///
+/// Bites: increase the version before the shares are stored; load it with Relaxed.
+#[test]
+fn shares_changed_during_a_pick_reach_the_next_one() {
+    bounded(3).check(|| {
+        let (runtime, [mut worker]) = driven();
+        let batch = group(&runtime, "batch");
+        for _ in 0..2 {
+            drop(
+                spawn_in(&batch, async {
+                    loop {
+                        yield_now().await
+                    }
+                })
+                .unwrap(),
+            );
+        }
+        assert_eq!(worker.tick(), Tick::Ran);
+        let changed = Arc::new(AtomicUsize::new(0));
+        let setter = {
+            let (batch, changed) = (batch.clone(), changed.clone());
+            thread::spawn(move || {
+                batch.set_shares(7).unwrap();
+                changed.store(1, sync_shim::atomic::Ordering::Release);
+            })
+        };
+        let was_changed = changed.load(sync_shim::atomic::Ordering::Acquire) == 1;
+        assert_eq!(worker.tick(), Tick::Ran);
+        let groups = &runtime.handle().shared().groups;
+        let shares = || {
+            groups.workers[0].with(|state| {
+                let key = state.known(&batch.group).expect("it had tasks here");
+                state.fair.shares(key).unwrap().get()
+            })
+        };
+        assert!(!was_changed || shares() == 7);
+        setter.join().unwrap();
+        assert_eq!(worker.tick(), Tick::Ran);
+        assert_eq!(shares(), 7);
+        end(runtime, [worker]);
+    });
+}
+
+/// A wake from outside is the last of its group and of its runtime, and races the runtime's end.
+/// Nobody uses a freed group.
+///
+/// Bites: read the runtime out of the group after the push.
+#[test]
+fn last_wake_of_a_group_racing_the_end_is_no_use_after_free() {
+    bounded(2).check(|| {
+        let (runtime, [worker]) = driven();
+        let mut worker = worker;
+        let batch = group(&runtime, "batch");
+        let (waker, ran) = (Arc::new(Mutex::new(None)), Arc::new(AtomicUsize::new(0)));
+        drop(spawn_in(&batch, waits(waker.clone(), ran)).unwrap());
+        assert_eq!(worker.tick(), Tick::Ran);
+        drop(batch);
+        let other = thread::spawn(move || {
+            let waker: Waker = waker.lock().take().expect("it was polled");
+            waker.wake();
+        });
+        end(runtime, [worker]);
+        other.join().unwrap();
+    });
+}
