@@ -144,7 +144,8 @@ impl Core {
     }
 
     /// Queues a new task, or returns it if the runtime is closing.
-    #[inline]
+    #[cfg_attr(not(feature = "groups"), inline)]
+    #[cfg_attr(feature = "groups", inline(always))]
     pub(crate) fn accept(&self, task: Task) -> Option<Task> {
         if self.shared.is_closing() {
             return Some(task);

@@ -86,8 +86,8 @@ pub use metrics::{GroupSnapshot, GroupWorkerSnapshot};
 pub(crate) use queue::{GroupQueue, GroupStealer};
 pub use values::GroupLocal;
 
-/// The shares of main and of the group for the exit, as Seastar's.
-const DEFAULT_SHARES: u32 = 1000;
+/// The shares of main, as Seastar's.
+const MAIN_SHARES: u32 = 1000;
 
 /// The builder's settings for groups.
 #[derive(Clone, Debug)]
@@ -115,7 +115,6 @@ pub(crate) struct Groups {
     /// The turns of each worker.
     pub(crate) workers: Box<[Arc<Turns>]>,
     pub(crate) main: Arc<Group>,
-    pub(crate) at_exit: Arc<Group>,
     table: Mutex<Table>,
     /// Increased after each change that workers take over (rule 7).
     version: AtomicU64,
@@ -159,21 +158,16 @@ unsafe impl Sync for SharedPtr {}
 impl Groups {
     pub(crate) fn new(workers: usize, settings: GroupSettings) -> Self {
         let mut table = Table::default();
-        let mut built_in = |name: &str, is_main| {
-            table.insert(|index| {
-                let shares = sched_group::Shares::new(DEFAULT_SHARES).expect("it is not 0");
-                Arc::new(Group::new(name, shares, None, index, is_main))
-            })
-        };
-        let (main, at_exit) = (built_in("main", true), built_in("atexit", false));
-        at_exit.enter(); // So nobody destroys it.
+        let main = table.insert(|index| {
+            let shares = sched_group::Shares::new(MAIN_SHARES).expect("it is not 0");
+            Arc::new(Group::new("main", shares, None, index, true))
+        });
         let clock = Clock::new(&settings.clock);
         let turns = || Arc::new(Turns::new(main.clone(), clock.clone(), settings.quota));
         Self {
             injector: Injector::new(),
             workers: (0..workers).map(|_| turns()).collect(),
             main,
-            at_exit,
             table: Mutex::new(table),
             version: AtomicU64::new(0),
             used: AtomicBool::new(false),
@@ -189,7 +183,6 @@ impl Groups {
         let first = self.shared.set(address).is_ok();
         debug_assert!(first, "groups belong to one runtime");
         self.main.bind(address);
-        self.at_exit.bind(address);
     }
 
     /// Whether a group was ever built: else every task is main's.

@@ -35,6 +35,9 @@ impl Core {
 
     #[inline]
     fn take_slot(&self) -> Option<Task> {
+        if self.queue.slice_over() {
+            return None; // The slot's task begins a run of its own.
+        }
         let task = self.queue.take_slot()?;
         self.counters().lifo_hits.add(1);
         Some(task)
@@ -72,9 +75,6 @@ pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how:
             if !coop_budget::has_remaining() {
                 with_core(Core::begin_slice);
                 break;
-            }
-            if with_core(|core| core.queue.slice_over()) == Some(true) {
-                return;
             }
             left -= 1;
             match with_core(Core::take_slot).flatten() {

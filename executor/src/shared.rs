@@ -97,6 +97,9 @@ pub(crate) struct Shared {
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     closing: CachePadded<AtomicBool>,
+    /// The scheduler of main's tasks.
+    #[cfg(feature = "groups")]
+    pub(crate) main: Scheduler,
     /// After the queues: tasks that are dropped with these leave their groups.
     #[cfg(feature = "groups")]
     pub(crate) groups: std::sync::Arc<crate::groups::Groups>,
@@ -133,6 +136,8 @@ impl Shared {
     ) -> Self {
         let trace = Trace::new(remotes.len());
         Self {
+            #[cfg(feature = "groups")]
+            main: Scheduler::in_group(&groups.main),
             #[cfg(feature = "groups")]
             groups,
             injector: Injector::new(),

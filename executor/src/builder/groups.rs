@@ -56,7 +56,7 @@ impl Builder {
     /// let group = runtime.group("batch").build().unwrap();
     /// let task = spawn_in(&group, async move { time.fetch_add(1_000_000, Relaxed) });
     /// runtime.block_on(task.unwrap()).unwrap();
-    /// while runtime.metrics().groups[2].runtime < Duration::from_millis(1) {
+    /// while runtime.metrics().groups[1].runtime < Duration::from_millis(1) {
     ///     std::thread::yield_now(); // It is charged when the turn ends.
     /// }
     /// # Ok::<(), std::io::Error>(())

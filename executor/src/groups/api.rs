@@ -112,7 +112,7 @@ impl SchedulingGroup {
     /// ```
     ///
     /// # Errors
-    /// If it has tasks that have not ended, or children, or is one of the runtime's own groups.
+    /// If it has tasks that have not ended, or children, or is the main group.
     /// Nothing has changed then.
     pub fn destroy(&self) -> Result<(), Busy> {
         if self.group.destroy() {
@@ -350,7 +350,7 @@ pub struct Busy(());
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the group has tasks that have not ended, or children, or is the runtime's own")
+        f.write_str("the group has tasks that have not ended, or children, or is main")
     }
 }
 

@@ -119,7 +119,7 @@ impl Group {
     }
 
     /// Removes a task or a child that has entered.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&self) {
         if !self.is_main {
             self.leave_counted();

@@ -120,7 +120,7 @@ impl SchedulingGroup {
 impl Scheduler {
     /// The scheduler of main's tasks.
     pub(crate) fn of(shared: &Shared) -> Self {
-        Self::in_group(&shared.groups.main)
+        shared.main
     }
 
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
@@ -172,11 +172,14 @@ impl Scheduler {
     /// Whether the task is of this runtime.
     #[inline]
     pub(crate) fn is(self, shared: &Shared) -> bool {
-        self == Self::of(shared) || shared.groups.is_used() && self.is_group_of(shared)
+        self == Self::of(shared) || self.is_group_of(shared)
     }
 
     #[cold]
     fn is_group_of(self, shared: &Shared) -> bool {
+        if !shared.groups.is_used() {
+            return false;
+        }
         // SAFETY: the caller has a `Notified` of the group (rule 5 of `groups`).
         let group = unsafe { self.0.as_ref() };
         group.runtime() == NonNull::from(shared)

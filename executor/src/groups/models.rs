@@ -1,7 +1,9 @@
 //! Models of groups: two threads, one or two driven workers.
 use super::group::Group;
 use crate::{
-    Builder, Runtime, SchedulingGroup, Tick, Worker, park::ThreadPark, spawn_in, yield_now,
+    Builder, Runtime, SchedulingGroup, Tick, Worker,
+    park::{Park, ThreadPark, Unpark},
+    spawn_in, yield_now,
 };
 use std::{
     future::poll_fn,
@@ -39,7 +41,9 @@ fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
     while workers
         .iter_mut()
         .any(|worker| worker.tick() != Tick::Ended)
-    {}
+    {
+        thread::yield_now();
+    }
 }
 
 /// Waits for its second poll.
@@ -89,14 +93,25 @@ fn wake_racing_the_end_of_its_groups_turn_is_found() {
 /// Bites: leave the lists out of `GroupStealer::is_empty`; push into a list without a notification.
 #[test]
 fn push_into_a_list_racing_a_sleep_is_found() {
-    bounded(2).check(|| {
+    push_into_a_list(1);
+}
+
+/// As above with one more preemption.
+#[test]
+fn full_push_into_a_list_racing_a_sleep_is_found() {
+    push_into_a_list(2);
+}
+
+fn push_into_a_list(preemptions: usize) {
+    bounded(preemptions).check(|| {
         let (runtime, [mut one, mut two]) = driven();
         let batch = group(&runtime, "batch");
         let ran = Arc::new(AtomicUsize::new(0));
-        let count = ran.clone();
+        let (count, done) = (ran.clone(), two.park_mut().unparker());
         drop(spawn_in(&batch, async move {
             drop(crate::spawn(async move {
                 count.fetch_add(1, Relaxed);
+                done.unpark(); // The other worker need not sleep for long now.
             }));
         }));
         let other = thread::spawn(move || {
@@ -119,14 +134,16 @@ fn push_into_a_list_racing_a_sleep_is_found() {
 ///
 /// Bites: keep no counted reference in an entry of the turns.
 #[test]
-fn steal_racing_the_groups_end_uses_no_freed_group() {
-    bounded(2).check(|| {
+fn full_steal_racing_the_groups_end_uses_no_freed_group() {
+    bounded(1).check(|| {
         let (runtime, [mut one, mut two]) = driven();
         let batch = group(&runtime, "batch");
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..2 {
             let ran = ran.clone();
-            let count = async move { drop(ran.fetch_add(1, Relaxed)) };
+            let count = async move {
+                ran.fetch_add(1, Relaxed);
+            };
             drop(spawn_in(&batch, count).unwrap());
         }
         assert_eq!(one.tick(), Tick::Ran); // The other task is in a list, or in the injector.
@@ -139,7 +156,9 @@ fn steal_racing_the_groups_end_uses_no_freed_group() {
             assert_eq!(ran.load(Relaxed), 2, "both tasks have ended");
             let next = group(&runtime, "next");
             let ran = ran.clone();
-            let count = async move { drop(ran.fetch_add(1, Relaxed)) };
+            let count = async move {
+                ran.fetch_add(1, Relaxed);
+            };
             drop(spawn_in(&next, count).unwrap());
             let _ = one.tick();
         }

@@ -1,0 +1,250 @@
+//! What the demonstrations of groups have in common: options, load, table and picture.
+use plotters::prelude::*;
+use selvedge::{Builder, Runtime, SchedulingGroup, spawn_in, yield_now};
+use std::{
+    error::Error,
+    future::Future,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The options of the command line.
+pub struct Options {
+    pub seconds: f64,
+    pub workers: usize,
+    pub sharded: bool,
+    pub svg: Option<PathBuf>,
+}
+
+impl Options {
+    pub fn parse() -> Result<Self, Box<dyn Error>> {
+        let mut options = Self {
+            seconds: 10.0,
+            workers: 1,
+            sharded: false,
+            svg: None,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            match &*word {
+                "--seconds" => options.seconds = value()?.parse()?,
+                "--workers" => options.workers = value()?.parse()?,
+                "--sharded" => options.sharded = true,
+                "--svg" => options.svg = Some(value()?.into()),
+                _ => return Err(format!("unknown option {word}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The load of one group.
+pub struct Load {
+    pub shares: u32,
+    /// Tasks on each worker that are ready or run.
+    pub concurrency: usize,
+    pub micros: u64,
+    /// The part of each second in which the group has work, in percent.
+    pub duty: u64,
+}
+
+/// The state that the tasks of a run share.
+struct Run {
+    begun: Instant,
+    done: AtomicBool,
+    executed: Vec<AtomicU64>,
+}
+
+/// The counts of the groups at one time, in milliseconds of runtime.
+struct Sample {
+    seconds: f64,
+    runtime: Vec<f64>,
+}
+
+/// Runs the loads, prints a line for each, and draws the picture. Returns the runtimes in
+/// milliseconds: those that the runtime has measured. On a busy machine they are longer than the
+/// tasks' times add up to, as other programs run in between.
+pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, Box<dyn Error>> {
+    let builder = Builder::new().workers(options.workers).prestart();
+    let runtime = builder.sharded(options.sharded).build()?;
+    let groups: Result<Vec<_>, _> = loads
+        .iter()
+        .map(|load| {
+            runtime
+                .group(format!("sg{}", load.shares))
+                .shares(load.shares)
+                .build()
+        })
+        .collect();
+    let groups = groups?;
+    let run = Arc::new(Run {
+        begun: Instant::now(),
+        done: AtomicBool::new(false),
+        executed: loads.iter().map(|_| AtomicU64::new(0)).collect(),
+    });
+    let mut tasks: Vec<Task> = Vec::new();
+    for (index, load) in loads.iter().enumerate() {
+        for _ in 0..load.concurrency {
+            tasks.push((groups[index].clone(), index, load.micros, load.duty));
+        }
+    }
+    on_each_worker(&runtime, options.workers, &tasks, &run);
+    let sample = || {
+        let measured = runtime.metrics().groups;
+        let of = |group: &SchedulingGroup| {
+            let own = measured.iter().find(|own| own.name == group.name());
+            own.map_or(0.0, |own| own.runtime.as_secs_f64() * 1e3)
+        };
+        Sample {
+            seconds: run.begun.elapsed().as_secs_f64(),
+            runtime: groups.iter().map(of).collect(),
+        }
+    };
+    let mut samples = vec![sample()];
+    while samples
+        .last()
+        .is_some_and(|last| last.seconds < options.seconds)
+    {
+        thread::sleep(Duration::from_millis(50));
+        samples.push(sample());
+    }
+    let metrics = runtime.metrics();
+    run.done.store(true, Relaxed);
+    println!(
+        "{title}, {} workers, {:.1} s:",
+        options.workers, options.seconds
+    );
+    println!(
+        "{:8} {:>6} {:>8} {:>10} {:>4} {:>7} {:>8}",
+        "name", "shares", "tasks", "runtime_ms", "duty", "task_us", "vruntime"
+    );
+    let last = samples
+        .last()
+        .map(|last| last.runtime.clone())
+        .unwrap_or_default();
+    let executed = run.executed.iter().map(|executed| executed.load(Relaxed));
+    for (((load, group), runtime), executed) in loads.iter().zip(&groups).zip(&last).zip(executed) {
+        println!(
+            "{:8} {:>6} {:>8} {:>10.0} {:>4} {:>7} {:>8.2}",
+            group.name(),
+            load.shares,
+            executed,
+            runtime,
+            load.duty,
+            load.micros,
+            runtime / f64::from(load.shares)
+        );
+    }
+    for group in metrics
+        .groups
+        .iter()
+        .filter(|group| group.name.starts_with("sg"))
+    {
+        println!("# {group}");
+    }
+    if let Some(path) = &options.svg {
+        draw(title, loads, &samples, path)?;
+    }
+    Ok(last)
+}
+
+/// A task's group, the load's index, the time that the task takes, and the load's duty.
+type Task = (SchedulingGroup, usize, u64, u64);
+
+/// Spawns the tasks on each worker, by a task that keeps its worker busy until all have theirs.
+fn on_each_worker(runtime: &Runtime, workers: usize, tasks: &[Task], run: &Arc<Run>) {
+    let (begun, begins) = mpsc::channel();
+    let all_have = Arc::new(AtomicBool::new(false));
+    for _ in 0..workers {
+        let (begun, all_have) = (begun.clone(), all_have.clone());
+        let (tasks, run) = (tasks.to_vec(), run.clone());
+        runtime.spawn_detached(async move {
+            begun.send(()).expect("it is awaited");
+            while !all_have.load(Relaxed) {
+                std::hint::spin_loop();
+            }
+            for (group, index, micros, duty) in tasks {
+                let task = work(run.clone(), index, micros, duty);
+                drop(spawn_in(&group, task).expect("the group is there"));
+            }
+        });
+        begins.recv().expect("a worker runs it");
+    }
+    all_have.store(true, Relaxed);
+}
+
+/// Runs pieces of `micros` until the end, in the first part of each second.
+fn work(run: Arc<Run>, index: usize, micros: u64, duty: u64) -> impl Future<Output = ()> + Send {
+    async move {
+        while !run.done.load(Relaxed) {
+            let in_second = run.begun.elapsed().subsec_millis();
+            if u64::from(in_second) >= duty * 10 {
+                let rest = 1000 - in_second;
+                selvedge::time::sleep(Duration::from_millis(rest.into())).await;
+                continue;
+            }
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_micros(micros) {
+                std::hint::spin_loop();
+            }
+            run.executed[index].fetch_add(1, Relaxed);
+            yield_now().await;
+        }
+    }
+}
+
+fn draw(
+    title: &str,
+    loads: &[Load],
+    samples: &[Sample],
+    path: &std::path::Path,
+) -> Result<(), Box<dyn Error>> {
+    let area = SVGBackend::new(path, (820, 460)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let seconds = samples.last().map_or(1.0, |last| last.seconds);
+    let runtimes = samples.iter().flat_map(|sample| &sample.runtime);
+    let most = runtimes.copied().fold(1.0, f64::max);
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, ("sans-serif", 20))
+        .margin(12)
+        .margin_right(28)
+        .x_label_area_size(42)
+        .y_label_area_size(70)
+        .build_cartesian_2d(0.0..seconds, 0.0..most * 1.05)?;
+    chart
+        .configure_mesh()
+        .x_desc("seconds")
+        .y_desc("runtime, ms")
+        .label_style(("sans-serif", 13))
+        .draw()?;
+    let colors = [
+        RGBColor(0, 90, 181),
+        RGBColor(220, 50, 32),
+        RGBColor(40, 140, 80),
+    ];
+    for ((index, load), color) in loads.iter().enumerate().zip(colors) {
+        let points = samples
+            .iter()
+            .map(|sample| (sample.seconds, sample.runtime[index]));
+        chart
+            .draw_series(LineSeries::new(points, color.stroke_width(2)))?
+            .label(format!("{} shares, {} % duty", load.shares, load.duty))
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .border_style(BLACK)
+        .background_style(WHITE)
+        .label_font(("sans-serif", 13))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}
