@@ -3,7 +3,6 @@ use plotters::prelude::*;
 use selvedge::{Builder, Runtime, SchedulingGroup, spawn_in, yield_now};
 use std::{
     error::Error,
-    future::Future,
     path::PathBuf,
     sync::{
         Arc,
@@ -181,22 +180,20 @@ fn on_each_worker(runtime: &Runtime, workers: usize, tasks: &[Task], run: &Arc<R
 }
 
 /// Runs pieces of `micros` until the end, in the first part of each second.
-fn work(run: Arc<Run>, index: usize, micros: u64, duty: u64) -> impl Future<Output = ()> + Send {
-    async move {
-        while !run.done.load(Relaxed) {
-            let in_second = run.begun.elapsed().subsec_millis();
-            if u64::from(in_second) >= duty * 10 {
-                let rest = 1000 - in_second;
-                selvedge::time::sleep(Duration::from_millis(rest.into())).await;
-                continue;
-            }
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_micros(micros) {
-                std::hint::spin_loop();
-            }
-            run.executed[index].fetch_add(1, Relaxed);
-            yield_now().await;
+async fn work(run: Arc<Run>, index: usize, micros: u64, duty: u64) {
+    while !run.done.load(Relaxed) {
+        let in_second = run.begun.elapsed().subsec_millis();
+        if u64::from(in_second) >= duty * 10 {
+            let rest = Duration::from_millis((1000 - in_second).into());
+            selvedge::time::sleep(rest).await;
+            continue;
         }
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(micros) {
+            std::hint::spin_loop();
+        }
+        run.executed[index].fetch_add(1, Relaxed);
+        yield_now().await;
     }
 }
 
