@@ -247,7 +247,7 @@ fn kill_against_revive_leaves_one_token() {
 ///
 /// Fails with: a completer that reads the incarnation when it completes.
 #[test]
-fn stale_completion_against_restart_is_recognised() {
+fn full_stale_completion_against_restart_is_told() {
     model(|| {
         let process = Process::running();
         let asked_by = process.core.state.incarnation();

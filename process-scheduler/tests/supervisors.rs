@@ -1,0 +1,324 @@
+//! Supervisors and shutdown. Where a test waits it waits for an event, not for a time.
+use process_scheduler::{
+    Backoff, Child, Completer, Event, EventsOf, ExitReason, Flow, NoCommand, OutputOf, Pid, Policy,
+    Process, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
+};
+use std::{
+    panic,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+fn soon() -> Backoff {
+    Backoff::new(Duration::from_millis(1), 2, Duration::from_millis(4))
+}
+
+/// A child that reports each start, and fails when asked to.
+fn child(name: &'static str, starts: &mpsc::Sender<&'static str>) -> Child {
+    let starts = starts.clone();
+    Child::new(move || {
+        starts.send(name).unwrap();
+        from_fn(|end: bool, _| match end {
+            true => Flow::Stop,
+            false => Flow::fail("as asked"),
+        })
+    })
+    .spawn(Spawn::new().name(name))
+}
+
+fn family(strategy: Strategy) -> (Scheduler, mpsc::Receiver<&'static str>, Pid) {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let (sender, starts) = mpsc::channel();
+    let supervisor = Supervisor::new(strategy)
+        .backoff(soon())
+        .child(child("a", &sender))
+        .child(child("b", &sender))
+        .child(child("c", &sender));
+    let pid = supervisor.start(&scheduler).unwrap();
+    assert!(starts.iter().take(3).eq(["a", "b", "c"]));
+    (scheduler, starts, pid)
+}
+
+fn fail(scheduler: &Scheduler, name: &str) {
+    scheduler
+        .named::<bool>(name)
+        .unwrap()
+        .try_send(false)
+        .unwrap();
+}
+
+#[test]
+fn one_for_one_restarts_the_child_in_place() {
+    let (scheduler, starts, _) = family(Strategy::OneForOne);
+    let before = scheduler.whereis("b");
+    fail(&scheduler, "b");
+    assert_eq!(starts.recv(), Ok("b"));
+    assert_eq!(scheduler.whereis("b"), before);
+    fail(&scheduler, "b");
+    assert_eq!(starts.recv(), Ok("b"));
+    assert!(starts.try_recv().is_err());
+}
+
+#[test]
+fn one_for_all_restarts_all_in_order() {
+    let (scheduler, starts, _) = family(Strategy::OneForAll);
+    fail(&scheduler, "b");
+    assert!(starts.iter().take(3).eq(["a", "b", "c"]));
+}
+
+#[test]
+fn rest_for_one_restarts_the_later_ones() {
+    let (scheduler, starts, _) = family(Strategy::RestForOne);
+    fail(&scheduler, "b");
+    assert!(starts.iter().take(2).eq(["b", "c"]));
+    assert!(starts.try_recv().is_err());
+}
+
+#[test]
+fn killed_child_is_restarted() {
+    let (scheduler, starts, _) = family(Strategy::OneForOne);
+    scheduler.kill(scheduler.whereis("a").unwrap());
+    assert_eq!(starts.recv(), Ok("a"));
+}
+
+#[test]
+fn too_many_restarts_end_supervisor_and_children() {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let (sender, starts) = mpsc::channel();
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .backoff(soon())
+        .intensity(2, Duration::from_secs(600))
+        .child(child("a", &sender))
+        .child(child("b", &sender));
+    let pid = supervisor.start(&scheduler).unwrap();
+    let end = scheduler.exit_of(pid);
+    let b = scheduler.exit_of(scheduler.whereis("b").unwrap());
+    assert_eq!(starts.iter().take(2).count(), 2);
+    for _ in 0..2 {
+        fail(&scheduler, "a");
+        assert_eq!(starts.recv(), Ok("a"));
+    }
+    fail(&scheduler, "a");
+    assert_eq!(end.wait(), ExitReason::failed("too many restarts"));
+    b.wait();
+}
+
+#[test]
+fn transient_child_that_is_done_is_not_restarted() {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let (sender, starts) = mpsc::channel();
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .backoff(soon())
+        .child(child("a", &sender).policy(Policy::Transient));
+    supervisor.start(&scheduler).unwrap();
+    let a = scheduler.named::<bool>("a").unwrap();
+    let end = scheduler.exit_of(a.pid());
+    a.try_send(false).unwrap();
+    assert!(starts.iter().take(2).eq(["a", "a"]));
+    a.try_send(true).unwrap();
+    assert_eq!(end.wait(), ExitReason::Normal);
+}
+
+#[test]
+fn mail_survives_a_restart_if_asked() {
+    panic::set_hook(Box::new(|_| {}));
+    let scheduler = Scheduler::builder().workers(1).messages(1).build();
+    let (sender, seen) = mpsc::channel();
+    let child = Child::new(move || {
+        let sender = sender.clone();
+        from_fn(move |n: u32, _| {
+            assert_ne!(n, 0, "as asked");
+            sender.send(n).unwrap();
+        })
+    });
+    let child = child.spawn(Spawn::new().name("keeper")).keep_mail(true);
+    Supervisor::new(Strategy::OneForOne)
+        .backoff(soon())
+        .child(child)
+        .start(&scheduler)
+        .unwrap();
+    let keeper = scheduler.named::<u32>("keeper").unwrap();
+    for n in [1, 0, 2, 0, 3] {
+        keeper.try_send(n).unwrap();
+    }
+    assert!(seen.iter().take(3).eq([1, 2, 3]));
+    assert_eq!(scheduler.metrics().dead_letters, 0);
+    assert_eq!(scheduler.metrics().restarts, 2);
+}
+
+#[test]
+fn tree_shows_children_under_their_supervisor() {
+    let (scheduler, _, pid) = family(Strategy::OneForOne);
+    let tree = scheduler.tree().to_string();
+    let lines: Vec<_> = tree.lines().collect();
+    assert_eq!(lines.len(), 4, "{tree}");
+    assert!(lines[0].starts_with(&pid.to_string()), "{tree}");
+    assert!(
+        lines[1..].iter().all(|line| line.starts_with("  <")),
+        "{tree}"
+    );
+}
+
+#[test]
+fn cancelled_supervisor_ends_its_children_first() {
+    let (scheduler, _, pid) = family(Strategy::OneForAll);
+    let end = scheduler.exit_of(pid);
+    scheduler.cancel(pid);
+    assert_eq!(end.wait(), ExitReason::Cancelled);
+    assert!(
+        ["a", "b", "c"]
+            .iter()
+            .all(|name| scheduler.whereis(name).is_none())
+    );
+}
+
+#[test]
+fn killed_supervisor_takes_its_children_along() {
+    let (scheduler, _, pid) = family(Strategy::OneForOne);
+    let end = scheduler.exit_of(scheduler.whereis("b").unwrap());
+    scheduler.kill(pid);
+    end.wait();
+}
+
+#[test]
+fn shutdown_of_supervised_children_is_graceful() {
+    let (scheduler, _, _) = family(Strategy::OneForOne);
+    let report = scheduler.shutdown();
+    assert_eq!((report.graceful, report.forced, report.stuck), (4, 0, 0));
+}
+
+/// Cleans up by a command that takes 100 ms, or not at all.
+struct Cleaner {
+    is_stubborn: bool,
+}
+
+impl Process for Cleaner {
+    type Message = ();
+    type Cmd = Duration;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+        for event in events {
+            match event {
+                Event::Cancel(_) if !self.is_stubborn => out.command(0, Duration::from_millis(100)),
+                Event::YieldComplete { .. } => return Step::Done,
+                _ => {}
+            }
+        }
+        Step::Idle
+    }
+}
+
+fn sleeps(time: Duration, completer: Completer<(), ()>) {
+    thread::spawn(move || {
+        thread::sleep(time);
+        let _ = completer.complete(Ok(()));
+    });
+}
+
+#[test]
+fn shutdown_serves_asynchronous_clean_up() {
+    let scheduler = Scheduler::builder().handler(sleeps).build();
+    for _ in 0..10 {
+        scheduler.spawn(Cleaner { is_stubborn: false }).unwrap();
+    }
+    let report = scheduler.shutdown_timeout(Duration::from_secs(600));
+    assert_eq!((report.graceful, report.forced, report.stuck), (10, 0, 0));
+}
+
+#[test]
+fn shutdown_forces_a_stubborn_process() {
+    let scheduler = Scheduler::builder().handler(sleeps).build();
+    scheduler.spawn(Cleaner { is_stubborn: true }).unwrap();
+    let limit = Duration::from_millis(50);
+    let start = Instant::now();
+    let report = scheduler.shutdown_timeout(limit);
+    assert!(start.elapsed() >= limit);
+    assert_eq!((report.graceful, report.forced, report.stuck), (0, 1, 0));
+}
+
+#[test]
+fn shutdown_counts_a_stuck_process_and_leaks_its_thread() {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let (begin, begun) = mpsc::channel();
+    let (_keep, never) = mpsc::channel::<()>();
+    let never = std::sync::Mutex::new(never);
+    let stuck = scheduler
+        .spawn_fn(move |(), _| {
+            begin.send(()).unwrap();
+            let _ = never.lock().unwrap().recv();
+        })
+        .unwrap();
+    stuck.try_send(()).unwrap();
+    begun.recv().unwrap();
+    let report = scheduler.shutdown_timeout(Duration::from_millis(10));
+    assert_eq!((report.graceful, report.forced, report.stuck), (0, 0, 1));
+}
+
+/// A shutdown from within: it must not wait for itself.
+#[test]
+fn drop_of_the_scheduler_on_its_own_worker_returns() {
+    struct Holds(Option<Scheduler>, mpsc::Sender<()>);
+    impl Process for Holds {
+        type Message = Scheduler;
+        type Cmd = NoCommand;
+        type Output = ();
+        type Error = ();
+        fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+            for event in events {
+                match event {
+                    Event::Message(scheduler) => self.0 = Some(scheduler),
+                    Event::Cancel(_) => return Step::Done,
+                    _ => {}
+                }
+            }
+            if self.0.take().is_some() {
+                self.1.send(()).unwrap();
+            }
+            Step::Idle
+        }
+    }
+    let scheduler = Scheduler::builder().workers(1).build();
+    let (sender, done) = mpsc::channel();
+    let holds = scheduler.spawn(Holds(None, sender)).unwrap();
+    holds.try_send(scheduler).map_err(|_| ()).unwrap();
+    done.recv().unwrap();
+}
+
+#[test]
+fn spawn_against_shutdown_is_refused_or_ended() {
+    for _ in 0..50 {
+        let scheduler = Scheduler::builder().workers(2).build();
+        let handle = scheduler.handle();
+        let ended = Arc::new(AtomicUsize::new(0));
+        struct Counts(Arc<AtomicUsize>);
+        impl Drop for Counts {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, SeqCst);
+            }
+        }
+        let count = ended.clone();
+        let spawner = thread::spawn(move || {
+            let mut spawned = 0;
+            loop {
+                let counts = Counts(count.clone());
+                let process = handle.spawn_fn(move |(), _| {
+                    let _ = &counts;
+                });
+                spawned += 1;
+                if process.is_err() {
+                    return spawned;
+                }
+            }
+        });
+        thread::yield_now();
+        scheduler.shutdown();
+        assert_eq!(spawner.join().unwrap(), ended.load(SeqCst));
+    }
+}
