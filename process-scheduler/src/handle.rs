@@ -8,6 +8,7 @@ use crate::{
     Signal, SpawnError,
     address::Receive,
     cell::{Cell, Info, Parts, Restart, Watcher},
+    handler::HandlerOf,
     lane::Refused,
     metrics::Counters,
     oneshot,
@@ -275,16 +276,10 @@ impl Handle {
         Ok(cell)
     }
 
-    #[expect(clippy::type_complexity, reason = "the handler of a process")]
-    fn handler_of<P: Process>(
-        &self,
-        spawn: &Spawn,
-    ) -> Result<Option<Arc<dyn Handler<P::Cmd, P::Output, P::Error>>>, SpawnError> {
-        type Of<P> =
-            Arc<dyn Handler<<P as Process>::Cmd, <P as Process>::Output, <P as Process>::Error>>;
+    fn handler_of<P: Process>(&self, spawn: &Spawn) -> Result<Option<HandlerOf<P>>, SpawnError> {
         if let Some(handler) = &spawn.handler {
             let wrong = || SpawnError::Init("the handler is one for other commands".to_owned());
-            let handler = handler.downcast_ref::<Of<P>>();
+            let handler = handler.downcast_ref::<HandlerOf<P>>();
             return handler.cloned().map(Some).ok_or_else(wrong);
         }
         if self.shared.handlers.is_empty() {
@@ -292,7 +287,9 @@ impl Handle {
         }
         let key = TypeId::of::<(P::Cmd, P::Output, P::Error)>();
         let handler = self.shared.handlers.get(&key);
-        Ok(handler.and_then(|any| any.downcast_ref::<Of<P>>()).cloned())
+        Ok(handler
+            .and_then(|any| any.downcast_ref::<HandlerOf<P>>())
+            .cloned())
     }
 
     /// Returns the address of a process by its pid. `None` if there is no such process, or if it

@@ -1,5 +1,5 @@
 //! Commands, and their completions: each command is completed once.
-use crate::Pid;
+use crate::{Pid, Process};
 use std::{error::Error, fmt, mem, sync::Arc};
 
 /// Does what processes ask for with their commands. A closure is one.
@@ -35,6 +35,10 @@ where
         self(command, completer);
     }
 }
+
+/// The handler of a process's commands.
+pub(crate) type HandlerOf<P> =
+    Arc<dyn Handler<<P as Process>::Cmd, <P as Process>::Output, <P as Process>::Error>>;
 
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -287,3 +287,6 @@ impl Drop for State {
         self.0.retire();
     }
 }
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod diagram;

@@ -99,7 +99,7 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
     let was_empty = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
         Some(local) if ptr::eq(local.shared, shared) => {
             let was_empty = local.deque.is_empty();
-            runnable.take().map(|runnable| local.deque.push(runnable));
+            local.deque.extend(runnable.take());
             was_empty
         }
         _ => false,
@@ -329,3 +329,6 @@ impl Work {
         Watch::forget(idle, &self.watch);
     }
 }
+
+#[cfg(test)]
+mod models;

@@ -171,7 +171,9 @@ fn two_senders_to_an_idle_process_wake_it_once() {
             let process = process.clone();
             thread::spawn(move || process.send(value))
         });
-        senders.map(|sender| sender.join().unwrap());
+        for sender in senders {
+            sender.join().unwrap();
+        }
         // Ordering: Relaxed, after the joins.
         assert_eq!(process.queued.load(Ordering::Relaxed), 1);
         process.run_queued(Wait::Idle);

@@ -1,0 +1,80 @@
+//! Processes beside their peers: `cargo run --release -p bench --example processes [ROW] [PEER]`.
+//!
+//! Each sample is a fresh scheduler or runtime of two workers; the samples of the peers take turns.
+//! A figure is the median of 5, in nanoseconds: of a hop, a round trip, a process or a message.
+mod actix_peer;
+mod kameo_peer;
+mod ours;
+mod ractor_peer;
+
+use std::{env, time::Duration};
+
+/// The workloads of a peer. `None` if it has none such.
+pub trait Peer {
+    /// `processes` in a ring, with so many tokens, each of which makes `hops` hops.
+    fn ring(processes: usize, tokens: usize, hops: usize) -> Option<Duration>;
+    /// Pairs that each make so many round trips.
+    fn pingpong(pairs: usize, trips: usize) -> Option<Duration>;
+    /// Processes that get one message and end.
+    fn spawn(processes: usize) -> Option<Duration>;
+    /// Senders that each send so many messages to one mailbox.
+    fn fanin(senders: usize, each: usize) -> Option<Duration>;
+    /// Calls, one after the other.
+    fn call(calls: usize) -> Option<Duration>;
+}
+
+const ROUNDS: usize = 5;
+const PEERS: [&str; 4] = ["process-scheduler", "ractor", "kameo", "actix"];
+
+fn sample<P: Peer>(row: &str) -> Option<f64> {
+    let (time, n) = match row {
+        "proc_ring_1" => (P::ring(1_000, 1, 200_000)?, 200_000),
+        "proc_ring_100" => (P::ring(1_000, 100, 5_000)?, 500_000),
+        "proc_pingpong" => (P::pingpong(1_000, 200)?, 200_000),
+        "proc_spawn" => (P::spawn(100_000)?, 100_000),
+        "proc_fanin" => (P::fanin(100, 5_000)?, 500_000),
+        "proc_call" => (P::call(50_000)?, 50_000),
+        _ => return None,
+    };
+    Some(time.as_nanos() as f64 / n as f64)
+}
+
+fn main() {
+    let (row, peer) = (env::args().nth(1), env::args().nth(2));
+    let rows = [
+        "proc_ring_1",
+        "proc_ring_100",
+        "proc_pingpong",
+        "proc_spawn",
+        "proc_fanin",
+        "proc_call",
+    ];
+    for name in rows {
+        if row.as_ref().is_some_and(|row| !name.contains(row.as_str())) {
+            continue;
+        }
+        let mut samples = [const { Vec::new() }; PEERS.len()];
+        for _ in 0..ROUNDS {
+            for (i, name_of) in PEERS.iter().enumerate() {
+                if peer.as_ref().is_some_and(|peer| peer != name_of) {
+                    continue;
+                }
+                samples[i].extend(match i {
+                    0 => sample::<ours::Ours>(name),
+                    1 => sample::<ractor_peer::Ractor>(name),
+                    2 => sample::<kameo_peer::Kameo>(name),
+                    _ => sample::<actix_peer::Actix>(name),
+                });
+            }
+        }
+        print!("{name:14}");
+        for (peer, samples) in PEERS.iter().zip(&mut samples) {
+            samples.sort_by(f64::total_cmp);
+            match samples.get(samples.len() / 2) {
+                Some(median) => print!("  {peer} {median:.0}"),
+                None => print!("  {peer} -"),
+            }
+        }
+        println!();
+    }
+}

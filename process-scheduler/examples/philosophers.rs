@@ -1,0 +1,90 @@
+//! Dining philosophers. Philosophers and forks are processes, under one supervisor; a fork serves
+//! one philosopher at a time, and the last philosopher takes the other fork first, so that they
+//! never wait in a circle.
+//!
+//! `cargo run -p process-scheduler --example philosophers [MEALS]`
+//!
+//! The picture has a line for each change: `.` thinks, `h` is hungry, `#` eats.
+use process_scheduler::{
+    Address, Child, Inbox, Policy, Reply, Scheduler, Spawn, Strategy, Supervisor, from_async,
+    from_fn,
+};
+use std::{collections::VecDeque, env, error::Error, sync::mpsc, time::Duration};
+
+const SEATS: usize = 5;
+const LONG: Duration = Duration::from_secs(60);
+
+enum Fork {
+    Take(Reply<()>),
+    Drop,
+}
+
+fn fork(seat: usize) -> Child {
+    let make = || {
+        let (mut is_taken, mut waiting) = (false, VecDeque::<Reply<()>>::new());
+        from_fn(move |message, _| match message {
+            Fork::Take(reply) if is_taken => waiting.push_back(reply),
+            Fork::Take(reply) => is_taken = reply.send(()).is_ok(),
+            // To the first who still waits.
+            Fork::Drop => {
+                is_taken = waiting
+                    .drain(..1.min(waiting.len()))
+                    .any(|r| r.send(()).is_ok())
+            }
+        })
+    };
+    Child::new(make).spawn(Spawn::new().name(format!("fork {seat}")))
+}
+
+fn philosopher(seat: usize, meals: u32, picture: mpsc::Sender<(usize, char)>) -> Child {
+    let make = move || {
+        let picture = picture.clone();
+        from_async(move |inbox: Inbox<()>| async move {
+            let (left, right) = (seat, (seat + 1) % SEATS);
+            let order = [left.min(right), left.max(right)];
+            let forks: [Address<Fork>; 2] =
+                order.map(|seat| inbox.handle().named(&format!("fork {seat}")).unwrap());
+            for _ in 0..meals {
+                let _ = picture.send((seat, 'h'));
+                for fork in &forks {
+                    fork.call(Fork::Take, LONG).await.unwrap();
+                }
+                let _ = picture.send((seat, '#'));
+                inbox.handle().sleep(Duration::from_millis(1)).await;
+                let _ = picture.send((seat, '.'));
+                for fork in &forks {
+                    fork.try_send(Fork::Drop).unwrap();
+                }
+            }
+        })
+    };
+    Child::new(make)
+        .policy(Policy::Transient)
+        .spawn(Spawn::new().name(format!("philosopher {seat}")))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let meals = env::args().nth(1).map_or(Ok(3), |n| n.parse())?;
+    let scheduler = Scheduler::new();
+    let (picture, changes) = mpsc::channel();
+    let mut table = Supervisor::new(Strategy::OneForOne);
+    for seat in 0..SEATS {
+        table = table.child(fork(seat));
+    }
+    for seat in 0..SEATS {
+        table = table.child(philosopher(seat, meals, picture.clone()));
+    }
+    drop(picture);
+    table.start(&scheduler)?;
+    print!("{}", scheduler.tree());
+
+    let mut seats = ['.'; SEATS];
+    for (seat, state) in changes.iter().take(SEATS * meals as usize * 3) {
+        seats[seat] = state;
+        println!("{}", seats.iter().collect::<String>());
+        let eats = |seat: usize| seats[seat % SEATS] == '#';
+        assert!((0..SEATS).all(|seat| !(eats(seat) && eats(seat + 1))));
+    }
+    println!("{:?}", scheduler.shutdown());
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Draws the README's diagram from the transitions themselves: it walks through all words that they
+//! lead to.
+use super::*;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+/// Runs a transition from a word.
+fn after(word: u64, event: impl Fn(&State)) -> u64 {
+    let state = State(AtomicU64::new(word));
+    event(&state);
+    // Ordering: Relaxed, there is one thread.
+    state.0.load(Relaxed)
+}
+
+/// What may happen to a process in a state: the events and the words after them.
+fn transitions(word: u64) -> Vec<(&'static str, u64)> {
+    let on = |event: &dyn Fn(&State)| after(word, event);
+    let notify = |bit| {
+        on(&|state| {
+            let _ = state.notify(bit);
+        })
+    };
+    let mut all = vec![
+        ("message", notify(MESSAGE)),
+        ("completion, signal", notify(URGENT)),
+        ("waker", notify(WAKE)),
+        ("kill", notify(KILL)),
+        ("final kill", notify(FINAL)),
+    ];
+    let run = |event: fn(&State)| after(word, event);
+    match word & PHASE {
+        READY => all.push(("worker", run(|state| _ = state.begin()))),
+        RUNNING => {
+            all.push(("Continue", run(State::requeue)));
+            all.push(("Blocked", run(|state| _ = state.suspend(Wait::Blocked))));
+            all.push(("Idle", run(|state| _ = state.suspend(Wait::Idle))));
+            all.push(("Done", run(State::end)));
+            all.push(("Done, supervised", run(|state| _ = state.stop())));
+        }
+        STOPPED => all.push(("restart", run(|state| _ = state.revive()))),
+        _ => {}
+    }
+    all
+}
+
+fn name(word: u64) -> &'static str {
+    match word & PHASE {
+        READY => "Ready",
+        RUNNING => "Running",
+        BLOCKED => "Blocked",
+        IDLE => "Idle",
+        STOPPED => "Stopped",
+        _ => "Complete",
+    }
+}
+
+/// The edges: from, to, and the events that lead there.
+fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
+    let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
+    let (mut seen, mut next) = (BTreeSet::new(), vec![READY]);
+    while let Some(word) = next.pop() {
+        // One incarnation is like another.
+        if !seen.insert(word) || incarnation(word) > 1 {
+            continue;
+        }
+        for (why, to) in transitions(word) {
+            if name(word) != name(to) {
+                edges.entry((name(word), name(to))).or_default().insert(why);
+            }
+            next.push(to);
+        }
+    }
+    edges
+}
+
+#[test]
+fn readme_diagram_is_what_the_transitions_do() {
+    let mut text = String::from("```mermaid\nstateDiagram-v2\n    [*] --> Ready: spawn\n");
+    for ((from, to), why) in edges() {
+        let why: Vec<_> = why.into_iter().collect();
+        writeln!(text, "    {from} --> {to}: {}", why.join(", ")).unwrap();
+    }
+    text += "    Complete --> [*]\n```\n";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let readme = std::fs::read_to_string(path).expect("a checkout has a README");
+    let (begin, end) = ("<!-- states -->\n", "<!-- /states -->");
+    let from = readme.find(begin).expect("the mark is there") + begin.len();
+    let to = from + readme[from..].find(end).expect("the mark is there");
+    if std::env::var_os("SELVEDGE_BLESS").is_some() {
+        let new = [&readme[..from], &text, &readme[to..]].concat();
+        std::fs::write(path, new).expect("a checkout may be written");
+    } else {
+        assert_eq!(&readme[from..to], text, "SELVEDGE_BLESS=1 writes it");
+    }
+}
+
+/// The seven edges of the diagram of the work that this follows.
+#[test]
+fn transitions_have_the_seven_edges_of_the_source() {
+    let edges = edges();
+    let seven = [
+        ("Ready", "Running"),
+        ("Running", "Complete"),
+        ("Running", "Blocked"),
+        ("Running", "Idle"),
+        ("Blocked", "Ready"),
+        ("Idle", "Ready"),
+    ];
+    // The seventh is the submission, to Ready.
+    for edge in seven {
+        assert!(edges.contains_key(&edge), "{edge:?}");
+    }
+    let by = |from, why| edges[&(from, "Ready")].contains(why);
+    assert!(by("Idle", "message") && by("Idle", "completion, signal"));
+    assert!(by("Blocked", "completion, signal") && !by("Blocked", "message"));
+}
+
+#[test]
+fn message_to_a_blocked_process_waits_for_its_idling() {
+    let state = State::new();
+    state.begin();
+    assert_eq!(state.suspend(Wait::Blocked), Suspended::Waits);
+    assert_eq!(state.notify(MESSAGE), Notified::DoNothing);
+    assert_eq!(state.notify(URGENT), Notified::Submit);
+    assert_eq!(state.notify(MESSAGE), Notified::DoNothing);
+    state.begin();
+    assert_eq!(state.suspend(Wait::Idle), Suspended::Waits);
+    state
+        .notify(KILL)
+        .eq(&Notified::Submit)
+        .then_some(())
+        .unwrap();
+    assert!(state.is_killed() && !state.is_final());
+}
