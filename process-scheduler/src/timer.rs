@@ -2,12 +2,14 @@
 //! deadline.
 //!
 //! 1. A tick is a millisecond. Deadlines are rounded up and the present down: none fires early.
-//! 2. The wheel is under a lock. The thread waits for the next deadline on a condition variable;
-//!    whoever arms an earlier one notifies it.
+//! 2. The wheel is under a lock. The thread waits for the next deadline on a condition variable, and
+//!    notes until when (`sleeps_until`). A thread that arms an earlier one notifies it. A deadline
+//!    that is disarmed may still end the wait.
 //! 3. Wakers are woken and dropped outside of the lock.
 use std::{
     fmt,
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -28,6 +30,8 @@ struct Shared {
 
 struct Inner {
     timers: Timers<Waker>,
+    /// The tick for which the thread waits.
+    sleeps_until: u64,
     has_thread: bool,
     is_stopped: bool,
 }
@@ -36,6 +40,7 @@ impl Timer {
     pub(crate) fn new() -> Self {
         let inner = Inner {
             timers: Timers::new(),
+            sleeps_until: u64::MAX,
             has_thread: false,
             is_stopped: false,
         };
@@ -55,7 +60,6 @@ impl Timer {
             drop(waker);
             return None;
         }
-        let first = inner.timers.next_bound();
         let key = inner.timers.insert(tick, waker);
         if !inner.has_thread {
             let timer = self.clone();
@@ -63,10 +67,17 @@ impl Timer {
             // If there is no thread to be had, the next deadline tries again.
             let spawned = thread::Builder::new().name(name).spawn(move || timer.run());
             inner.has_thread = spawned.is_ok();
-        } else if first.is_none_or(|first| tick < first) {
+        } else if tick < inner.sleeps_until {
             self.0.changed.notify_one();
         }
         Some(key)
+    }
+
+    /// Whether a deadline is armed with a waker of the same task.
+    fn is_armed(&self, key: Key, waker: &Waker) -> bool {
+        let inner = self.0.inner.lock();
+        let armed = inner.timers.get(key);
+        armed.is_some_and(|armed| armed.will_wake(waker))
     }
 
     fn disarm(&self, key: Key) {
@@ -80,13 +91,12 @@ impl Timer {
             let now = self.0.start.elapsed();
             if let Some(expired) = inner.timers.pop_expired(now.as_millis() as u64) {
                 drop(inner);
-                // A waker of somebody else may panic; the others' deadlines must not go with it.
-                let wake = || expired.value.wake();
-                drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(wake)));
+                wake(expired.value);
                 inner = self.0.inner.lock();
                 continue;
             }
             let next = inner.timers.next_expiration();
+            inner.sleeps_until = next.unwrap_or(u64::MAX);
             inner = match next {
                 None => self.0.changed.wait(inner),
                 Some(tick) => {
@@ -97,22 +107,33 @@ impl Timer {
         }
     }
 
-    /// Ends the thread, and drops the wakers.
+    /// Ends the thread. All deadlines have passed then.
     pub(crate) fn stop(&self) {
         let mut inner = self.0.inner.lock();
         inner.is_stopped = true;
-        let timers = std::mem::take(&mut inner.timers);
+        let mut timers = std::mem::take(&mut inner.timers);
         drop(inner);
         self.0.changed.notify_one();
-        drop(timers);
+        while let Some(expired) = timers.pop_expired(u64::MAX) {
+            wake(expired.value);
+        }
     }
 }
 
-/// A deadline, which is armed by its first poll that finds it ahead.
+/// Wakes a task, whose waker may panic: the others' deadlines must not go with it.
+fn wake(waker: Waker) {
+    let wake = AssertUnwindSafe(|| waker.wake());
+    if let Err(panic) = catch_unwind(wake) {
+        // Its drop may panic, too.
+        std::mem::forget(panic);
+    }
+}
+
+/// A deadline, which is armed by its first poll.
 pub(crate) struct Deadline {
     timer: Timer,
     at: Option<Instant>,
-    armed: Option<(Key, Waker)>,
+    armed: Option<Key>,
 }
 
 impl Deadline {
@@ -126,25 +147,28 @@ impl Deadline {
     }
 
     /// Returns whether the deadline has passed. If not, it wakes the task then.
+    ///
+    /// The first poll does not read the clock: it arms the timer, which fires at once if it is due.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> bool {
         let Some(at) = self.at else {
             return false;
         };
-        if at <= Instant::now() {
-            return true;
+        if let Some(key) = self.armed {
+            if self.timer.is_armed(key, cx.waker()) {
+                return false;
+            }
+            if at <= Instant::now() {
+                return true;
+            }
+            self.disarm();
         }
-        let armed = self.armed.as_ref();
-        if armed.is_some_and(|(_, waker)| waker.will_wake(cx.waker())) {
-            return false;
-        }
-        self.disarm();
-        let key = self.timer.arm(at, cx.waker().clone());
-        self.armed = key.map(|key| (key, cx.waker().clone()));
-        false
+        self.armed = self.timer.arm(at, cx.waker().clone());
+        // Without a timer nobody would wake the task, so its time is over.
+        self.armed.is_none()
     }
 
     fn disarm(&mut self) {
-        if let Some((key, _)) = self.armed.take() {
+        if let Some(key) = self.armed.take() {
             self.timer.disarm(key);
         }
     }

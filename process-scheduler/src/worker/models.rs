@@ -54,19 +54,22 @@ fn submit_against_park_is_run() {
                 }
             })
         };
-        let mut token = shared.injector.pop();
-        if token.is_none() {
-            shared.idle.sleep(0, false);
+        let mut searching = false;
+        let _token = loop {
+            if let Some(token) = shared.injector.pop() {
+                break token;
+            }
+            shared.idle.sleep(0, searching);
+            searching = true;
             if shared.injector.is_empty() {
+                // If it is chosen before it parks it may not see the item yet: it looks again.
                 while !shared.idle.was_notified(0) {
                     park.park();
                 }
             } else {
                 shared.idle.wake_self(0);
             }
-            token = shared.injector.pop();
-        }
-        let _token = token.expect("the process is in the injector");
+        };
         shared.cell.state.begin();
         let mut taken = Taken::default();
         shared.cell.messages.take(&mut taken);
