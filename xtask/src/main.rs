@@ -14,6 +14,7 @@ macro_rules! say {
 
 mod bench;
 mod flaky;
+mod guide;
 mod interrupt;
 mod jobs;
 mod links;
@@ -60,6 +61,10 @@ enum Command {
     Bench(bench::Options),
     /// Runs the tests on real threads for long, and accounts for every item.
     Soak(soak::Options),
+    /// Builds the guide and the API docs into one site, target/guide.
+    ///
+    /// It installs mdbook into target/tools if there is none.
+    Guide(guide::Options),
     /// Writes a page of HTML that shows a saved trace of the scheduler.
     TraceView(trace::Options),
     /// Runs each test binary many times, also on a busy machine, and counts the failures.
@@ -98,6 +103,7 @@ fn run(command: Command) -> ExitCode {
         Command::Sanitize(options) => sanitize::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Guide(options) => guide::run(&options),
         Command::TraceView(options) => trace::run(&options),
         Command::Flaky(options) => flaky::run(&options),
     };

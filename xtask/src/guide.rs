@@ -1,0 +1,241 @@
+//! `cargo xtask guide`: builds the book and the API docs into one site, and looks at it.
+//!
+//! The site is `target/guide`: the book at its root, the API docs in `api`. The checks of the site
+//! need Chromium, and are a command of their own: `cargo xtask guide --check`.
+use crate::{
+    test::succeeds,
+    workspace::{self, cargo},
+};
+use anyhow::{Context, Result, bail};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+use walkdir::WalkDir;
+
+/// The names that a browser may have.
+const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+/// The lines of a browser's log that say what a page has written to its console.
+const CONSOLE: &str = "CONSOLE";
+
+/// Options of `cargo xtask guide`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Opens each page in headless Chromium, follows each link, and fails on a message on a console.
+    #[arg(long)]
+    check: bool,
+    /// Leaves the API docs out.
+    #[arg(long)]
+    no_api: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let (packages, root) = workspace::load()?;
+    let site = root.join("target/guide");
+    if !book(&root, &site)? {
+        return Ok(false);
+    }
+    if !options.no_api {
+        let mut doc = cargo();
+        doc.current_dir(&root)
+            .args(["doc", "--no-deps", "--all-features", "--target-dir"])
+            .arg(root.join("target/guide-api"));
+        for package in packages.iter().filter(|package| package.is_published()) {
+            doc.args(["--package", &package.name]);
+        }
+        if !succeeds(&mut doc)? {
+            return Ok(false);
+        }
+        copy(&root.join("target/guide-api/doc"), &site.join("api"))?;
+    }
+    say!("the guide: {}", site.join("index.html").display());
+    Ok(!options.check || check(&site)?)
+}
+
+/// Builds the book.
+fn book(root: &Path, site: &Path) -> Result<bool> {
+    let own = root.join("target/tools/bin/mdbook");
+    let installed = |program: &Path| {
+        let mut version = Command::new(program);
+        let version = version.arg("--version").stdout(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    };
+    let program = [PathBuf::from("mdbook"), own.clone()];
+    let program = match program.into_iter().find(|program| installed(program)) {
+        Some(program) => program,
+        None => {
+            say!("mdbook is not installed: cargo install --locked mdbook --root target/tools");
+            let mut install = cargo();
+            install.current_dir(root).args([
+                "install",
+                "--locked",
+                "mdbook",
+                "--root",
+                "target/tools",
+            ]);
+            if !succeeds(&mut install)? {
+                return Ok(false);
+            }
+            own
+        }
+    };
+    let mut build = Command::new(program);
+    build
+        .arg("build")
+        .arg(root.join("guide"))
+        .arg("--dest-dir")
+        .arg(site);
+    succeeds(&mut build)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    for entry in WalkDir::new(from) {
+        let entry = entry?;
+        let to = to.join(entry.path().strip_prefix(from)?);
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(&to)?;
+        } else {
+            fs::copy(entry.path(), &to).with_context(|| to.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the book's pages: their links, and their consoles in a browser.
+fn check(site: &Path) -> Result<bool> {
+    let mut passed = true;
+    let pages = pages(site)?;
+    for page in &pages {
+        for link in dead_links(site, page)? {
+            passed = false;
+            say!("{}: a link that leads nowhere: {link}", page.display());
+        }
+    }
+    let Some(browser) = BROWSERS.iter().find(|name| is_there(name)) else {
+        bail!("no browser: install one of {}", BROWSERS.join(", "));
+    };
+    for page in &pages {
+        for message in console(browser, page)? {
+            passed = false;
+            say!("{}: {message}", page.display());
+        }
+    }
+    if passed {
+        say!(
+            "{} pages: each link leads somewhere, no message on a console",
+            pages.len()
+        );
+    }
+    Ok(passed)
+}
+
+fn is_there(program: &str) -> bool {
+    let mut version = Command::new(program);
+    let version = version.arg("--version").stdout(Stdio::null());
+    version.stderr(Stdio::null()).status().is_ok()
+}
+
+/// The pages of the book, without those of the API.
+fn pages(site: &Path) -> Result<BTreeSet<PathBuf>> {
+    let api = site.join("api");
+    let mut pages = BTreeSet::new();
+    for entry in WalkDir::new(site)
+        .into_iter()
+        .filter_entry(|e| e.path() != api)
+    {
+        let path = entry?.into_path();
+        let name = path.file_name().unwrap_or_default();
+        // `toc.html` is a frame for browsers without scripts.
+        if path.extension().is_some_and(|end| end == "html") && name != "toc.html" {
+            pages.insert(path);
+        }
+    }
+    Ok(pages)
+}
+
+/// The links of a page to files, or to places in pages, that are not there.
+fn dead_links(site: &Path, page: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(page).with_context(|| page.display().to_string())?;
+    let folder = page.parent().context("a file")?;
+    let mut dead = Vec::new();
+    for link in links(&text) {
+        if link.contains("://") || link.starts_with("data:") || link.starts_with("javascript:") {
+            continue;
+        }
+        let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+        let file = file.split('?').next().unwrap_or(file);
+        let file = match file.strip_prefix('/') {
+            Some(file) => site.join(file),
+            None if file.is_empty() => page.to_owned(),
+            None => folder.join(file),
+        };
+        let has_place = || {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            text.contains(&format!("id=\"{place}\""))
+        };
+        if !file.exists() || !place.is_empty() && !has_place() {
+            dead.push(link);
+        }
+    }
+    Ok(dead)
+}
+
+/// The targets of the attributes `href` and `src`.
+fn links(text: &str) -> BTreeSet<String> {
+    let targets = ["href=\"", "src=\""].into_iter().flat_map(|attribute| {
+        let after = text.split(attribute).skip(1);
+        after.filter_map(|rest| rest.split('"').next())
+    });
+    let targets = targets.filter(|target| !target.is_empty());
+    targets.map(str::to_owned).collect()
+}
+
+/// Opens a page, and returns what it writes to its console.
+fn console(browser: &str, page: &Path) -> Result<Vec<String>> {
+    let mut open = Command::new(browser);
+    open.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=2000",
+        "--dump-dom",
+    ]);
+    open.arg(format!("file://{}", page.display()));
+    let output = open.output().with_context(|| browser.to_owned())?;
+    if !output.status.success() || output.stdout.is_empty() {
+        bail!("{browser} did not open {}", page.display());
+    }
+    let log = String::from_utf8_lossy(&output.stderr);
+    let said = log.lines().filter(|line| line.contains(CONSOLE));
+    Ok(said.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_link_of_a_page_is_found() {
+        let site = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(site.path().join(name), text).unwrap();
+        write("b.html", "<h1 id=\"there\">");
+        let links = [
+            "b.html",
+            "b.html#there",
+            "#own",
+            "https://a.b",
+            "c.html",
+            "b.html#gone",
+            "#gone",
+        ];
+        let anchors = links.map(|link| format!("<a href=\"{link}\">"));
+        write("a.html", &format!("<p id=\"own\">{}", anchors.concat()));
+        let dead = dead_links(site.path(), &site.path().join("a.html")).unwrap();
+        assert_eq!(dead, ["#gone", "b.html#gone", "c.html"]);
+    }
+}
