@@ -1,7 +1,8 @@
 //! `cargo xtask guide`: builds the book and the API docs into one site, and looks at it.
 //!
-//! The site is `target/guide`: the book at its root, the API docs in `api`. The checks of the site
-//! need Chromium, and are a command of their own: `cargo xtask guide --check`.
+//! The site is `target/guide`: the book at its root with a trace to look at, and the API docs in
+//! `api`. The checks of the site need Chromium, and are a command of their own:
+//! `cargo xtask guide --check`.
 use crate::{
     test::succeeds,
     workspace::{self, cargo},
@@ -21,6 +22,9 @@ const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "ch
 /// The lines of a browser's log that say what a page has written to its console.
 const CONSOLE: &str = "CONSOLE";
 
+/// The page of a trace.
+const TRACE: &str = "trace.html";
+
 /// Options of `cargo xtask guide`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -36,6 +40,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let site = root.join("target/guide");
     if !book(&root, &site)? {
+        return Ok(false);
+    }
+    if !trace(&root, &site)? {
         return Ok(false);
     }
     if !options.no_api {
@@ -91,6 +98,14 @@ fn book(root: &Path, site: &Path) -> Result<bool> {
     succeeds(&mut build)
 }
 
+/// Records a trace, which a chapter links to.
+fn trace(root: &Path, site: &Path) -> Result<bool> {
+    let mut record = cargo();
+    let example = "run --quiet --package selvedge --features trace --example trace --";
+    record.current_dir(root).args(example.split(' '));
+    succeeds(record.arg(site.join(TRACE)))
+}
+
 fn copy(from: &Path, to: &Path) -> Result<()> {
     for entry in WalkDir::new(from) {
         let entry = entry?;
@@ -118,7 +133,16 @@ fn check(site: &Path) -> Result<bool> {
         bail!("no browser: install one of {}", BROWSERS.join(", "));
     };
     for page in &pages {
-        for message in console(browser, page)? {
+        let (text, console) = open(browser, page)?;
+        // The script of a trace's page says what it shows.
+        let shows = |what: &str| text.contains(what) && !text.contains(&format!("{what}\"0\""));
+        if page.ends_with(TRACE)
+            && !(shows("data-lanes=") && shows("data-polls=") && shows("data-wakes="))
+        {
+            passed = false;
+            say!("{}: the page shows no polls and wakes", page.display());
+        }
+        for message in console {
             passed = false;
             say!("{}: {message}", page.display());
         }
@@ -176,6 +200,9 @@ fn dead_links(site: &Path, page: &Path) -> Result<Vec<String>> {
             let text = fs::read_to_string(&file).unwrap_or_default();
             text.contains(&format!("id=\"{place}\""))
         };
+        if file.starts_with(site.join("api")) && !site.join("api").exists() {
+            continue; // It was left out.
+        }
         if !file.exists() || !place.is_empty() && !has_place() {
             dead.push(link);
         }
@@ -193,8 +220,8 @@ fn links(text: &str) -> BTreeSet<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// Opens a page, and returns what it writes to its console.
-fn console(browser: &str, page: &Path) -> Result<Vec<String>> {
+/// Opens a page. Returns its text, as its scripts have left it, and what it writes to its console.
+fn open(browser: &str, page: &Path) -> Result<(String, Vec<String>)> {
     let mut open = Command::new(browser);
     open.args([
         "--headless",
@@ -212,7 +239,8 @@ fn console(browser: &str, page: &Path) -> Result<Vec<String>> {
     }
     let log = String::from_utf8_lossy(&output.stderr);
     let said = log.lines().filter(|line| line.contains(CONSOLE));
-    Ok(said.map(str::to_owned).collect())
+    let said = said.map(str::to_owned).collect();
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), said))
 }
 
 #[cfg(test)]
