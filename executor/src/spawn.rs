@@ -52,7 +52,7 @@ impl Handle {
             return self.spawn_special_to(to, None, future, at);
         }
         let (task, join) = task_header::new(future, to());
-        trace::spawn(shared, &task);
+        trace::spawn_at(shared, &task, None, at);
         shared.submit(task);
         join
     }

@@ -98,6 +98,7 @@ mod on {
     }
 
     /// A task is spawned, perhaps with a name, which is kept also while the recorder is off.
+    #[inline]
     pub(crate) fn spawn_at(
         shared: &Shared,
         task: &Task,

@@ -24,6 +24,7 @@ chapters! {
     time: "time.md";
     blocking: "blocking.md";
     budgets: "budgets.md";
+    groups: "groups.md";
     observing: "observing.md";
     from_tokio: "from-tokio.md";
     assemble: "assemble.md";

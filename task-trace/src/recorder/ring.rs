@@ -18,7 +18,7 @@
 //! 3. The writer never waits, and a reader copies once: a fast writer costs the reader old records,
 //!    no time.
 //! 4. There is one writer at a time; two writers may tear records. Every word is an atomic, so this
-//!    is no undefined behaviour, and whoever decodes a record must accept any words.
+//!    is no undefined behaviour, and the code that decodes a record must accept any words.
 use sync_shim::{
     CachePadded,
     atomic::{
