@@ -19,13 +19,22 @@
     any(feature = "net", feature = "time"),
     not(any(selvedge_loom, selvedge_shuttle))
 ))]
-#[path = "events/driver.rs"]
-mod imp;
+mod driver;
 #[cfg(not(all(
     any(feature = "net", feature = "time"),
     not(any(selvedge_loom, selvedge_shuttle))
 )))]
-#[path = "events/none.rs"]
-mod imp;
+mod none;
+
+#[cfg(all(
+    any(feature = "net", feature = "time"),
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
+use driver as imp;
+#[cfg(not(all(
+    any(feature = "net", feature = "time"),
+    not(any(selvedge_loom, selvedge_shuttle))
+)))]
+use none as imp;
 
 pub(crate) use imp::{ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over};

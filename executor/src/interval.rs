@@ -16,10 +16,10 @@
 //! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new one.
 //!
 //! While a worker's own polls are long, tasks from outside get as much of its time, by the clock:
-//! after its own ticks the worker *owes* their time. At a look it then takes tasks from the injector
-//! one by one, and runs each at once, until it owes nothing more. So a burst need not wait in the
-//! ring behind long polls. A worker that owes nothing moves its share into its ring, behind its own
-//! tasks.
+//! after its own ticks the worker *owes* their time. At a look it then takes tasks from the
+//! injector one by one, and runs each at once, until it owes nothing more. So a burst need not wait
+//! in the ring behind long polls. A worker that owes nothing moves its share into its ring, behind
+//! its own tasks.
 //!
 //! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
 //! the builder's length.

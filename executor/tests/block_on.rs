@@ -83,7 +83,7 @@ fn block_on_of_a_pending_future_allocates_its_parker_once() {
 }
 
 #[test]
-fn block_on_of_a_waiting_local_runtime_allocates_a_parker_at_most() {
+fn waiting_block_on_of_a_local_runtime_allocates_a_parker() {
     let runtime = selvedge::LocalRuntime::new();
     let ready_again = || allocations(|| runtime.block_on(ready(())));
     ready_again(); // These are allocations of the set, and of the driver, if there is one.

@@ -7,8 +7,8 @@
 //!    their threads.
 //! 2. A busy worker polls the reactor, between two tasks, if nobody waits in it and nobody has
 //!    polled for [`INTERVAL`]. The clock decides, not a count of tasks: their polls may be long.
-//! 3. If the workers park in parkers of their own (see `over.rs`), a thread waits in the reactor for
-//!    them, and wakes the tasks.
+//! 3. If the workers park in parkers of their own (see `over.rs`), a thread waits in the reactor
+//!    for them, and wakes the tasks.
 //! 4. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes that token in its present or next park, and sees the reactor in the park
 //!    after that. So one that had the role without the reactor does not keep it.

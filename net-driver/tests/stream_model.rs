@@ -161,10 +161,7 @@ fn with_random(test: impl FnOnce(&mut Random, u64)) {
     let now = UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("SELVEDGE_SEED", now);
     println!("seed: {seed}");
-    test(
-        &mut Random::new(seed),
-        number("SELVEDGE_OPERATIONS", 5_000),
-    );
+    test(&mut Random::new(seed), number("SELVEDGE_OPERATIONS", 5_000));
 }
 
 #[test]

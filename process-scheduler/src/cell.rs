@@ -11,8 +11,8 @@
 //!
 //! 1. The token of a process is its [`Runnable`]: an `Arc` of the cell. A cell is freed when the
 //!    token, the registry's `Arc`, and all addresses, wakers and completers are gone.
-//! 2. `inner` belongs to the owner of the token. User code that runs meanwhile reaches the cell only
-//!    through `core` and `related`.
+//! 2. `inner` belongs to the owner of the token. User code that runs meanwhile reaches the cell
+//!    only through `core` and `related`.
 //! 3. A body leaves `inner` once, to be closed and dropped.
 //! 4. User code (a step, a close, a drop, a handler) runs under `catch_unwind`, and outside of
 //!    every lock.

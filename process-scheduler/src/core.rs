@@ -11,8 +11,8 @@
 //! 1. The token is in the cell exactly while the phase is blocked, idle or stopped. The worker
 //!    writes it while it still runs the process, so before the exchange that publishes the phase.
 //!    The one thread whose exchange leaves that phase takes it out.
-//! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event is
-//!    behind that one, and the worker takes all of them.
+//! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event
+//!    is behind that one, and the worker takes all of them.
 //! 3. The end closes both lanes. So each event is delivered, handed back, or left in a lane that
 //!    the end returns.
 use crate::{

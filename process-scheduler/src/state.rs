@@ -162,8 +162,8 @@ impl State {
         }
     }
 
-    /// Ready to running (rule 2). One read-modify-write. The caller has the token. Returns whether a
-    /// waker was called.
+    /// Ready to running (rule 2). One read-modify-write. The caller has the token. Returns whether
+    /// a waker was called.
     pub(crate) fn begin(&self) -> bool {
         // Ordering: AcqRel: Acquire pairs with the notifiers' exchanges, so that their pushes are
         // seen; Release continues what they released.

@@ -11,13 +11,14 @@
 //!
 //! # Rules
 //!
-//! 1. A child that ends stops first, and its cell stays, with its pid, its names and its mailbox. It
-//!    tells the supervisor, which restarts it in place or ends it for good. A temporary child ends
-//!    for good at once.
-//! 2. Children that the strategy stops with another are cancelled in reverse order, all at once, and
-//!    are restarted in order when the last of them has stopped and the delay is over.
+//! 1. A child that ends stops first, and its cell stays, with its pid, its names and its mailbox.
+//!    It tells the supervisor, which restarts it in place or ends it for good. A temporary child
+//!    ends for good at once.
+//! 2. Children that the strategy stops with another are cancelled in reverse order, all at once,
+//!    and are restarted in order when the last of them has stopped and the delay is over.
 //! 3. More restarts than the intensity allows end the supervisor, as a failure, after its children.
-//! 4. A supervisor that ends cancels its children, and waits for them. If it is killed, so are they.
+//! 4. A supervisor that ends cancels its children, and waits for them. If it is killed, so are
+//!    they.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,

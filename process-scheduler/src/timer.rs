@@ -2,9 +2,9 @@
 //! deadline.
 //!
 //! 1. A tick is a millisecond. Deadlines are rounded up and the present down: none fires early.
-//! 2. The wheel is under a lock. The thread waits for the next deadline on a condition variable, and
-//!    notes until when (`sleeps_until`). A thread that arms an earlier one notifies it. A deadline
-//!    that is disarmed may still end the wait.
+//! 2. The wheel is under a lock. The thread waits for the next deadline on a condition variable,
+//!    and notes until when (`sleeps_until`). A thread that arms an earlier one notifies it. A
+//!    deadline that is disarmed may still end the wait.
 //! 3. Wakers are woken and dropped outside of the lock.
 use std::{
     fmt,

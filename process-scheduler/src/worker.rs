@@ -16,11 +16,11 @@
 //! 2. So a process that always continues is behind all others after each slice. And whatever wakes
 //!    whatever, by rule 1 of the looks the oldest process of the deque and that of the injector get
 //!    their turn every 61 steps.
-//! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: the one
-//!    of a worker to its own empty deque, which it takes next. That is a *filled place*: if the step
-//!    takes long, the watcher finds the process ([`worker_idle::Watch`]).
-//! 4. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it has
-//!    yielded its processor. Then it parks.
+//! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: the
+//!    one of a worker to its own empty deque, which it takes next. That is a *filled place*: if the
+//!    step takes long, the watcher finds the process ([`worker_idle::Watch`]).
+//! 4. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
+//!    has yielded its processor. Then it parks.
 use crate::{
     cell::AnyCell,
     metrics::{self, WorkerCounters},

@@ -1,7 +1,8 @@
 //! A random run with kills, cancels, failures, restarts and a shutdown: no message is lost or
 //! delivered twice, those of each sender arrive in order, and every call ends.
 //!
-//! `SELVEDGE_SOAK` sets the number of events, 100,000 by default, and `SELVEDGE_SEED` repeats a run.
+//! `SELVEDGE_SOAK` sets the number of events, 100,000 by default, and `SELVEDGE_SEED` repeats a
+//! run.
 use process_scheduler::{
     Address, Backoff, Child, Flow, Mailbox, Reply, Scheduler, Spawn, Strategy, Supervisor, from_fn,
 };

@@ -1,8 +1,8 @@
 //! Why a thread does not get on: what the system says of it, from another thread.
 //!
-//! On Linux this reads files of `/proc/self/task/ID`: `stat` has the thread's state, `schedstat` its
-//! CPU time and the time that it waited for a CPU, `syscall` the number of the system call in which
-//! it blocks, and `wchan` the place in the kernel. Elsewhere nothing is known.
+//! On Linux this reads files of `/proc/self/task/ID`: `stat` has the thread's state, `schedstat`
+//! its CPU time and the time that it waited for a CPU, `syscall` the number of the system call in
+//! which it blocks, and `wchan` the place in the kernel. Elsewhere nothing is known.
 use std::{fmt, time::Duration};
 
 /// Why a poll lasts.
@@ -15,8 +15,8 @@ pub enum Cause {
     Runnable,
     /// The thread blocks in the kernel.
     Blocked {
-        /// The system call, by name if it is a common one, or else by number. None for a page fault,
-        /// or if the system does not say.
+        /// The system call, by name if it is a common one, or else by number. None for a page
+        /// fault, or if the system does not say.
         call: Option<String>,
         /// The function of the kernel in which it waits, if the system says.
         channel: Option<String>,

@@ -13,8 +13,8 @@
 //!    fences, and then checks that all workers are idle. A worker becomes busy, fences, and then
 //!    checks for a sleep. Of two `SeqCst` fences one is first: either the monitor sees the busy
 //!    worker, or the worker sees the sleep and wakes the monitor.
-//! 2. A ring is kept in `rung` under the lock, so it is not lost between the monitor's check and its
-//!    wait. A ring that comes late costs one round.
+//! 2. A ring is kept in `rung` under the lock, so it is not lost between the monitor's check and
+//!    its wait. A ring that comes late costs one round.
 use std::{fmt, time::Duration};
 use sync_shim::{
     CachePadded,

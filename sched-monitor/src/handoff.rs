@@ -17,8 +17,8 @@
 //!
 //! 1. *The value has one owner at a time.* `exit` and `retake` both replace the word by 0 in one
 //!    exchange. Of all exchanges after an `enter` only one reads the address.
-//! 2. *`enter` is a store, not an exchange.* A caller owns the value when it enters, so the value is
-//!    not in the word. If other code puts two values into one cell, the first one is leaked, and
+//! 2. *`enter` is a store, not an exchange.* A caller owns the value when it enters, so the value
+//!    is not in the word. If other code puts two values into one cell, the first one is leaked, and
 //!    still no value gets two owners.
 //! 3. *The monitor's decision may be late.* It may have observed one call, and retake the value in
 //!    the next call. That costs a hand-over and breaks nothing.

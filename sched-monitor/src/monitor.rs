@@ -4,8 +4,8 @@
 //!    So it knows since when the worker has been in the same poll, run or call. Then each [`Duty`]
 //!    looks at the round.
 //! 2. The *pause* before the next round begins at [`MIN_PAUSE`] and doubles up to [`MAX_PAUSE`]. A
-//!    duty may wish for an earlier round. The monitor begins anew at the shortest pause when a worker
-//!    becomes busy after all were idle.
+//!    duty may wish for an earlier round. The monitor begins anew at the shortest pause when a
+//!    worker becomes busy after all were idle.
 //! 3. After all workers were idle for [`LINGER`], the monitor sleeps until a worker rings
 //!    ([`Doorbell`]).
 //! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.

@@ -94,7 +94,8 @@ fn named(output: &impl ToTokens, future: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns whether a type may stand outside of a function's signature. `!` and `impl Trait` may not.
+/// Returns whether a type may stand outside of a function's signature. `!` and `impl Trait` may
+/// not.
 fn can_be_named(output: &Type) -> bool {
     let text = output.to_token_stream().to_string();
     !text

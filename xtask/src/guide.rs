@@ -28,7 +28,8 @@ const TRACE: &str = "trace.html";
 /// Options of `cargo xtask guide`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Opens each page in headless Chromium, follows each link, and fails on a message on a console.
+    /// Opens each page in headless Chromium, follows each link, and fails on a message on a
+    /// console.
     #[arg(long)]
     check: bool,
     /// Leaves the API docs out.

@@ -42,10 +42,13 @@ fn is_long(line: &str) -> bool {
 
 fn in_source(text: &str) -> Vec<(usize, &'static str)> {
     let mut faults = Vec::new();
-    let mut is_test = false;
+    let (mut is_test, mut fenced) = (false, false);
     for (at, line) in text.lines().enumerate() {
         let code = line.trim_start();
-        if code.starts_with("//") && is_long(line) {
+        let comment = code.strip_prefix("//");
+        let text = comment.map(|text| text.trim_start_matches(['/', '!', ' ']));
+        fenced = comment.is_some() && (fenced ^ text.is_some_and(|text| text.starts_with("```")));
+        if comment.is_some() && !fenced && is_long(line) {
             faults.push((at + 1, "a comment of more than 100 columns"));
         }
         if code.starts_with("#[test]") {
@@ -83,7 +86,11 @@ mod tests {
     fn long_comment_is_found_but_no_table_and_no_link() {
         let long = "word ".repeat(21);
         assert_eq!(in_source(&format!("{long}\n/// {long}")).len(), 1);
-        for line in [format!("// | {long}"), format!("// [a](b) {long}")] {
+        for line in [
+            format!("// | {long}"),
+            format!("// [a](b) {long}"),
+            format!("/// ```\n/// {long}"),
+        ] {
             assert!(in_source(&line).is_empty(), "{line}");
         }
     }

@@ -118,6 +118,9 @@ impl Crates {
         match tree {
             UseTree::Path(path) => {
                 let name = path.ident.to_string();
+                if at == *here && name == "std" {
+                    return Ok(()); // Its docs are elsewhere.
+                }
                 let next = self.step(here, at, &name);
                 self.used(here, next, &path.tree, survey)
             }

@@ -83,8 +83,8 @@ impl Package {
             .map(|target| target.src_path.as_path())
     }
 
-    /// Whether the package may have models: it is the shim, a published crate on top of the shim, or
-    /// the kits of hosts.
+    /// Whether the package may have models: it is the shim, a published crate on top of the shim,
+    /// or the kits of hosts.
     pub(crate) fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
         (self.is_published() || self.name == "adopt")

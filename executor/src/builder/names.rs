@@ -22,11 +22,11 @@ impl Builder {
         Self::new()
     }
 
-    /// Makes a builder of a runtime that starts no thread for its tasks: they run on the thread that
-    /// is in [`Runtime::block_on`](crate::Runtime::block_on).
+    /// Makes a builder of a runtime that starts no thread for its tasks: they run on the thread
+    /// that is in [`Runtime::block_on`](crate::Runtime::block_on).
     ///
-    /// Tasks may be spawned from any thread, and run once a thread is in `block_on`. If several are,
-    /// one of them runs the tasks. When its future is ready, another takes over.
+    /// Tasks may be spawned from any thread, and run once a thread is in `block_on`. If several
+    /// are, one of them runs the tasks. When its future is ready, another takes over.
     /// [`Handle::block_on`](crate::Handle::block_on) runs no task. The number of workers is 1
     /// whatever the builder says, and a driver of the builder's is not used. Blocking closures have
     /// threads, as elsewhere.

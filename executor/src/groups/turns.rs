@@ -1,9 +1,9 @@
 //! A worker's turns: the lists of its groups' tasks, and the fair queue that chooses among them.
 //!
 //! The worker and its thieves use them under the lock. Only the worker pushes into the lists and
-//! gives turns; a thief takes tasks out, and ends the activity of a list that it has emptied, unless
-//! that group has the turn. The number of tasks in the lists is also kept outside of the lock, as a
-//! hint for thieves and for the last look before a sleep.
+//! gives turns; a thief takes tasks out, and ends the activity of a list that it has emptied,
+//! unless that group has the turn. The number of tasks in the lists is also kept outside of the
+//! lock, as a hint for thieves and for the last look before a sleep.
 //!
 //! 1. A group's list is in the fair queue from the group's first task on this worker on, until the
 //!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's
@@ -243,9 +243,9 @@ impl State {
         self.pop(key)
     }
 
-    /// Takes half of the tasks of the group that needs help most, for a thief: of the group with the
-    /// least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless the
-    /// thief has looked there.
+    /// Takes half of the tasks of the group that needs help most, for a thief: of the group with
+    /// the least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless
+    /// the thief has looked there.
     pub(super) fn rob(&mut self, ring_is_empty: bool) -> Loot {
         /// So many at a time at most, as long as the lock is held.
         const MOST: usize = 128;

@@ -2,9 +2,9 @@
 //!
 //! - The eventfd is registered edge-triggered and never read: each write is an edge. Its counter
 //!   overflows after 2⁶⁴ − 2 wakes.
-//! - A wait without end or of no length is `epoll_wait`. A timed wait is `epoll_pwait2`, whose limit
-//!   is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose limit is
-//!   in milliseconds and is rounded up.
+//! - A wait without end or of no length is `epoll_wait`. A timed wait is `epoll_pwait2`, whose
+//!   limit is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose
+//!   limit is in milliseconds and is rounded up.
 use super::{Fd, Sys};
 use crate::{Ready, slab::SourceId};
 use libc::{c_int, c_void};

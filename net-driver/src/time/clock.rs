@@ -2,8 +2,8 @@
 //!
 //! A tick is 2¹⁴ ns, some 16 µs, so that the next 64 ticks, the wheel's lowest level, are a
 //! millisecond. A deadline is rounded up to a tick and the present time down, so no timer fires
-//! early, and the rounding makes it late by at most a tick. With the feature `test-util` a tick is a
-//! nanosecond.
+//! early, and the rounding makes it late by at most a tick. With the feature `test-util` a tick is
+//! a nanosecond.
 //!
 //! Tick 0 is the first use of this module, for all drivers of the process: so a timer's tick is the
 //! same in each of them.

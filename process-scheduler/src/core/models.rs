@@ -227,8 +227,8 @@ fn kill_against_step_leaves_one_token() {
     });
 }
 
-/// A final kill and a supervisor's restart of a stopped process: one of them gets the token, and the
-/// kill is not lost.
+/// A final kill and a supervisor's restart of a stopped process: one of them gets the token, and
+/// the kill is not lost.
 #[test]
 fn kill_against_revive_leaves_one_token() {
     model(|| {

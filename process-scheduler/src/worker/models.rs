@@ -123,8 +123,8 @@ fn pop_against_steal_while_growing_runs_each_once() {
     });
 }
 
-/// A shutdown cancels, and then kills, an idle process, while a sender sends: whoever gets the token
-/// submits it, the end returns what was not delivered, and one of them has the message.
+/// A shutdown cancels, and then kills, an idle process, while a sender sends: whoever gets the
+/// token submits it, the end returns what was not delivered, and one of them has the message.
 #[test]
 fn shutdown_against_send_ends_the_process_once() {
     model(|| {
