@@ -132,6 +132,9 @@ impl Poller {
     }
 
     fn now(&self) -> u64 {
+        if cfg!(selvedge_loom) {
+            return 0; // No time passes in a model.
+        }
         self.start.elapsed().as_nanos() as u64
     }
 
@@ -237,6 +240,34 @@ impl Driver {
     /// ```
     pub fn set_blocking(&self, run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static) {
         let _ = self.inner().poller.blocking.set(Box::new(run));
+    }
+
+    /// Hands over timers that are due and events of sockets, if nobody has looked for a while, and
+    /// wakes their tasks on this thread. Returns the number of wakes.
+    ///
+    /// For a thread that watches a runtime, such as a monitor: all of the workers may be in long
+    /// polls. Workers poll their parks instead. If there is nothing to do, it costs two loads and
+    /// perhaps a reading of the clock.
+    ///
+    /// ```
+    /// assert_eq!(net_driver::Driver::new(1).poll_overdue(), 0);
+    /// ```
+    ///
+    /// # Panics
+    /// If a waker panics.
+    pub fn poll_overdue(&self) -> usize {
+        if !self.is_due() {
+            return 0;
+        }
+        let (driver, mut out) = (self.inner(), VecDeque::new());
+        driver.poller.poll_if_due(MAX_EVENTS, &mut out);
+        let foreign = driver.tokens.len();
+        driver
+            .timers
+            .collect_due(foreign, usize::MAX, || driver.now(), &mut out);
+        let count = out.len();
+        wake_all(&mut out);
+        count
     }
 
     /// Returns the number of sockets, or other sources, that are registered. Costs a lock.

@@ -265,3 +265,38 @@ fn task_that_wakes_itself_lets_the_sockets_be_polled() {
         .await;
     });
 }
+
+#[test]
+fn other_thread_polls_while_the_workers_are_in_long_polls() {
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    park.block_on(async {
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let (ready, woken) = async_channel::bounded::<()>(1);
+        let mut read = Box::pin(one.readable());
+        let waker = std::task::Waker::from(Arc::new(Ring(ready)));
+        let mut cx = std::task::Context::from_waker(&waker);
+        // What is ready at first is taken as not ready, by a read.
+        assert!(one.try_read(&mut [0; 1]).is_err());
+        assert!(read.as_mut().poll(&mut cx).is_pending());
+        other.write_all(b"x").await.unwrap();
+        // This worker does not come back to its park. Another thread looks.
+        let watched = driver.clone();
+        let monitor = thread::spawn(move || {
+            while watched.poll_overdue() == 0 {
+                thread::yield_now();
+            }
+        });
+        woken.recv_blocking().unwrap();
+        monitor.join().unwrap();
+    });
+}
+
+/// Rings a bell when it is woken.
+struct Ring(async_channel::Sender<()>);
+
+impl std::task::Wake for Ring {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.try_send(());
+    }
+}
