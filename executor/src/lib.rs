@@ -31,6 +31,8 @@ pub mod runtime;
 mod scope;
 mod shared;
 mod sleep;
+#[cfg(all(feature = "signal", unix))]
+pub use net_driver::signal;
 mod spawn;
 mod steal;
 pub mod task;

@@ -11,6 +11,8 @@ mod readiness;
 mod ready;
 mod registration;
 mod role;
+#[cfg(all(feature = "signal", unix))]
+pub mod signal;
 mod slab;
 mod slot;
 mod sys;

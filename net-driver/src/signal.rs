@@ -1,0 +1,38 @@
+//! Signals of the process, under tokio's names. On Unix.
+//!
+//! A signal's handler sets a flag and writes a byte to a socket. One thread of the process reads
+//! that socket and wakes the listeners. The first listener starts it. It needs no driver, so a
+//! listener works in any runtime, and outlives each.
+//!
+//! From the first listener for a signal on, the process no longer dies of that signal, also after
+//! all listeners are dropped.
+//!
+//! ```no_run
+//! # async fn serve() -> std::io::Result<()> {
+//! net_driver::signal::ctrl_c().await?;
+//! println!("the end");
+//! # Ok(())
+//! # }
+//! ```
+pub mod unix;
+
+use std::io;
+
+/// Waits for the next SIGINT, which Ctrl-C sends.
+///
+/// It counts from the first poll. From then on Ctrl-C does not end the process by itself.
+///
+/// ```
+/// use std::{future::Future, pin::pin, task::{Context, Waker}};
+///
+/// let mut pressed = pin!(net_driver::signal::ctrl_c());
+/// let mut cx = Context::from_waker(Waker::noop());
+/// assert!(pressed.as_mut().poll(&mut cx).is_pending());
+/// ```
+///
+/// # Errors
+/// As [`unix::signal`].
+pub async fn ctrl_c() -> io::Result<()> {
+    unix::signal(unix::SignalKind::interrupt())?.recv().await;
+    Ok(())
+}

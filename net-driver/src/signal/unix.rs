@@ -1,0 +1,296 @@
+//! Listeners for the signals of Unix.
+//!
+//! 1. A handler sets the signal's `pending` flag, and then writes a byte. It calls nothing else: a
+//!    handler may interrupt any code. If the socket is full, the thread has bytes to read anyway.
+//! 2. The thread reads, takes the flags, adds 1 to the version of each signal that was pending, and
+//!    then takes the wakers of its listeners and wakes them.
+//! 3. A listener that finds the version unchanged leaves its waker under the lock, and looks at the
+//!    version again there. So it sees the new version, or the thread sees its waker.
+use signal_hook_registry::FORBIDDEN;
+use std::{
+    fmt,
+    future::poll_fn,
+    io::{self, Read},
+    mem,
+    os::{
+        fd::{AsRawFd, RawFd},
+        raw::c_int,
+        unix::net::UnixStream,
+    },
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+    task::{Context, Poll, Waker, ready},
+    thread,
+};
+
+/// Signals have numbers below this.
+const SIGNALS: usize = 128;
+
+/// The listeners of a signal.
+struct Slot {
+    pending: AtomicBool,
+    version: AtomicU64,
+    /// Wakers, each with its listener's id.
+    wakers: Mutex<Vec<(u64, Waker)>>,
+    has_handler: Mutex<bool>,
+}
+
+static SLOTS: [Slot; SIGNALS] = [const {
+    Slot {
+        pending: AtomicBool::new(false),
+        version: AtomicU64::new(0),
+        wakers: Mutex::new(Vec::new()),
+        has_handler: Mutex::new(false),
+    }
+}; SIGNALS];
+
+/// The sending end of the thread's socket, once there is the thread.
+static SENDER: Mutex<Option<UnixStream>> = Mutex::new(None);
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of a signal.
+///
+/// ```
+/// use net_driver::signal::unix::SignalKind;
+///
+/// assert_eq!(SignalKind::from_raw(15), SignalKind::terminate());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SignalKind(c_int);
+
+macro_rules! kinds {
+    ($($name:ident $signal:ident $what:literal)*) => {$(
+        #[doc = concat!("Returns ", stringify!($signal), ": ", $what, ".")]
+        pub const fn $name() -> Self {
+            Self(libc::$signal)
+        }
+    )*};
+}
+
+impl SignalKind {
+    /// Returns the signal with this number.
+    pub const fn from_raw(number: c_int) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number of the signal.
+    ///
+    /// ```
+    /// assert_eq!(net_driver::signal::unix::SignalKind::interrupt().as_raw_value(), 2);
+    /// ```
+    pub const fn as_raw_value(&self) -> c_int {
+        self.0
+    }
+
+    kinds! {
+        alarm SIGALRM "a timer of the process has run out"
+        child SIGCHLD "a child has stopped or ended"
+        hangup SIGHUP "the terminal is gone"
+        interrupt SIGINT "Ctrl-C was pressed"
+        io SIGIO "a descriptor is ready"
+        pipe SIGPIPE "nobody reads the pipe that was written to"
+        quit SIGQUIT "the terminal's quit key was pressed"
+        terminate SIGTERM "the process is asked to end"
+        user_defined1 SIGUSR1 "its meaning is the program's"
+        user_defined2 SIGUSR2 "its meaning is the program's"
+        window_change SIGWINCH "the terminal has another size"
+    }
+}
+
+impl From<c_int> for SignalKind {
+    fn from(number: c_int) -> Self {
+        Self(number)
+    }
+}
+
+/// Makes a listener for a signal. It receives what comes in from now on.
+///
+/// The first listener for a signal installs a handler, which stays for good: the process no longer
+/// dies of that signal. A listener that was made before a `fork` receives nothing in the child.
+///
+/// ```
+/// use net_driver::signal::unix::{SignalKind, signal};
+///
+/// let mut hangups = signal(SignalKind::hangup())?;
+/// unsafe { libc::raise(libc::SIGHUP) };
+/// let mut park = net_driver::Driver::new(1).park(0);
+/// park.block_on(hangups.recv());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// - If there is no such signal, or it cannot be handled (SIGKILL, SIGSTOP, SIGILL, SIGFPE,
+///   SIGSEGV).
+/// - If the thread cannot be started, or its socket cannot be made.
+pub fn signal(kind: SignalKind) -> io::Result<Signal> {
+    let slot = usize::try_from(kind.0).ok().and_then(|n| SLOTS.get(n));
+    let Some(slot) = slot.filter(|_| kind.0 > 0 && !FORBIDDEN.contains(&kind.0)) else {
+        let message = format!("signal {} cannot be handled", kind.0);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    };
+    let mut has_handler = lock(&slot.has_handler);
+    if !*has_handler {
+        let socket = start_thread()?;
+        let handler = move || {
+            // Ordering: Release pairs with the thread's swap. The byte that follows makes it look.
+            slot.pending.store(true, Release);
+            // SAFETY: the byte is there, and the socket is never closed. It does not wait, and
+            // neither does the call, which is one that a handler may make.
+            unsafe { libc::write(socket, [1_u8].as_ptr().cast(), 1) };
+        };
+        // SAFETY: the handler does only what one may do: an atomic store and a `write`.
+        unsafe { signal_hook_registry::register(kind.0, handler) }?;
+        *has_handler = true;
+    }
+    drop(has_handler);
+    Ok(Signal {
+        slot,
+        // Ordering: Acquire, as in `poll_recv`.
+        seen: slot.version.load(Acquire),
+        // Ordering: Relaxed: only unique.
+        id: NEXT_ID.fetch_add(1, Relaxed),
+        kind,
+    })
+}
+
+/// Starts the thread that wakes listeners, if there is none. Returns the socket to write to, which
+/// is never closed.
+fn start_thread() -> io::Result<RawFd> {
+    let mut sender = lock(&SENDER);
+    if let Some(sender) = &*sender {
+        return Ok(sender.as_raw_fd());
+    }
+    let (to_thread, from_handlers) = UnixStream::pair()?;
+    to_thread.set_nonblocking(true)?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || wake_listeners(from_handlers))?;
+    Ok(sender.insert(to_thread).as_raw_fd())
+}
+
+/// The thread (rule 2). It ends if its socket fails, which it does not.
+fn wake_listeners(mut from_handlers: UnixStream) {
+    let mut bytes = [0; 64];
+    loop {
+        match from_handlers.read(&mut bytes) {
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return,
+        }
+        for slot in &SLOTS {
+            // Ordering: Relaxed: a cheap look before the swap. The byte came after the flag.
+            if slot.pending.load(Relaxed) && slot.pending.swap(false, AcqRel) {
+                // Ordering: Release pairs with `poll_recv`.
+                slot.version.fetch_add(1, Release);
+                let wakers = mem::take(&mut *lock(&slot.wakers));
+                for (_, waker) in wakers {
+                    // A panic of a waker must not end the thread. Its hook has reported it.
+                    let wake = std::panic::AssertUnwindSafe(|| waker.wake());
+                    if let Err(payload) = std::panic::catch_unwind(wake) {
+                        // Its drop could panic too.
+                        mem::forget(payload);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Receives a signal: see [`signal`].
+///
+/// Signals that come in before it is polled count as one.
+///
+/// ```
+/// use net_driver::signal::unix::{Signal, SignalKind, signal};
+///
+/// let changes: Signal = signal(SignalKind::window_change())?;
+/// drop(changes);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "a listener does nothing unless it is polled"]
+pub struct Signal {
+    slot: &'static Slot,
+    /// The version that it returned last.
+    seen: u64,
+    id: u64,
+    kind: SignalKind,
+}
+
+impl Signal {
+    /// Waits for the signal. It always returns `Some`.
+    ///
+    /// It may be cancelled: the signal is then the next call's.
+    pub async fn recv(&mut self) -> Option<()> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// Polls for the signal: see [`recv`](Self::recv).
+    ///
+    /// ```
+    /// use net_driver::signal::unix::{SignalKind, signal};
+    /// use std::task::{Context, Waker};
+    ///
+    /// let mut alarms = signal(SignalKind::alarm())?;
+    /// assert!(alarms.poll_recv(&mut Context::from_waker(Waker::noop())).is_pending());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        if !self.has_new() {
+            let waker = cx.waker().clone();
+            let old = {
+                let mut wakers = lock(&self.slot.wakers);
+                match wakers.iter_mut().find(|(id, _)| *id == self.id) {
+                    Some((_, old)) => Some(mem::replace(old, waker)),
+                    None => {
+                        wakers.push((self.id, waker));
+                        None
+                    }
+                }
+            };
+            // The drop of a waker is code of users, so not under the lock.
+            drop(old);
+            // Rule 3.
+            if !self.has_new() {
+                return Poll::Pending;
+            }
+        }
+        progress.made_progress();
+        Poll::Ready(Some(()))
+    }
+
+    /// Returns whether the signal has come in, and takes it.
+    fn has_new(&mut self) -> bool {
+        // Ordering: Acquire pairs with the thread's Release.
+        let version = self.slot.version.load(Acquire);
+        mem::replace(&mut self.seen, version) != version
+    }
+}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        let mut wakers = lock(&self.slot.wakers);
+        let at = wakers.iter().position(|(id, _)| *id == self.id);
+        let waker = at.map(|at| wakers.swap_remove(at));
+        drop(wakers);
+        drop(waker);
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signal")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Listeners for signals, which this process sends itself.
+#![cfg(all(feature = "signal", unix))]
+
+use net_driver::{
+    Driver,
+    signal::{
+        ctrl_c,
+        unix::{SignalKind, signal},
+    },
+};
+use std::{
+    future::Future,
+    io,
+    pin::pin,
+    task::{Context, Waker},
+    thread,
+};
+
+fn raise(kind: SignalKind) {
+    // SAFETY: a signal to this process, whose handler is a listener's.
+    assert_eq!(unsafe { libc::raise(kind.as_raw_value()) }, 0);
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    Driver::new(1).park(0).block_on(future)
+}
+
+#[test]
+fn signal_reaches_every_listener() {
+    let kind = SignalKind::user_defined1();
+    let listeners: Vec<_> = (0..4).map(|_| signal(kind).unwrap()).collect();
+    let threads: Vec<_> = listeners
+        .into_iter()
+        .map(|mut listener| thread::spawn(move || block_on(listener.recv())))
+        .collect();
+    raise(kind);
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), Some(()));
+    }
+}
+
+#[test]
+fn signals_before_a_poll_count_as_one() {
+    let kind = SignalKind::user_defined2();
+    let mut listener = signal(kind).unwrap();
+    let mut other = signal(kind).unwrap();
+    for _ in 0..10 {
+        raise(kind);
+        // Once it has come in, it is there for the other listener too.
+        block_on(other.recv());
+    }
+    block_on(listener.recv());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(listener.poll_recv(&mut cx).is_pending());
+    // One that is made now has missed them.
+    assert!(signal(kind).unwrap().poll_recv(&mut cx).is_pending());
+}
+
+#[test]
+fn ctrl_c_waits_for_sigint() {
+    let mut pressed = pin!(ctrl_c());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pressed.as_mut().poll(&mut cx).is_pending());
+    raise(SignalKind::interrupt());
+    block_on(pressed).unwrap();
+}
+
+#[test]
+fn signal_that_cannot_be_handled_is_refused() {
+    for number in [libc::SIGKILL, libc::SIGSEGV, 0, -1, 1_000] {
+        let refused = signal(SignalKind::from_raw(number)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    }
+}
