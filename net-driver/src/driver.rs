@@ -390,7 +390,7 @@ impl Inner {
             }
             next = again;
         }
-        (next != u64::MAX).then(|| clock::span_until(next, self.now()))
+        (next != u64::MAX).then(|| clock::span_until(self.timers.park_until(next), self.now()))
     }
 }
 

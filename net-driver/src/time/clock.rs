@@ -20,6 +20,11 @@ const FAR: u64 = if TICK_BITS == 0 {
     u64::MAX >> TICK_BITS
 };
 
+/// Returns a span in ticks, rounded down.
+pub(crate) const fn ticks(nanos: u64) -> u64 {
+    nanos >> TICK_BITS
+}
+
 static START: OnceLock<std::time::Instant> = OnceLock::new();
 
 /// Returns the tick of a deadline, rounded up.

@@ -16,7 +16,8 @@ use std::{
 /// Waits for this span from now.
 ///
 /// The future is never ready early. It is at most a tick of 16 µs late, plus the time that the
-/// system takes to wake an idle worker, or a busy one takes until it looks. A span that is beyond
+/// system takes to wake an idle worker, or a busy one takes until it looks. Where sleeps end less
+/// than 131 µs after each other, an idle worker may wake up once for several. A span that is beyond
 /// the clock never ends.
 ///
 /// Call it anywhere. The first poll must be in a task, or elsewhere where a driver is current: see

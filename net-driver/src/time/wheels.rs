@@ -8,7 +8,10 @@
 //! 2. `next` is a tick before which no timer of the wheel expires. It is written under the lock,
 //!    and read without it. An insertion lowers it; a firing sets it anew; a removal leaves it, so
 //!    that a look at that tick may find nothing.
-//! 3. After a shutdown no wheel takes an entry.
+//! 3. Where timers come thick, a park for the next deadline lasts until at least [`SPACING`] after
+//!    the last firing. So the poller does not park and wake for each of them. The first timer after
+//!    a pause is not late.
+//! 4. After a shutdown no wheel takes an entry.
 use super::{
     Instant, clock,
     entry::{Handle, Timer},
@@ -29,11 +32,15 @@ use timer_wheel::{Step, Wheel};
 
 /// Steps of a wheel under one hold of its lock.
 const STEPS: usize = 32;
+/// The least time between two firings for which the poller parks: 131 µs.
+const SPACING: u64 = clock::ticks(1 << 17);
 /// No timer.
 const NONE: u64 = u64::MAX;
 
 /// The wheels of a driver.
 pub(crate) struct Timers {
+    /// The tick of the last firing.
+    fired_at: AtomicU64,
     /// Those of the workers, and behind them the one of all other threads.
     wheels: Box<[Arc<WheelCell>]>,
 }
@@ -42,6 +49,7 @@ impl Timers {
     pub(crate) fn new(workers: usize, driver: &Weak<Inner>) -> Self {
         let cell = |_| Arc::new(WheelCell::new(driver.clone()));
         Self {
+            fired_at: AtomicU64::new(0),
             wheels: (0..=workers).map(cell).collect(),
         }
     }
@@ -66,6 +74,16 @@ impl Timers {
             .min()
     }
 
+    /// Returns the tick until which a park for this deadline lasts (rule 3).
+    pub(crate) fn park_until(&self, next: u64) -> u64 {
+        // Ordering: Relaxed: a hint.
+        let fired_at = self.fired_at.load(Relaxed);
+        match next > fired_at {
+            true => next.max(fired_at + SPACING),
+            false => next, // The firing has left some.
+        }
+    }
+
     /// Takes the wakers of up to `max` timers that are due: those of the wheel with this index, and
     /// then of all others. Calls `now` once, if there are timers.
     pub(crate) fn collect_due(
@@ -85,7 +103,12 @@ impl Timers {
             }
             let now = *tick.get_or_insert_with(|| clock::tick_at(now()));
             if next <= now {
-                left -= wheel.fire(now, left, wakers);
+                let fired = wheel.fire(now, left, wakers);
+                if fired > 0 {
+                    // Ordering: Relaxed, as in `park_until`.
+                    self.fired_at.store(now, Relaxed);
+                }
+                left -= fired;
                 if left == 0 {
                     return;
                 }
@@ -93,7 +116,7 @@ impl Timers {
         }
     }
 
-    /// Wakes all timers, and refuses others (rule 3).
+    /// Wakes all timers, and refuses others (rule 4).
     pub(crate) fn shutdown(&self) {
         for wheel in &self.wheels {
             wheel.shutdown();
