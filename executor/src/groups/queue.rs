@@ -246,6 +246,12 @@ impl GroupQueue {
         alone < ALONE
     }
 
+    #[cold]
+    #[inline(never)]
+    fn turn_is_over(&self) -> bool {
+        self.turns.with(|state| state.fair.should_switch())
+    }
+
     /// Rule 2: the slot's task and the requeued task go to the ring.
     #[cold]
     fn leave_main(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
@@ -369,7 +375,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
         if self.sharing.get() {
             return self.next_by_shares(hooks);
@@ -377,7 +383,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
         self.own.next(hooks)
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_next(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
         if self.sharing.get() || !is_mains(&task, self.main) {
             return self.push(task, true, hooks);
@@ -385,7 +391,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
         self.own.push_next(task, hooks);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_back(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
         if self.sharing.get() || !is_mains(&task, self.main) {
             return self.push(task, false, hooks);
@@ -474,8 +480,8 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
         self.own.open_slot(hooks);
     }
 
-    #[inline]
+    #[inline(always)]
     fn slice_over(&self) -> bool {
-        self.sharing.get() && self.turns.with(|state| state.fair.should_switch())
+        self.sharing.get() && self.turn_is_over()
     }
 }
