@@ -8,7 +8,8 @@
 //! 1. A group's list is in the fair queue from the group's first task on this worker on, until the
 //!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's
 //!    index. An index whose entry has another group was reused: then the entry's group is gone.
-//! 2. An active group has tasks in its list, or the turn, or a thief has just taken the last one.
+//! 2. A group with tasks in its list is active. An active group has tasks in its list, or it had
+//!    when its turn began.
 //! 3. The address in `GroupQueue::turn` is that of the main group or of an entry's, or else in
 //!    `removed`, which is cleared when the next task is chosen.
 use super::{Groups, clock::Clock, group::Group};
@@ -202,15 +203,20 @@ impl State {
         let group = task.scheduler().group();
         // SAFETY: the task keeps its group (rule 5 of `groups`), and the list keeps the task.
         let index = unsafe { group.as_ref() }.index;
-        let key = match self.keys.get(index) {
-            Some(&Some(key)) if self.is_entry_of(key, group.as_ptr()) => key,
+        let known = self.keys.get(index).copied().flatten();
+        let key = match known {
+            Some(key) if self.is_entry_of(key, group.as_ptr()) => key,
             _ => self.add(&task),
         };
-        if let Ok(entry) = self.fair.get_mut(key) {
-            entry.tasks.push_back(task);
-            self.queued += 1;
+        let Ok(entry) = self.fair.get_mut(key) else {
+            return debug_assert!(false, "it is there, or was just added");
+        };
+        let was_empty = entry.tasks.is_empty();
+        entry.tasks.push_back(task);
+        self.queued += 1;
+        if was_empty {
+            let _ = self.fair.activate(key); // Else it is active (rule 2).
         }
-        let _ = self.fair.activate(key);
     }
 
     fn is_entry_of(&self, key: GroupKey, group: *const Group) -> bool {
