@@ -47,13 +47,16 @@ fn philosopher(seat: usize, meals: u32, picture: mpsc::Sender<(usize, char)>) ->
             for _ in 0..meals {
                 let _ = picture.send((seat, 'h'));
                 for fork in &forks {
-                    fork.call(Fork::Take, LONG).await.unwrap();
+                    // At the end of the evening, the forks go first.
+                    if fork.call(Fork::Take, LONG).await.is_err() {
+                        return;
+                    }
                 }
                 let _ = picture.send((seat, '#'));
                 inbox.handle().sleep(Duration::from_millis(1)).await;
                 let _ = picture.send((seat, '.'));
                 for fork in &forks {
-                    fork.try_send(Fork::Drop).unwrap();
+                    let _ = fork.try_send(Fork::Drop);
                 }
             }
         })

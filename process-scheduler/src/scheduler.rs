@@ -400,43 +400,44 @@ impl Scheduler {
     fn end(&mut self, limit: Duration) -> ShutdownReport {
         let threads = std::mem::take(&mut self.threads);
         let shared = self.handle.shared.clone();
-        if !shared.close() {
+        let Some(found) = shared.close() else {
             return ShutdownReport::default();
-        }
+        };
         if worker::is_worker_of(&shared) {
             let name = "process-shutdown".to_owned();
             let end = move || {
-                shared.end(threads, limit);
+                shared.end(threads, found, limit);
             };
             drop(thread::Builder::new().name(name).spawn(end));
             return ShutdownReport::default();
         }
-        shared.end(threads, limit)
+        shared.end(threads, found, limit)
     }
 }
 
 impl Shared {
-    /// Refuses spawns, and cancels all processes. False if that was done before.
-    fn close(&self) -> bool {
+    /// Refuses spawns, and cancels all processes. Returns their number, or `None` if that was done
+    /// before.
+    fn close(&self) -> Option<usize> {
         // Ordering: SeqCst, before the walk of the registry: a restart that it misses sees it.
         if self.is_closed.swap(true, Ordering::SeqCst) {
-            return false;
+            return None;
         }
         self.registry.close();
         // Ordering: SeqCst, pairs with the fence of a process that stops.
         fence(Ordering::SeqCst);
-        for cell in self.registry.all() {
+        let all = self.registry.all();
+        for cell in &all {
             // A process that has just ended needs no cancel.
             drop(cell.signal(Signal::Cancel(CancelReason::Shutdown)));
             if cell.info().phase == crate::Phase::Stopped {
                 cell.kill(ExitReason::Killed, true);
             }
         }
-        true
+        Some(all.len())
     }
 
-    fn end(&self, threads: Vec<JoinHandle<()>>, limit: Duration) -> ShutdownReport {
-        let found = self.live();
+    fn end(&self, threads: Vec<JoinHandle<()>>, found: usize, limit: Duration) -> ShutdownReport {
         self.wait_for_all(Instant::now().checked_add(limit));
         let left = self.live();
         if left > 0 {

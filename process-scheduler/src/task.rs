@@ -265,6 +265,7 @@ where
         let mut came = false;
         for event in events {
             came = true;
+            // Not across the events: to take one may wake senders that wait for room.
             let mut queue = self.queue.lock();
             match event {
                 Event::Message(message) => queue.messages.push_back(message),

@@ -301,6 +301,7 @@ impl Work {
         self.searching = true; // However it wakes, it counts as searching then.
         if shared.has_ready() {
             idle.wake_self(self.index);
+            Watch::forget(idle, &self.watch);
             return;
         }
         metrics::add(&self.counters().parks, 1);

@@ -8,7 +8,7 @@ use crate::{
 };
 use queue_global::ValueInjector;
 use queue_spmc::{Steal, deque::Worker};
-use sync_shim::{model, sync::Arc, thread};
+use sync_shim::{Model, model, sync::Arc, thread};
 use worker_idle::{
     Idle,
     park::{Park, ThreadPark, Unpark},
@@ -78,49 +78,61 @@ fn submit_against_park_is_run() {
     });
 }
 
-/// The owner pops, and a thief steals, two ready processes from a deque that grows: each has one
-/// owner at a time, and steps once.
+type Ready = (usize, Token);
+
+/// Sends to an idle process, and pushes its token to the deque.
+fn wake(cells: &[Cell], deque: &mut Worker<Ready>, i: usize) {
+    let sent = cells[i].send(7).ok().unwrap();
+    deque.push((i, sent.submit.unwrap()));
+}
+
+/// Steps a process. Returns the number of its messages.
+fn run(cells: &[Cell], (i, token): Ready) -> usize {
+    cells[i].state.begin();
+    let mut taken = Taken::default();
+    cells[i].messages.take(&mut taken);
+    let messages = taken.count();
+    assert!(cells[i].suspend(token, Wait::Idle).is_none());
+    messages
+}
+
+/// The owner pops, and a thief steals: each ready process has one owner, and steps once. The owner
+/// wakes another meanwhile if it `grows`.
+fn pops_against_a_steal(grows: bool) {
+    let cells: Arc<Vec<Cell>> = Arc::new((0..3).map(|_| waiting()).collect());
+    let mut deque = Worker::with_capacity(2);
+    wake(&cells, &mut deque, 0);
+    wake(&cells, &mut deque, 1);
+    let stealer = deque.stealer();
+    let thief = {
+        let cells = cells.clone();
+        thread::spawn(move || match stealer.steal() {
+            Steal::Success { first, .. } => run(&cells, first),
+            _ => 0,
+        })
+    };
+    if grows {
+        wake(&cells, &mut deque, 2);
+    }
+    let mut steps = 0;
+    while let Some(ready) = deque.pop() {
+        steps += run(&cells, ready);
+    }
+    steps += thief.join().unwrap();
+    assert_eq!(steps, if grows { 3 } else { 2 });
+}
+
 #[test]
-fn pop_against_steal_while_growing_runs_each_once() {
-    model(|| {
-        let cells = Arc::new([waiting(), waiting(), waiting()]);
-        let mut deque = Worker::with_capacity(2);
-        let stealer = deque.stealer();
-        let wake = |deque: &mut Worker<(usize, Token)>, i: usize| {
-            let sent = cells[i].send(7).ok().unwrap();
-            deque.push((i, sent.submit.unwrap()));
-        };
-        let run = |cells: &[Cell; 3], i: usize, token: Token| {
-            cells[i].state.begin();
-            let mut taken = Taken::default();
-            cells[i].messages.take(&mut taken);
-            let n = taken.count();
-            let left = cells[i].suspend(token, Wait::Idle);
-            assert!(left.is_none());
-            n
-        };
-        wake(&mut deque, 0);
-        wake(&mut deque, 1);
-        let thief = {
-            let cells = cells.clone();
-            thread::spawn(move || match stealer.steal() {
-                Steal::Success {
-                    first: (i, token), ..
-                } => run(&cells, i, token),
-                _ => 0,
-            })
-        };
-        wake(&mut deque, 2);
-        let mut steps = 0;
-        while let Some((i, token)) = deque.pop() {
-            steps += run(&cells, i, token);
-        }
-        steps += thief.join().unwrap();
-        while let Some((i, token)) = deque.pop() {
-            steps += run(&cells, i, token);
-        }
-        assert_eq!(steps, 3);
-    });
+fn pops_against_steal_run_each_process_once() {
+    Model::new()
+        .whole_fences()
+        .check(|| pops_against_a_steal(false));
+}
+
+/// Bounded: without a bound it does not finish.
+#[test]
+fn full_pops_against_steal_of_a_deque_that_grows() {
+    Model::new().bound(2).check(|| pops_against_a_steal(true));
 }
 
 /// A shutdown cancels, and then kills, an idle process, while a sender sends: whoever gets the
