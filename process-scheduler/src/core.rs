@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `state` | all threads, by read-modify-writes |
 //! | `urgent`, `messages` | all threads push; the owner of the token takes |
-//! | `token` | the worker that suspends or stops the process writes it; the thread that the state names takes it |
+//! | `token` | a worker that suspends or stops the process writes it; rule 1 says who takes it |
 //!
 //! # Rules
 //!

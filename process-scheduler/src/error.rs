@@ -67,7 +67,8 @@ impl fmt::Display for ExitReason {
 /// use process_scheduler::{Mailbox, Scheduler, SendError, Spawn};
 ///
 /// let scheduler = Scheduler::new();
-/// let none = scheduler.spawn_with(Spawn::new().mailbox(Mailbox::Bounded(0)), |_: u8, _| ()).unwrap();
+/// let spawn = Spawn::new().mailbox(Mailbox::Bounded(0));
+/// let none = scheduler.spawn_with(spawn, |_: u8, _| ()).unwrap();
 /// let refused = none.try_send(7).unwrap_err();
 /// assert!(matches!(refused, SendError::Full(_)));
 /// assert_eq!(refused.into_inner(), 7);

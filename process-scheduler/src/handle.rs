@@ -412,7 +412,11 @@ impl Handle {
     ///     type Cmd = NoCommand;
     ///     type Output = ();
     ///     type Error = ();
-    ///     fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+    ///     fn step(
+    ///         &mut self,
+    ///         events: &mut EventsOf<Self>,
+    ///         _: &mut OutputOf<Self>,
+    ///     ) -> StepOf<Self> {
     ///         match events.next() {
     ///             Some(Event::Exit { reason, .. }) => Step::Failed(reason),
     ///             _ => Step::Idle,

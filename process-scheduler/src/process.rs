@@ -141,7 +141,11 @@ pub enum Step<M, C, O, E> {
     ///     type Cmd = NoCommand;
     ///     type Output = ();
     ///     type Error = ();
-    ///     fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+    ///     fn step(
+    ///         &mut self,
+    ///         events: &mut EventsOf<Self>,
+    ///         _: &mut OutputOf<Self>,
+    ///     ) -> StepOf<Self> {
     ///         if self.0 == 1 {
     ///             return Step::Upgrade(Box::new(Version(2)));
     ///         }
