@@ -52,7 +52,7 @@ impl Handle {
             return self.spawn_special_to(to, None, future, at);
         }
         let (task, join) = task_header::new(future, to());
-        trace::spawn_at(shared, &task, None, at);
+        trace::spawn_at(shared, &task, at);
         shared.submit(task);
         join
     }
@@ -114,7 +114,7 @@ impl Handle {
             Some(name) => builder.name(name).location(at).spawn(future, to),
         };
         span.record_id(&task.id());
-        trace::spawn_at(shared, &task, task.name(), at);
+        trace::spawn_named(shared, &task, at);
         shared.hooks.call_with(&shared.hooks.on_spawn, task.id());
         shared.submit(task);
         join

@@ -92,30 +92,31 @@ mod on {
     #[inline]
     #[track_caller]
     pub(crate) fn spawn(shared: &Shared, task: &Task) {
+        spawn_at(shared, task, Location::caller());
+    }
+
+    /// A task is spawned at a place, without a name.
+    #[inline]
+    pub(crate) fn spawn_at(shared: &Shared, task: &Task, at: &'static Location<'static>) {
         if shared.trace.0.is_on() {
-            spawn_at(shared, task, None, Location::caller());
+            on_lane(shared, |lane| lane.spawn(number(task.id()), at));
         }
     }
 
     /// A task is spawned, perhaps with a name, which is kept also while the recorder is off.
-    #[inline]
-    pub(crate) fn spawn_at(
-        shared: &Shared,
-        task: &Task,
-        name: Option<&str>,
-        at: &'static Location<'static>,
-    ) {
-        let (task, is_on) = (number(task.id()), shared.trace.0.is_on());
-        if is_on || name.is_some() {
-            on_lane(shared, |lane| {
-                if is_on {
-                    lane.spawn(task, at);
-                }
-                if let Some(name) = name {
-                    lane.name(task, name);
-                }
-            });
+    pub(crate) fn spawn_named(shared: &Shared, task: &Task, at: &'static Location<'static>) {
+        spawn_at(shared, task, at);
+        if let Some(name) = task.name() {
+            on_lane(shared, |lane| lane.name(number(task.id()), name));
         }
+    }
+
+    /// Why a task is woken, as the recorder keeps it.
+    pub(crate) type Reason = WakeKind;
+
+    #[inline]
+    pub(crate) fn reason(why: WakeKind) -> Reason {
+        why
     }
 
     /// A worker wakes a task of its runtime.
@@ -134,7 +135,7 @@ mod on {
 
     /// A thread that is no worker of the runtime wakes a task.
     #[inline]
-    pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: WakeKind) {
+    pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: Reason) {
         if shared.trace.0.is_on() {
             let cause = match why {
                 WakeKind::Wake => Cause::Thread,
@@ -272,6 +273,14 @@ mod off {
     }
 
     #[derive(Clone, Copy)]
+    pub(crate) struct Reason;
+
+    #[inline(always)]
+    pub(crate) fn reason(_: WakeKind) -> Reason {
+        Reason
+    }
+
+    #[derive(Clone, Copy)]
     pub(crate) struct Lender;
 
     #[inline(always)]
@@ -290,9 +299,10 @@ mod off {
 
     nothing! {
         spawn(&Shared, &Task);
-        spawn_at(&Shared, &Task, Option<&str>, &'static Location<'static>);
+        spawn_at(&Shared, &Task, &'static Location<'static>);
+        spawn_named(&Shared, &Task, &'static Location<'static>);
         wake(&Core, &Task, WakeKind);
-        wake_from_outside(&Shared, &Task, WakeKind);
+        wake_from_outside(&Shared, &Task, Reason);
         poll_begin(&Shared, &Task);
         poll_end(&Shared, &Ran<Scheduler>);
         take_back(&Core, Lender);

@@ -84,6 +84,7 @@ impl Schedule for Scheduler {
             let shared = unsafe { scheduler.runtime() };
             // SAFETY: as above, so the runtime is there (rule 1 of `shared`).
             let foreign = NonNull::from(unsafe { &(*shared.as_ptr()).foreign });
+            let why = trace::reason(why);
             let push = move || {
                 // SAFETY: the `Notified` keeps the runtime, and after the push the announcement
                 // does (rule 2 of `shared`).

@@ -60,10 +60,7 @@ use lane::Places;
 use std::{cell::RefCell, fmt, sync::OnceLock, thread};
 use sync_shim::{
     CachePadded,
-    atomic::{
-        AtomicBool, AtomicU64,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     sync::{Arc, Mutex},
 };
 
@@ -134,8 +131,8 @@ impl Recorder {
         for lane in &self.workers {
             lane.prepare(capacity);
         }
-        // Ordering: Release pairs with the load in `capture`.
-        self.since.store(self.clock.now(), Release);
+        // Ordering: Relaxed; it is compared with the events' ticks, and publishes nothing.
+        self.since.store(self.clock.now(), Relaxed);
         // Ordering: Relaxed; as in `is_on`.
         self.on.store(true, Relaxed);
     }
@@ -213,8 +210,8 @@ impl Recorder {
 
     /// Copies the events since the last start. Writers go on meanwhile.
     pub fn capture(&self) -> Capture {
-        // Ordering: Acquire pairs with the store in `start`.
-        let since = self.since.load(Acquire);
+        // Ordering: Relaxed; as in `start`.
+        let since = self.since.load(Relaxed);
         let others = self.others.lock().clone();
         let workers = self.workers.iter().enumerate();
         let workers = workers.map(|(index, lane)| (Some(index), lane));

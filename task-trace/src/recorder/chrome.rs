@@ -64,7 +64,11 @@ pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
             capture,
             lane: number,
             open: None,
-            asleep: None,
+            // A lane that begins with the end of a sleep has slept since the start.
+            asleep: match lane.events.first().map(|first| first.event) {
+                Some(Event::Unpark { .. }) if lane.lost == 0 => Some(Duration::ZERO),
+                _ => None,
+            },
         };
         for stamped in &lane.events {
             slices.event(&mut out, stamped, &mut origins)?;
