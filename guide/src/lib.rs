@@ -21,6 +21,7 @@ chapters! {
     introduction: "introduction.md";
     ten_minutes: "ten-minutes.md";
     tasks: "tasks.md";
+    net: "net.md";
     time: "time.md";
     blocking: "blocking.md";
     budgets: "budgets.md";

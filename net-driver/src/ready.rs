@@ -235,10 +235,6 @@ impl Interest {
     /// const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
     /// assert!(BOTH.is_writable());
     /// ```
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "tokio's name, which is const"
-    )]
     pub const fn add(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

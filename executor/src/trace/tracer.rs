@@ -25,6 +25,7 @@ const EVENTS: usize = 1 << 16;
 /// tracer.start();
 /// let task = task::Builder::new().name("answer").spawn_on(async { 42 }, runtime.handle());
 /// runtime.block_on(task).unwrap();
+/// assert!(tracer.is_on());
 /// tracer.stop();
 /// # let folder = tempfile::tempdir()?;
 /// # std::env::set_current_dir(&folder)?;

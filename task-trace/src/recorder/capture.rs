@@ -35,6 +35,29 @@ pub struct LaneCapture {
 }
 
 /// The events of a recorder; see [`Recorder::capture`](super::Recorder::capture).
+///
+/// ```
+/// use task_trace::recorder::{Event, Recorder};
+///
+/// let recorder = Recorder::new(1);
+/// recorder.start(64);
+/// recorder.worker(0).name(7, "reader");
+/// recorder.worker(0).poll_begin(7, true);
+/// let capture = recorder.capture();
+/// let begin = capture.lanes()[0].events[0];
+/// assert_eq!(begin.event, Event::PollBegin { task: 7, named: true });
+/// assert!(begin.at <= capture.duration());
+/// assert_eq!(capture.name(7, begin.at), "reader");
+///
+/// let (mut json, mut html) = (Vec::new(), Vec::new());
+/// capture.write_chrome(&mut json)?;
+/// capture.write_html(&mut html)?;
+/// assert!(html.len() > json.len());
+/// # if false {
+/// capture.save("trace.html")?;
+/// # }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Capture {
     since: u64,
     scale: Box<dyn Fn(u64) -> Duration + Send + Sync>,
