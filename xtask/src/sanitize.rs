@@ -421,6 +421,7 @@ fn probe(tool: Tool, root: &Path) -> Result<()> {
         let mut run = tool.cargo(root, "run", tool.cells());
         run.args([
             "--quiet",
+            "--all-features",
             "--package",
             "sync-shim",
             "--example",
