@@ -13,7 +13,8 @@
 //! | *nudged* | a nudger, in an open slice | is refused, and sets *ignoring* | does nothing |
 //! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
 //!
-//! *Ignoring* ends when a look finds no work, or when a budget is used up.
+//! *Ignoring* ends when a look finds no work, or when a budget is used up; or when a monitor insists:
+//! then the slice is *nudged*.
 //!
 //! # Rules
 //!
@@ -132,6 +133,19 @@ impl Preempt {
     #[inline]
     pub fn nudge(&self) -> bool {
         self.transition(OPEN, NUDGED)
+    }
+
+    /// Nudges a slice that may ignore nudges: the worker has not looked for long. Returns whether the
+    /// nudge was made. Two loads at most, and an exchange.
+    ///
+    /// ```
+    /// let slice = coop_budget::Preempt::new();
+    /// slice.look(|| Some(7)); // It ignores nudges now.
+    /// assert!(!slice.nudge() && slice.insist());
+    /// assert!(slice.is_set());
+    /// ```
+    pub fn insist(&self) -> bool {
+        self.transition(IGNORING, NUDGED) || self.nudge()
     }
 
     /// Moves from one state to another, unless it is in a third. A load, and an exchange.

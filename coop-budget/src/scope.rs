@@ -551,12 +551,37 @@ pub fn remaining() -> Option<u32> {
 /// Whether the budget and the time slice would grant the next operation.
 ///
 /// A nudge may refuse that operation all the same.
+///
+/// ```
+/// use coop_budget::{Budget, Scope, has_remaining};
+///
+/// assert!(has_remaining(), "there is no scope");
+/// Scope::new(Budget::new(0)).run(|| assert!(!has_remaining()));
+/// ```
 #[inline]
 pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
 }
 
 /// Whether the time slice in progress was asked to end. False without a slice.
+///
+/// A loop that makes no operations checks this, and yields when it is true.
+///
+/// ```
+/// use coop_budget::{Budget, Preempt, Scope, need_preempt};
+///
+/// let slice = Preempt::new();
+/// Scope::new(Budget::UNLIMITED).slice(&slice).run(|| {
+///     let mut steps = 0;
+///     while !need_preempt() {
+///         steps += 1;
+///         if steps == 10 {
+///             slice.request(); // A monitor does this, from its own thread.
+///         }
+///     }
+///     assert_eq!(steps, 10);
+/// });
+/// ```
 #[inline]
 pub fn need_preempt() -> bool {
     CURRENT.with(Current::is_over)

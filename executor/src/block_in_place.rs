@@ -85,6 +85,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(feature = "groups")]
     let inherited = crate::groups::Inherited::of_turn(&core);
     core.clock_out();
+    core.counters().set_polled(None);
     let lender = trace::lend(&core);
     blocking::offer(&shared, core);
     let _return = TakeBack {
@@ -116,6 +117,7 @@ impl Drop for TakeBack {
     fn drop(&mut self) {
         if let Some(core) = self.shared.remotes[self.index].lent.take() {
             core.running.set(self.running);
+            core.counters().set_polled(self.running);
             core.clock_in();
             trace::take_back(&core, self.lender);
             context::put_core(core);

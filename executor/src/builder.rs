@@ -15,6 +15,7 @@ use crate::{
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
+    monitor,
     park::{self, Park},
     queue::Queue,
     scope,
@@ -52,6 +53,7 @@ pub struct Builder {
     ring_capacity: usize,
     settings: Settings,
     threads: blocking_threads::Settings,
+    monitor: monitor::Settings,
     hooks: Hooks,
     driver: Option<MakeDriver>,
     extensions: Extensions,
@@ -104,6 +106,7 @@ impl Builder {
                 thread_name: "selvedge".into(),
             },
             threads: blocking_threads::Settings::default(),
+            monitor: monitor::Settings::new(),
             hooks: Hooks::default(),
             driver: None,
             extensions: Extensions::default(),
@@ -701,6 +704,105 @@ impl Builder {
         self
     }
 
+    /// Sets whether the runtime has a monitor: a thread that watches the workers. It has one by
+    /// default.
+    ///
+    /// The monitor
+    ///
+    /// - ends a worker's time slice after 10 ms: the polled task yields at its next operation, and
+    ///   the tasks behind it have their turn;
+    /// - hands a worker over to another thread whose task is in a [`syscall`](crate::syscall()) that
+    ///   lasts;
+    /// - makes busy workers look at tasks from outside that wait for long;
+    /// - reports polls that [last](Self::on_stall).
+    ///
+    /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
+    /// With `true` its thread starts in [`build`](Self::build), otherwise when a worker has a second
+    /// task to run, a second worker starts, or a task makes a `syscall`. So without `true` it does not
+    /// watch a worker's very first task. If it cannot be started the runtime goes on without
+    /// it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The
+    /// [hooks for threads](Self::on_thread_start) are not called in it. A runtime with driven
+    /// workers has none.
+    ///
+    /// ```
+    /// use selvedge::{Budget, Builder, task};
+    ///
+    /// // Without a limit of operations only the time slice lets the other task run.
+    /// let runtime = Builder::new().workers(1).budget(Budget::UNLIMITED).monitor(true).build()?;
+    /// let turns = runtime.spawn(async {
+    ///     let (sender, receiver) = std::sync::mpsc::channel();
+    ///     selvedge::spawn_detached(async move { sender.send(()).unwrap() });
+    ///     selvedge::spawn_detached(async {}); // It takes the LIFO slot.
+    ///     while receiver.try_recv().is_err() {
+    ///         task::consume_budget().await;
+    ///     }
+    /// });
+    /// runtime.block_on(turns).unwrap();
+    /// assert!(runtime.metrics().preempted > 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "monitor")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn monitor(mut self, on: bool) -> Self {
+        self.monitor.on = on;
+        self.monitor.at_once = on;
+        self
+    }
+
+    /// Sets a hook for polls that last, by default for 25 ms or longer.
+    ///
+    /// The monitor calls it in its own thread while the poll goes on, and again each time the poll's
+    /// age has doubled; at most five times a minute over all workers. It must not block. A worker in
+    /// a [`syscall`](crate::syscall()), or one that another thread has taken over because its task
+    /// [blocks in place](crate::block_in_place()), is not reported. Without a hook the report goes to
+    /// standard error. With the feature `tracing` it is also an event, in either case.
+    ///
+    /// With this hook `build` starts the [monitor](Self::monitor).
+    ///
+    /// ```
+    /// use selvedge::{Builder, Cause, Stall};
+    /// use std::{sync::mpsc, time::Duration};
+    ///
+    /// let (sender, causes) = mpsc::channel();
+    /// let hook = move |stall: &Stall| drop(sender.send(stall.cause.clone()));
+    /// let runtime = Builder::new().workers(1).on_stall(hook).build()?;
+    /// runtime.spawn_detached(async { std::thread::sleep(Duration::from_millis(100)) });
+    /// let cause = causes.recv().unwrap();
+    /// # #[cfg(target_os = "linux")]
+    /// assert!(matches!(cause, Cause::Blocked { .. }), "{cause}");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "monitor")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn on_stall(mut self, hook: impl Fn(&crate::Stall) + Send + Sync + 'static) -> Self {
+        self.monitor.on_stall = Some(std::sync::Arc::new(hook));
+        self.monitor.at_once = true;
+        self
+    }
+
+    /// Sets how long a poll lasts before it is [reported](Self::on_stall). 25 ms by default.
+    ///
+    /// ```
+    /// let rarely = std::time::Duration::from_secs(1);
+    /// let runtime = selvedge::Builder::new().stall_threshold(rarely).build()?;
+    /// runtime.spawn_detached(async { std::thread::sleep(std::time::Duration::from_millis(50)) });
+    /// assert_eq!(runtime.metrics().stalls, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "monitor")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn stall_threshold(mut self, threshold: Duration) -> Self {
+        self.monitor.threshold = threshold;
+        self
+    }
+
+    /// Lets the start of the monitor's thread fail.
+    #[cfg(all(test, feature = "monitor", not(selvedge_loom)))]
+    pub(crate) fn fail_at_monitor(mut self) -> Self {
+        self.monitor.fails = true;
+        self
+    }
+
     /// Lets threads wait a moment before each sleep, from the first one on.
     #[cfg(test)]
     pub(crate) fn eager(mut self) -> Self {
@@ -769,6 +871,7 @@ impl Builder {
                 shared.idle.sleep(index, false);
             }
         }
+        shared.monitor.start_at_once(&shared);
         Ok(runtime)
     }
 
@@ -791,7 +894,7 @@ impl Builder {
     /// ```
     #[track_caller]
     pub fn build_driven<P: Park>(
-        self,
+        mut self,
         parks: impl IntoIterator<Item = P>,
     ) -> (Runtime, Vec<Worker<P>>) {
         let parks: Vec<_> = parks.into_iter().collect();
@@ -799,6 +902,7 @@ impl Builder {
             !parks.is_empty(),
             "build_driven needs a Park for each worker, and at least one"
         );
+        self.monitor.turn_off();
         let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()), None);
         let workers = cores
             .into_iter()
@@ -808,8 +912,12 @@ impl Builder {
 
     /// Makes a driven worker that searches, beside an unstarted one.
     #[cfg(test)]
-    pub(crate) fn build_beside_one_unstarted(self) -> (Runtime, Worker<crate::events::EventsPark>) {
+    pub(crate) fn build_beside_one_unstarted(
+        mut self,
+    ) -> (Runtime, Worker<crate::events::EventsPark>) {
         use crate::events::EventsPark;
+
+        self.monitor.turn_off();
 
         let events = Events::new(2);
         let parks = (0..2).map(|worker| events.park(worker)).collect();
@@ -851,6 +959,10 @@ impl Builder {
                 unpark: unparker(park),
                 unstarted: Lent::new(),
                 lent: Lent::new(),
+                #[cfg(feature = "monitor")]
+                call: sched_monitor::Handoff::new(),
+                #[cfg(feature = "monitor")]
+                thread: sync_shim::atomic::AtomicU32::new(0),
                 nudged_at: AtomicU64::new(0),
                 counters: CachePadded::new(Counters::new(settings.poll_times)),
             })
@@ -879,6 +991,7 @@ impl Builder {
         let shared = Arc::new(Shared::new(
             remotes,
             pool,
+            self.monitor,
             settings,
             hooks,
             self.extensions,

@@ -173,6 +173,20 @@ pub(crate) fn take_core() -> Option<TakenCore> {
     }))
 }
 
+/// Takes the core out of the thread-local, for a call that the monitor watches. None if there is no
+/// core, if it stays with this thread, or without a monitor.
+#[cfg(feature = "monitor")]
+#[inline]
+pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
+    let may = with_core(|core| core.lendable.get() && core.shared.monitor.start(&core.shared));
+    if may != Some(true) {
+        return None;
+    }
+    let core = CORE.with(|at| at.replace(ptr::null()));
+    // SAFETY: as in `take_core`.
+    Some(unsafe { Box::from_raw(core.cast_mut()) })
+}
+
 /// Records, after this thread has lost its core, whether the polled task had yielded, and keeps
 /// the clock's hold until the poll is over.
 pub(crate) fn set_core_lost(yielded: bool, hold: Option<ClockHold>) {

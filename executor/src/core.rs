@@ -170,6 +170,7 @@ impl Core {
     #[inline]
     pub(crate) fn begin_poll(&self, task: Id) {
         self.counters().polls.add(1);
+        self.counters().set_polled(Some(task));
         self.running.set(Some(task));
     }
 
@@ -192,10 +193,41 @@ impl Core {
         self.running.take().is_none()
     }
 
-    pub(crate) fn forced_yield(&self, _: Exhausted) {
+    pub(crate) fn forced_yield(&self, why: Exhausted) {
         trace::forced_yield(self);
-        self.counters().forced_yields.add(1);
-        self.forced.set(true);
+        if why == Exhausted::Slice {
+            self.counters().preempted.add(1);
+        } else {
+            self.counters().forced_yields.add(1);
+            self.forced.set(true);
+        }
+    }
+
+    /// Requeues the task whose poll is over, and which is to run again.
+    #[inline(always)]
+    pub(crate) fn requeue(&self, task: Task) {
+        if self.slice().need_preempt() {
+            self.requeue_preempted(task);
+        } else {
+            self.queue.requeue(task, self);
+        }
+    }
+
+    /// Requeues a task whose time slice is over: behind the tasks of all workers, unless none waits
+    /// here.
+    #[cold]
+    #[inline(never)]
+    fn requeue_preempted(&self, task: Task) {
+        let (queue, shared) = (&self.queue, &self.shared);
+        if queue.is_empty() && !shared.has_injected() {
+            queue.requeue(task, self);
+            return;
+        }
+        shared.requeue(task);
+        // A worker with an empty queue takes from the injector next.
+        if !queue.is_empty() {
+            shared.notify();
+        }
     }
 
     /// Begins a span of busy time, unless one has begun.
@@ -279,7 +311,7 @@ impl Core {
 
     /// Begins a new time slice if a request has ended the last one. A load if none has.
     #[cold]
-    pub(crate) fn begin_slice(&self) {
+    fn begin_slice(&self) {
         let slice = self.slice();
         if slice.need_preempt() {
             trace::slice(self);
@@ -288,9 +320,20 @@ impl Core {
         }
     }
 
+    /// Begins a new time slice if a request has ended the last one. Returns whether the worker's own
+    /// tasks are next then: the one whose slice is over is behind them, in the injector.
+    pub(crate) fn begin_slice_before_own(&self) -> bool {
+        let is_over = self.slice().need_preempt();
+        self.begin_slice();
+        is_over && !self.queue.is_empty()
+    }
+
     fn at_interval(&self) -> Option<Task> {
         if let Some(task) = self.look_again() {
             return Some(task);
+        }
+        if !self.searching.get() {
+            self.shared.monitor.start(&self.shared);
         }
         self.clock_out();
         self.clock_in();
@@ -298,7 +341,9 @@ impl Core {
             self.leave_search();
             self.drain();
         }
-        self.begin_slice();
+        if self.begin_slice_before_own() {
+            return None;
+        }
         if self.shared.settings.has_drivers || self.shared.events.is_due() {
             self.leave_search();
             self.poll_driver();
@@ -337,6 +382,7 @@ impl Core {
     /// worker's list and the queues are empty.
     pub(crate) fn end(&self) -> bool {
         self.clock_in();
+        self.counters().set_polled(None);
         self.leave_search();
         // SAFETY: borrowed for this call. The futures' drops may reach the queues, but no list: no
         // task is polled here, and a core is lent only in a poll.
@@ -384,6 +430,12 @@ impl Core {
     pub(crate) fn ended(&self, task: Id) {
         self.counters().ended.add(1);
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.shared.monitor.core_dropped();
     }
 }
 

@@ -232,7 +232,9 @@ impl Core {
         if !self.slice().is_set() {
             return self.take_share();
         }
-        self.begin_slice();
+        if self.begin_slice_before_own() {
+            return None;
+        }
         self.look(true)
     }
 

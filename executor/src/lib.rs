@@ -19,6 +19,11 @@ mod interval;
 mod join_set;
 mod local;
 mod metrics;
+#[cfg(feature = "monitor")]
+mod monitor;
+#[cfg(not(feature = "monitor"))]
+#[path = "monitor/none.rs"]
+mod monitor;
 #[cfg(all(
     feature = "net",
     target_os = "linux",
@@ -34,7 +39,11 @@ mod sleep;
 #[cfg(all(feature = "signal", unix))]
 pub use net_driver::signal;
 mod spawn;
+#[cfg(feature = "monitor")]
+mod stall;
 mod steal;
+#[cfg(feature = "monitor")]
+mod syscall;
 pub mod task;
 mod threads;
 #[cfg(feature = "time")]
@@ -59,10 +68,18 @@ pub use hooks::UnhandledPanic;
 pub use join_set::JoinSet;
 pub use local::{LocalRuntime, LocalSet, spawn_local};
 pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
+#[cfg(not(feature = "monitor"))]
+pub use monitor::syscall;
 pub use runtime::Runtime;
 #[cfg(feature = "macros")]
 pub use selvedge_macros::{main, test};
+#[cfg(feature = "monitor")]
+pub use sched_monitor::{Cause, Times};
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
+#[cfg(feature = "monitor")]
+pub use stall::Stall;
+#[cfg(feature = "monitor")]
+pub use syscall::syscall;
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use trace::{Capture, Tracer};

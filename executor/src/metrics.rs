@@ -1,7 +1,8 @@
 //! Counters of a runtime. A worker writes only its own, with plain stores to its own cache lines.
 use crate::shared::Shared;
 use std::{fmt, time::Duration};
-use sync_shim::atomic::Ordering::Relaxed;
+use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
+use task_header::Id;
 use thread_counts::{Counter, Times};
 
 /// Histogram of the durations of polls. See
@@ -16,6 +17,8 @@ macro_rules! counters {
             pub(crate) poll_times: Option<Times>,
             waits: Times,
             longest_wait_ns: Counter,
+            /// The number of the polled task, or 0. See `monitor`.
+            polled: AtomicUsize,
         }
 
         impl Counters {
@@ -25,7 +28,25 @@ macro_rules! counters {
                     poll_times: poll_times.then(Times::new),
                     waits: Times::new(),
                     longest_wait_ns: Counter::new(),
+                    polled: AtomicUsize::new(0),
                 }
+            }
+
+            /// Shows the monitor which task is polled. A store.
+            #[inline]
+            pub(crate) fn set_polled(&self, task: Option<Id>) {
+                if cfg!(all(feature = "monitor", not(any(selvedge_loom, selvedge_shuttle)))) {
+                    let number = task.map_or(0, |task| u64::from(task) as usize);
+                    // Ordering: Relaxed, a number that publishes nothing.
+                    self.polled.store(number, Relaxed);
+                }
+            }
+
+            /// The task that is polled, or was polled last, or 0.
+            #[cfg(feature = "monitor")]
+            pub(crate) fn polled(&self) -> usize {
+                // Ordering: Relaxed, as above.
+                self.polled.load(Relaxed)
             }
 
             /// Records how long work from outside waited for this worker's look.
@@ -101,6 +122,10 @@ macro_rules! counters {
             /// long, except for tasks that a look leaves for the next one. Driven workers record
             /// none.
             pub remote_waits: PollTimes,
+            /// Stalled polls that the monitor has reported, or held back.
+            pub stalls: u64,
+            /// 1 if the thread of the monitor could not be started. The runtime goes on without it.
+            pub monitor_refused: u64,
             /// The longest of these waits, in nanoseconds.
             pub longest_remote_wait_ns: u64,
             /// Counters of each worker.
@@ -115,10 +140,11 @@ macro_rules! counters {
                 let mut sum = Self { workers: shared.remotes.len() as u64, ..Self::default() };
                 for remote in &shared.remotes {
                     let counters = &remote.counters;
-                    let own = WorkerSnapshot {
+                    let mut own = WorkerSnapshot {
                         $($name: counters.$name.get(),)*
                         ring_depth: remote.stealer.len() as u64,
                     };
+                    own.lifo_hits += own.inherited_slices;
                     $(sum.$name += own.$name;)*
                     sum.remote_waits.add(&counters.waits);
                     let longest = counters.longest_wait_ns.get();
@@ -141,6 +167,8 @@ macro_rules! counters {
                     ("blocking_threads", self.blocking_threads),
                     ("blocking_idle", self.blocking_idle),
                     ("blocking_queue", self.blocking_queue),
+                    ("stalls", self.stalls),
+                    ("monitor_refused", self.monitor_refused),
                     ("longest_remote_wait_ns", self.longest_remote_wait_ns),
                 ];
                 write!(f, "workers {}", self.workers)?;
@@ -168,6 +196,8 @@ counters! {
     local_schedules,
     /// Tasks run from the LIFO slot.
     lifo_hits,
+    /// Those of them that ran in the budget and the time slice of the task before.
+    inherited_slices,
     /// Tasks taken from the injector.
     injected,
     /// Batches stolen.
@@ -183,6 +213,13 @@ counters! {
     /// Operations that yielded: the first of a poll after its budget was exhausted, or because a
     /// nudge asked the worker to look at the injector.
     forced_yields,
+    /// Polls in which an operation yielded because the time slice was over. Not among the
+    /// [`forced_yields`](Self::forced_yields).
+    preempted,
+    /// Calls of [`syscall`](crate::syscall()) that the worker might have been handed over for.
+    syscalls,
+    /// Times that the monitor handed the worker over to another thread, in such a call.
+    retaken,
     /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
     slices_ended,
     /// Short waits before a sleep.
@@ -219,6 +256,8 @@ impl Snapshot {
             self.injector_depth += shared.groups.injector.len() as u64;
             self.groups = shared.groups.snapshots();
         }
+        self.stalls = shared.monitor.stalls();
+        self.monitor_refused = shared.monitor.is_refused().into();
         let pool = shared.blocking.counts();
         self.blocking_threads = pool.threads as u64;
         self.blocking_idle = pool.idle as u64;

@@ -6,7 +6,9 @@
 //! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
 //!    nothing here holds on to the core across a poll: the thread's own
 //!    [`context`](crate::context) says after each poll whether the thread is still a worker.
-//! 3. A time slice that was asked to end ends the run, and the next slice is open.
+//! 3. A time slice that was asked to end ends the run. The worker opens the next one when it looks for
+//!    its next task. A task that the end interrupts goes behind the tasks of all workers, if any
+//!    wait.
 use crate::{
     context::{self, with_core},
     core::Core,
@@ -39,7 +41,7 @@ impl Core {
             return None; // The slot's task begins a run of its own.
         }
         let task = self.queue.take_slot()?;
-        self.counters().lifo_hits.add(1);
+        self.counters().inherited_slices.add(1);
         Some(task)
     }
 }
@@ -73,7 +75,6 @@ pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how:
                 break;
             }
             if !coop_budget::has_remaining() {
-                with_core(Core::begin_slice);
                 break;
             }
             left -= 1;
@@ -144,7 +145,7 @@ fn count_end(shared: &Shared) {
 fn requeue(shared: &Shared, task: Task) {
     // SAFETY: for this call, which runs no user code.
     match unsafe { context::core() } {
-        Some(core) => core.queue.requeue(task, core),
+        Some(core) => core.requeue(task),
         None => shared.take_in(task),
     }
 }

@@ -268,6 +268,9 @@ impl Runtime {
         let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {
             shared.blocking.join();
+            shared.monitor.join();
+            // The monitor may have handed a core to a new thread meanwhile.
+            shared.blocking.join();
         }
         ended
     }

@@ -23,6 +23,7 @@ use crate::{
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
+    monitor::{self, Monitor},
     queue::Stealer,
     scope::{self, In},
     trace::{self, Trace},
@@ -82,6 +83,7 @@ pub(crate) struct Shared {
     /// The workers' time slices. A push into the injector nudges one of them while all are busy.
     pub(crate) slices: Slices,
     pub(crate) blocking: Pool,
+    pub(crate) monitor: Monitor,
     pub(crate) foreign: Arc<Registry>,
     /// The time that stamps count from.
     pub(crate) begun: Instant,
@@ -117,6 +119,12 @@ pub(crate) struct Remote {
     pub(crate) unstarted: Lent<Core>,
     /// The core while it is lent and no thread has accepted it.
     pub(crate) lent: Lent<Core>,
+    /// The core while the polled task is in an annotated call.
+    #[cfg(feature = "monitor")]
+    pub(crate) call: sched_monitor::Handoff<Core>,
+    /// The system's id of the thread that has the core, or 0.
+    #[cfg(feature = "monitor")]
+    pub(crate) thread: sync_shim::atomic::AtomicU32,
     /// When a push last nudged the worker, in nanoseconds since the runtime began. 0 for a nudge
     /// that the worker has noted.
     pub(crate) nudged_at: AtomicU64,
@@ -128,6 +136,7 @@ impl Shared {
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
         blocking: Pool,
+        monitor: monitor::Settings,
         settings: Settings,
         hooks: Arc<Hooks>,
         extensions: Extensions,
@@ -143,6 +152,7 @@ impl Shared {
             injector: Injector::new(),
             idle: Idle::new(remotes.len()),
             slices: Slices::new(remotes.len()),
+            monitor: Monitor::new(monitor, remotes.len()),
             remotes: remotes.into(),
             blocking,
             foreign: Arc::new(Registry::new()),

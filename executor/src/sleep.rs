@@ -51,6 +51,7 @@ impl Core {
 
     /// Sleeps, unless there is work after all. Returns a task that a watch found in a slot.
     pub(crate) fn sleep(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
+        self.counters().set_polled(None);
         if self.prepare() {
             self.announce(park, patience)
         } else {
@@ -184,5 +185,6 @@ impl Drop for Asleep<'_> {
             // A token may be left in the parker. It costs one turn of the next sleep's loop.
             Woken::BySelf | Woken::ByNotifier => {}
         }
+        self.0.shared.monitor.ring();
     }
 }

@@ -17,9 +17,10 @@ pub use crate::{
     join_set::JoinSet,
     local::{LocalSet, spawn_local},
     spawn::{spawn, spawn_blocking},
+    syscall,
     yield_now::yield_now,
 };
-pub use coop_budget::{consume as consume_budget, unconstrained};
+pub use coop_budget::{consume as consume_budget, has_remaining, need_preempt, unconstrained};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 
 use crate::{Handle, local};

@@ -16,6 +16,7 @@ use worker_idle::{Backoff, announce::Registry};
 pub(crate) fn drive(core: Box<Core>) {
     let shared = core.shared.clone();
     core.lendable.set(true);
+    core.show();
     core.stand_aside();
     core.clock_in();
     core.interval.forget();
@@ -60,6 +61,24 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
 }
 
 impl Core {
+    /// Shows the monitor that this thread has the core from now on.
+    fn show(&self) {
+        self.counters().set_polled(None);
+        #[cfg(feature = "monitor")]
+        {
+            let thread = sched_monitor::thread_id().unwrap_or(0);
+            // Ordering: Relaxed, a number.
+            self.remote
+                .thread
+                .store(thread, sync_shim::atomic::Ordering::Relaxed);
+        }
+        if self.index > 0 {
+            // There are tasks for several workers.
+            self.shared.monitor.start(&self.shared);
+        }
+        self.shared.monitor.ring();
+    }
+
     /// A new runtime usually gets work, or is dropped, at once. So a new worker waits briefly
     /// before it parks. The models leave this out: correctness does not depend on it.
     fn stand_aside(&self) {

@@ -6,6 +6,13 @@
 use std::{fmt, time::Duration};
 
 /// Why a poll lasts.
+///
+/// ```
+/// use sched_monitor::Cause;
+///
+/// let cause = Cause::Blocked { call: Some("read".into()), channel: None };
+/// assert_eq!(cause.to_string(), "blocked in read");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -26,6 +33,11 @@ pub enum Cause {
 }
 
 /// The time that a thread had a CPU, and the time that it waited for one.
+///
+/// ```
+/// let times = sched_monitor::Times::default();
+/// assert!(times.on_cpu.is_zero() && times.runnable.is_zero());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Time on a CPU.

@@ -427,3 +427,29 @@ fn offered_worker_requests_no_second_thread() {
     // The worker's own thread does not count, as it has a job.
     assert_eq!(called.unwrap(), 1);
 }
+
+/// The monitor's thread cannot be started. All else goes on: calls hand their worker over at once.
+///
+/// Bites: return the error from `build`; leave the core in the cell.
+#[test]
+#[cfg(feature = "monitor")]
+fn runtime_whose_monitor_cannot_start_goes_on() {
+    for at_once in [false, true] {
+        let builder = Builder::new().workers(1).fail_at_monitor();
+        let builder = if at_once {
+            builder.monitor(true)
+        } else {
+            builder
+        };
+        let runtime = builder.build().unwrap();
+        let task = runtime.spawn(async {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            spawn_detached(async move { sender.send(7).unwrap() });
+            crate::syscall(|| receiver.recv().unwrap())
+        });
+        assert_eq!(runtime.block_on(task).unwrap(), 7);
+        let metrics = runtime.metrics();
+        assert_eq!((metrics.monitor_refused, metrics.retaken), (1, 0));
+        assert!(metrics.to_string().contains("monitor refused 1"));
+    }
+}

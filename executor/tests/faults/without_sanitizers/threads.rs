@@ -45,8 +45,12 @@ fn main_thread_sleeps() {
     }
 }
 
+/// These tests count threads, so there is no monitor.
 fn builder(workers: usize) -> Builder {
-    Builder::new().workers(workers).stack_size(STACK)
+    let builder = Builder::new().workers(workers).stack_size(STACK);
+    #[cfg(feature = "monitor")]
+    let builder = builder.monitor(false);
+    builder
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn a_slot_that_is_filled_starts_a_second_thread_and_no_third() {
         return;
     }
     let before = threads();
-    let runtime = Builder::new().workers(4).build().unwrap();
+    let runtime = builder(4).build().unwrap();
     assert_eq!(threads(), before + 1);
     let parent = runtime.spawn(async move {
         assert_eq!(threads(), before + 1, "a task from outside");

@@ -1,0 +1,131 @@
+//! `syscall`: a task makes a call that is usually short, and keeps its worker unless it is long.
+//!
+//! | a worker's core is | it belongs to |
+//! |---|---|
+//! | *running* | the one thread that runs the worker |
+//! | *in the cell* ([`Handoff`](sched_monitor::Handoff)) | no thread: the caller may take it back, or the monitor may retake it |
+//! | *lent*, or on offer | no thread: see [`block_in_place`](crate::block_in_place()) |
+//!
+//! 1. Before the call the thread stores its core in the worker's cell. After the call it takes the
+//!    core back by one exchange. Nobody else takes part if the call is short.
+//! 2. The monitor retakes the core if the call lasts, and offers it to the threads of the pool, as
+//!    the caller of `block_in_place` does. So a thread that comes back to an empty cell takes the
+//!    core from that offer, if no other thread has accepted it yet.
+//! 3. Otherwise the thread ends the poll without a core: rule 3 of `block_in_place`. Its task, if it
+//!    is to run again, goes to the injector. Then the thread is one of the pool: it takes the next
+//!    core on offer, or waits to be used again.
+//! 4. A call within a call, or within `block_in_place`, finds no core and only runs its closure.
+//! 5. A thread whose own cell holds a core that another thread put there, because it accepted the
+//!    worker meanwhile and makes a call of its own, takes that core. The other thread then comes
+//!    back to an empty cell. So the caller keeps the id of its polled task, as for `block_in_place`.
+//! 6. The closure runs in the scopes and in the budget of the poll, which would cost more to leave than
+//!    the call. So it may not block on a future.
+//! 7. Without a monitor the worker is handed over at once, by `block_in_place`.
+use crate::{block_in_place::block_in_place, context, events::ClockHold, shared::Remote, trace};
+use std::ptr::NonNull;
+use task_header::Id;
+
+/// Runs a closure that makes a system call which is usually short. If it lasts, another thread runs
+/// the worker's other tasks.
+///
+/// This is [`block_in_place`](crate::block_in_place()) for calls that rarely block: reads of cached
+/// files, writes to a terminal, locks that are held briefly. To begin costs a store, and to end an
+/// exchange. The worker is handed over only if the call lasts: after about 1 ms if tasks wait for
+/// it, and after 10 ms otherwise. The runtime's monitor notices that. For calls that usually take
+/// longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
+///
+/// The task itself waits meanwhile, and with it futures that run beside the call in the same task. The
+/// closure must not call [`block_on`](crate::Handle::block_on), which panics there: `block_in_place`
+/// is for that.
+///
+/// Where there is no worker to hand over, this only runs the closure: outside of a runtime, in
+/// `block_on`, in another call, in a closure that may block anyway. Where the worker cannot be
+/// handed over later, because there is [no monitor](crate::Builder::monitor) or the worker is
+/// driven, this is `block_in_place`.
+///
+/// A panic of the closure is a panic of the task.
+///
+/// ```
+/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let read = runtime.spawn(async { selvedge::syscall(|| std::fs::read("/dev/null")) });
+/// assert_eq!(runtime.block_on(read).unwrap()?, []);
+/// assert_eq!(runtime.metrics().syscalls, 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+/// In a [`LocalSet`](crate::LocalSet) or [`LocalRuntime`](crate::LocalRuntime): no other thread can
+/// run their tasks.
+#[track_caller]
+pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
+    let Some(core) = context::take_core_for_call() else {
+        return block_in_place(f);
+    };
+    let remote = NonNull::from(&*core.remote);
+    let exit = Exit {
+        remote,
+        running: core.running.take(),
+        lender: trace::lend(&core),
+        #[cfg(feature = "groups")]
+        inherited: Some(crate::groups::Inherited::of_turn(&core)),
+        hold: Some(core.shared.events.hold_clock()),
+    };
+    core.counters().syscalls.add(1);
+    // SAFETY: as in the drop of `exit`.
+    unsafe { remote.as_ref() }.call.enter(core);
+    let result = f();
+    drop(exit);
+    result
+}
+
+/// Takes the core back when it is dropped, or ends the poll without one.
+struct Exit {
+    remote: NonNull<Remote>,
+    /// The task that calls, unless it has called `yield_now` in this poll (rule 5).
+    running: Option<Id>,
+    lender: trace::Lender,
+    /// The group of that task, which the rest of the poll keeps.
+    #[cfg(feature = "groups")]
+    inherited: Option<crate::groups::Inherited>,
+    hold: Option<ClockHold>,
+}
+
+impl Drop for Exit {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the thread's loop (`threads::drive`) has a counted runtime until this poll is
+        // over, and the runtime has its workers' `Remote`s.
+        let remote = unsafe { self.remote.as_ref() };
+        match remote.call.exit() {
+            Some(core) => {
+                core.running.set(self.running);
+                trace::take_back(&core, self.lender);
+                context::put_core(core);
+            }
+            None => self.exit_retaken(remote),
+        }
+    }
+}
+
+impl Exit {
+    #[cold]
+    #[inline(never)]
+    fn exit_retaken(&mut self, remote: &Remote) {
+        if let Some(core) = remote.lent.take() {
+            core.running.set(self.running);
+            core.counters().set_polled(self.running);
+            core.clock_in();
+            trace::take_back(&core, self.lender);
+            // The time slice of the call is over.
+            core.interval.forget();
+            context::put_core(core);
+        } else {
+            #[cfg(feature = "groups")]
+            self.inherited
+                .take()
+                .into_iter()
+                .for_each(crate::groups::Inherited::keep);
+            context::set_core_lost(self.running.is_none(), self.hold.take());
+        }
+    }
+}

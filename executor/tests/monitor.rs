@@ -1,0 +1,437 @@
+//! The monitor: time slices, calls that last, stall reports, and its own sleep.
+use selvedge::{
+    Budget, Builder, Cause, Runtime, block_in_place, spawn, spawn_detached, syscall,
+    task::{consume_budget, has_remaining, need_preempt},
+    yield_now,
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+fn one() -> Runtime {
+    Builder::new().workers(1).build().unwrap()
+}
+
+/// The call waits for a task in the queue of its own worker.
+///
+/// Bites: never retake a core.
+#[test]
+fn call_that_lasts_lets_the_other_tasks_run() {
+    let runtime = one();
+    for retaken in 1..=3 {
+        let task = runtime.spawn(async {
+            let (sender, receiver) = mpsc::channel();
+            spawn_detached(async move { sender.send(7).unwrap() });
+            syscall(|| receiver.recv().unwrap())
+        });
+        assert_eq!(runtime.block_on(task).unwrap(), 7);
+        assert!(runtime.metrics().retaken >= retaken);
+    }
+    assert_eq!(runtime.metrics().syscalls, 3);
+}
+
+/// The task goes on after the worker was taken: in the same poll, and in later ones.
+#[test]
+fn task_whose_worker_was_retaken_goes_on() {
+    let runtime = one();
+    let task = runtime.spawn(async {
+        let mut sum = 0;
+        for n in 0..5 {
+            let (sender, receiver) = mpsc::channel();
+            spawn_detached(async move { sender.send(n).unwrap() });
+            sum += syscall(|| receiver.recv().unwrap());
+            if n % 2 == 0 {
+                yield_now().await;
+            }
+            sum += spawn(async { 1 }).await.unwrap();
+        }
+        sum
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 15);
+}
+
+#[test]
+fn short_calls_return_what_their_closures_return() {
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let tasks: Vec<_> = (0..8)
+        .map(|task| {
+            runtime.spawn(async move {
+                let mut sum = 0;
+                for n in 0..1_000 {
+                    sum += syscall(|| n + task);
+                    if n % 100 == 0 {
+                        yield_now().await;
+                    }
+                }
+                sum
+            })
+        })
+        .collect();
+    for (task, join) in tasks.into_iter().enumerate() {
+        assert_eq!(runtime.block_on(join).unwrap(), 499_500 + 1_000 * task);
+    }
+    // A task that a long call has cost its worker has none to hand over in the rest of its poll.
+    let syscalls = runtime.metrics().syscalls;
+    assert!((1..=8_000).contains(&syscalls), "{syscalls}");
+}
+
+#[test]
+fn calls_nest_in_each_other_and_in_block_in_place() {
+    let runtime = one();
+    let task = runtime.spawn(async {
+        let waits = || {
+            let (sender, receiver) = mpsc::channel();
+            spawn_detached(async move { sender.send(1).unwrap() });
+            receiver.recv().unwrap()
+        };
+        let one = syscall(|| syscall(waits) + syscall(|| 1));
+        let two = syscall(|| block_in_place(waits));
+        let three = block_in_place(|| syscall(waits));
+        syscall(|| {
+            let handle = selvedge::Handle::current();
+            block_in_place(|| handle.block_on(async { yield_now().await }))
+        });
+        (one, two, three)
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), (2, 1, 1));
+}
+
+#[test]
+fn panic_in_a_call_is_a_panic_of_the_task() {
+    let runtime = one();
+    for lasts in [false, true] {
+        let task = runtime.spawn(async move {
+            let (sender, receiver) = mpsc::channel();
+            spawn_detached(async move { sender.send(()).unwrap() });
+            syscall(|| {
+                if lasts {
+                    receiver.recv().unwrap();
+                }
+                panic!("in a call");
+            });
+        });
+        assert!(runtime.block_on(task).unwrap_err().is_panic());
+        let caught = runtime.spawn(async move {
+            catch_unwind(AssertUnwindSafe(|| syscall(|| panic!("caught")))).is_err()
+        });
+        assert!(runtime.block_on(caught).unwrap());
+        assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    }
+}
+
+/// The call waits until a task in the queue of its own worker is dropped, which the runtime's end
+/// does.
+///
+/// Bites: end the monitor before the workers.
+#[test]
+fn call_that_waits_for_the_end_of_the_runtime_returns() {
+    let runtime = one();
+    let (began, begun) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel::<()>();
+    let (done, ended) = mpsc::channel();
+    runtime.spawn_detached(async move {
+        spawn_detached(async move {
+            let _held = sender;
+            std::future::pending::<()>().await;
+        });
+        began.send(()).unwrap();
+        let waited = syscall(|| receiver.recv());
+        done.send(waited.is_err()).unwrap();
+    });
+    begun.recv().unwrap();
+    drop(runtime);
+    assert!(ended.recv().unwrap());
+}
+
+#[test]
+fn calls_outside_of_a_worker_run_their_closures() {
+    assert_eq!(syscall(|| 7), 7);
+    let runtime = one();
+    assert_eq!(runtime.block_on(async { syscall(|| 7) }), 7);
+    assert_eq!(
+        runtime
+            .block_on(runtime.spawn_blocking(|| syscall(|| 7)))
+            .unwrap(),
+        7
+    );
+    let (runtime, mut workers) = Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
+    let task = runtime.spawn(async { syscall(|| 7) });
+    let _ = workers[0].tick();
+    assert_eq!(runtime.block_on(task).unwrap(), 7);
+    assert_eq!(runtime.metrics().syscalls, 0);
+}
+
+#[test]
+fn calls_without_a_monitor_hand_the_worker_over_at_once() {
+    let runtime = Builder::new().workers(1).monitor(false).build().unwrap();
+    let task = runtime.spawn(async {
+        let (sender, receiver) = mpsc::channel();
+        spawn_detached(async move { sender.send(7).unwrap() });
+        syscall(|| receiver.recv().unwrap())
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 7);
+    assert_eq!(runtime.metrics().retaken, 0);
+}
+
+/// All calls wait for each other, so each needs a thread. One more is the monitor's.
+#[test]
+#[cfg(target_os = "linux")]
+fn many_calls_that_last_take_a_thread_each() {
+    const CALLS: usize = 50;
+    let runtime = Builder::new()
+        .workers(2)
+        .thread_name("many-calls")
+        .build()
+        .unwrap();
+    let all = Arc::new(Barrier::new(CALLS + 1));
+    let tasks: Vec<_> = (0..CALLS)
+        .map(|_| {
+            let all = all.clone();
+            runtime.spawn(async move {
+                syscall(|| {
+                    all.wait();
+                    all.wait();
+                });
+            })
+        })
+        .collect();
+    all.wait();
+    let threads = names()
+        .filter(|name| name.starts_with("many-calls"))
+        .count();
+    all.wait();
+    for task in tasks {
+        runtime.block_on(task).unwrap();
+    }
+    assert!(threads <= 2 + CALLS + 1, "{threads} threads");
+}
+
+/// The names of the threads of this process.
+#[cfg(target_os = "linux")]
+fn names() -> impl Iterator<Item = String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
+}
+
+/// A task without a limit of operations, beside another in the same queue.
+///
+/// Bites: request the end of no slice.
+#[test]
+fn slice_of_a_task_without_a_budget_ends() {
+    let runtime = Builder::new()
+        .workers(1)
+        .budget(Budget::UNLIMITED)
+        .monitor(true)
+        .build()
+        .unwrap();
+    let task = runtime.spawn(async {
+        let (sender, receiver) = mpsc::channel();
+        spawn_detached(async move { sender.send(()).unwrap() });
+        spawn_detached(async {}); // It takes the LIFO slot.
+        while receiver.try_recv().is_err() {
+            consume_budget().await;
+        }
+    });
+    runtime.block_on(task).unwrap();
+    let metrics = runtime.metrics();
+    assert!(
+        metrics.preempted > 0 && metrics.slices_ended > 0,
+        "{metrics}"
+    );
+}
+
+#[test]
+fn loop_of_a_user_sees_the_end_of_its_slice() {
+    let runtime = one();
+    let task = runtime.spawn(async {
+        assert!(has_remaining());
+        yield_now().await; // The monitor may start now.
+        yield_now().await;
+        while !need_preempt() {
+            std::hint::spin_loop();
+        }
+        assert!(!has_remaining());
+        yield_now().await;
+        has_remaining()
+    });
+    assert!(runtime.block_on(task).unwrap());
+}
+
+/// A task whose slice is over goes behind a task from outside, and behind those of its worker.
+///
+/// Bites: requeue it behind its worker's tasks alone.
+#[test]
+fn preempted_task_goes_behind_the_tasks_of_all() {
+    let runtime = Builder::new().workers(1).monitor(false).build().unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (logs, handle) = (order.clone(), runtime.handle().clone());
+    let task = runtime.spawn(async move {
+        let log = |name| {
+            let logs = logs.clone();
+            async move { logs.lock().unwrap().push(name) }
+        };
+        let own = spawn(log("own"));
+        spawn_detached(async {});
+        let outside = log("outside");
+        let outer = handle.clone();
+        thread::spawn(move || outer.spawn_detached(outside))
+            .join()
+            .unwrap();
+        handle.preempt(0);
+        yield_now().await;
+        logs.lock().unwrap().push("preempted");
+        own.await.unwrap();
+    });
+    runtime.block_on(task).unwrap();
+    assert_eq!(order.lock().unwrap().last(), Some(&"preempted"));
+    assert_eq!(order.lock().unwrap().len(), 3);
+}
+
+/// Reports of polls by their task.
+type Reports = mpsc::Receiver<(Option<u64>, Cause)>;
+
+fn reporting(threshold: u64) -> (Runtime, Reports) {
+    let (sender, reports) = mpsc::channel();
+    let runtime = Builder::new()
+        .workers(1)
+        .stall_threshold(Duration::from_millis(threshold))
+        .on_stall(move |stall| {
+            let _ = sender.send((stall.task, stall.cause.clone()));
+        })
+        .build()
+        .unwrap();
+    (runtime, reports)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn stall_in_a_system_call_is_reported_with_its_name() {
+    let (runtime, reports) = reporting(5);
+    let (sender, receiver) = mpsc::channel::<()>();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let task = runtime.spawn(async move {
+        let _ = std::io::Read::read(&mut reader, &mut [0]);
+        let _ = receiver.recv();
+    });
+    let (number, cause) = reports.recv().unwrap();
+    assert_eq!(number, Some(task.id().into()));
+    let Cause::Blocked { call, .. } = cause else {
+        panic!("{cause}")
+    };
+    assert_eq!(call.as_deref(), Some("read"));
+    drop((writer, sender));
+    runtime.block_on(task).unwrap();
+    assert!(runtime.metrics().stalls > 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn stall_of_a_task_that_computes_is_reported_as_such() {
+    let (runtime, reports) = reporting(5);
+    let stop = Arc::new(AtomicUsize::new(0));
+    let stopped = stop.clone();
+    let task = runtime.spawn(async move {
+        while stopped.load(SeqCst) == 0 {
+            std::hint::spin_loop();
+        }
+    });
+    let (number, cause) = reports.recv().unwrap();
+    stop.store(1, SeqCst);
+    assert_eq!(number, Some(task.id().into()));
+    assert!(matches!(cause, Cause::OnCpu | Cause::Runnable), "{cause}");
+    runtime.block_on(task).unwrap();
+}
+
+/// A call that lasts, and a task that blocks in place, are no stalls.
+#[test]
+fn annotated_blocking_is_not_reported() {
+    let (runtime, reports) = reporting(1);
+    let task = runtime.spawn(async {
+        let wait = || thread::sleep(Duration::from_millis(60));
+        syscall(wait);
+        block_in_place(wait);
+    });
+    let number = Some(u64::from(task.id()));
+    runtime.block_on(task).unwrap();
+    drop(runtime);
+    // Around the calls it may lose its CPU for a while: then it computes.
+    let blocked = |(task, cause): &(Option<u64>, Cause)| {
+        *task == number && matches!(cause, Cause::Blocked { .. })
+    };
+    assert_eq!(reports.try_iter().filter(blocked).count(), 0);
+}
+
+#[test]
+fn hook_for_stalls_may_panic_and_drop_the_runtime() {
+    let slot = Arc::new(Mutex::new(None::<Runtime>));
+    let (sender, called) = mpsc::channel();
+    let (dropped, drops) = (slot.clone(), sender);
+    let runtime = Builder::new()
+        .workers(1)
+        .stall_threshold(Duration::from_millis(1))
+        .on_stall(move |_| {
+            drop(dropped.lock().unwrap().take());
+            let _ = drops.send(());
+            panic!("a hook");
+        })
+        .build()
+        .unwrap();
+    let handle = runtime.handle().clone();
+    *slot.lock().unwrap() = Some(runtime);
+    let (sender, receiver) = mpsc::channel::<()>();
+    handle.spawn_detached(async move {
+        let _ = receiver.recv();
+    });
+    called.recv().unwrap();
+    drop(sender);
+}
+
+/// While the runtime is idle its monitor does not run: the system counts no switch to it.
+///
+/// Bites: pause in place of the sleep.
+#[test]
+#[cfg(target_os = "linux")]
+fn monitor_of_an_idle_runtime_sleeps() {
+    let runtime = Builder::new()
+        .workers(2)
+        .thread_name("idle-m")
+        .monitor(true)
+        .build()
+        .unwrap();
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    let switches = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let is_monitor = |task: &std::path::PathBuf| {
+            std::fs::read_to_string(task.join("comm"))
+                .is_ok_and(|name| name.trim() == "idle-m-monitor")
+        };
+        let mut paths = tasks.filter_map(|task| Some(task.ok()?.path()));
+        let path = paths.find(is_monitor).expect("it runs");
+        let status = std::fs::read_to_string(path.join("status")).unwrap();
+        let switches = status.lines().filter(|line| line.contains("ctxt_switches"));
+        switches.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut before = switches();
+    // It comes to rest soon; on a busy machine later.
+    let rests = (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(200));
+        let now = switches();
+        std::mem::replace(&mut before, now.clone()) == now
+    });
+    assert!(rests, "{before:?}");
+    // A worker that becomes busy wakes it.
+    let (sender, receiver) = mpsc::channel();
+    let task = runtime.spawn(async move {
+        spawn_detached(async move { sender.send(7).unwrap() });
+        syscall(|| receiver.recv().unwrap())
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 7);
+    assert_ne!(switches(), before);
+}
