@@ -714,6 +714,7 @@ impl Builder {
     /// - hands a worker over to another thread whose task is in a [`syscall`](crate::syscall()) that
     ///   lasts;
     /// - makes busy workers look at tasks from outside that wait for long;
+    /// - fires timers and polls sockets when all workers are in long polls;
     /// - reports polls that [last](Self::on_stall).
     ///
     /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.

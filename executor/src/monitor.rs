@@ -33,7 +33,7 @@ use crate::{
     stall::{self, StallHook},
 };
 use sched_monitor::{
-    Doorbell, EndSlices, Monitor as Rounds, Remote, Retake, Sample, Stalls, State,
+    Doorbell, Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
 };
 use std::{io, time::Duration};
 use sync_shim::{
@@ -227,6 +227,21 @@ impl sched_monitor::Workers for Workers {
     }
 }
 
+/// Fires timers and polls sockets while all workers are in polls that last. The tasks go to the
+/// injector.
+struct PollOverdue(Arc<Shared>);
+
+impl Duty for PollOverdue {
+    fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
+        if round.all_busy() {
+            let shared = &self.0;
+            // Wakers are code of users.
+            shared.hooks.contain(|| shared.events.poll_overdue());
+        }
+        None
+    }
+}
+
 fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let of = || shared.clone();
     let (slices, waits, retakes, counts, looks) = (of(), of(), of(), of(), of());
@@ -265,6 +280,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
         .duty(retake)
         .duty(end)
         .duty(Remote::new(injected, look))
+        .duty(PollOverdue(shared.clone()))
         .duty(stalls.threshold(shared.monitor.settings.threshold))
 }
 

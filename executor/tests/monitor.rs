@@ -435,3 +435,27 @@ fn monitor_of_an_idle_runtime_sleeps() {
     assert_eq!(runtime.block_on(task).unwrap(), 7);
     assert_ne!(switches(), before);
 }
+
+/// The only worker is in a poll that lasts until a timer fires.
+///
+/// Bites: let only workers fire timers.
+#[test]
+#[cfg(feature = "time")]
+fn timer_beside_a_poll_that_lasts_is_fired() {
+    struct Sends(Mutex<mpsc::Sender<()>>);
+    impl std::task::Wake for Sends {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.lock().unwrap().send(());
+        }
+    }
+    let runtime = Builder::new().workers(1).monitor(true).build().unwrap();
+    let task = runtime.spawn(async {
+        let (sender, fired) = mpsc::channel();
+        let waker = Arc::new(Sends(Mutex::new(sender))).into();
+        let mut sleep = std::pin::pin!(selvedge::time::sleep(Duration::from_millis(1)));
+        let mut cx = std::task::Context::from_waker(&waker);
+        assert!(std::future::Future::poll(sleep.as_mut(), &mut cx).is_pending());
+        fired.recv().unwrap();
+    });
+    runtime.block_on(task).unwrap();
+}

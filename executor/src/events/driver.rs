@@ -58,6 +58,12 @@ impl Events {
         ThreadPark::block_on(future)
     }
 
+    /// Fires timers and polls sockets that nobody has looked at for a while.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn poll_overdue(&self) {
+        self.0.poll_overdue();
+    }
+
     /// Keeps a paused clock from jumping.
     pub(crate) fn hold_clock(&self) -> ClockHold {
         #[cfg(feature = "test-util")]

@@ -64,6 +64,9 @@ impl Events {
         ThreadPark::block_on(future)
     }
 
+    #[cfg(feature = "monitor")]
+    pub(crate) fn poll_overdue(&self) {}
+
     pub(crate) fn hold_clock(&self) -> ClockHold {
         ClockHold
     }
