@@ -13,8 +13,8 @@
 //! | *nudged* | a nudger, in an open slice | is refused, and sets *ignoring* | does nothing |
 //! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
 //!
-//! *Ignoring* ends when a look finds no work, or when a budget is used up; or when a monitor insists:
-//! then the slice is *nudged*.
+//! *Ignoring* ends when a look finds no work, or when a budget is used up; or when a monitor
+//! insists: then the slice is *nudged*.
 //!
 //! # Rules
 //!
@@ -135,8 +135,8 @@ impl Preempt {
         self.transition(OPEN, NUDGED)
     }
 
-    /// Nudges a slice that may ignore nudges: the worker has not looked for long. Returns whether the
-    /// nudge was made. Two loads at most, and an exchange.
+    /// Nudges a slice that may ignore nudges: the worker has not looked for long. Returns whether
+    /// the nudge was made. Two loads at most, and an exchange.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();

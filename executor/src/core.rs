@@ -2,9 +2,9 @@
 //!
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
-//! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a refused
-//!    operation ended: a fair share of the injector; at the end of an interval it fires due timers
-//!    before that;
+//! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a
+//!    refused operation ended: a fair share of the injector; at the end of an interval it fires due
+//!    timers before that;
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
@@ -320,8 +320,8 @@ impl Core {
         }
     }
 
-    /// Begins a new time slice if a request has ended the last one. Returns whether the worker's own
-    /// tasks are next then: the one whose slice is over is behind them, in the injector.
+    /// Begins a new time slice if a request has ended the last one. Returns whether the worker's
+    /// own tasks are next then: the one whose slice is over is behind them, in the injector.
     pub(crate) fn begin_slice_before_own(&self) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();

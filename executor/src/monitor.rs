@@ -16,8 +16,8 @@
 //! # Rules
 //!
 //! 1. The thread starts on first need: when a worker has a second tick, when there is work for a
-//!    second worker, or when a task begins an annotated call. `build` starts it if the builder says so, or sets a hook for stalls. So a
-//!    runtime for one short task has none.
+//!    second worker, or when a task begins an annotated call. `build` starts it if the builder says
+//!    so, or sets a hook for stalls. So a runtime for one short task has none.
 //! 2. A runtime whose monitor is off, or cannot be started, works without: an annotated call then
 //!    hands its worker over at once, as `block_in_place` does.
 //! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as

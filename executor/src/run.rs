@@ -6,9 +6,9 @@
 //! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
 //!    nothing here holds on to the core across a poll: the thread's own
 //!    [`context`](crate::context) says after each poll whether the thread is still a worker.
-//! 3. A time slice that was asked to end ends the run. The worker opens the next one when it looks for
-//!    its next task. A task that the end interrupts goes behind the tasks of all workers, if any
-//!    wait.
+//! 3. A time slice that was asked to end ends the run. The worker opens the next one when it looks
+//!    for its next task. A task that the end interrupts goes behind the tasks of all workers, if
+//!    any wait.
 use crate::{
     context::{self, with_core},
     core::Core,

@@ -11,15 +11,16 @@
 //! 2. The monitor retakes the core if the call lasts, and offers it to the threads of the pool, as
 //!    the caller of `block_in_place` does. So a thread that comes back to an empty cell takes the
 //!    core from that offer, if no other thread has accepted it yet.
-//! 3. Otherwise the thread ends the poll without a core: rule 3 of `block_in_place`. Its task, if it
-//!    is to run again, goes to the injector. Then the thread is one of the pool: it takes the next
-//!    core on offer, or waits to be used again.
+//! 3. Otherwise the thread ends the poll without a core: rule 3 of `block_in_place`. Its task, if
+//!    it is to run again, goes to the injector. Then the thread is one of the pool: it takes the
+//!    next core on offer, or waits to be used again.
 //! 4. A call within a call, or within `block_in_place`, finds no core and only runs its closure.
 //! 5. A thread whose own cell holds a core that another thread put there, because it accepted the
 //!    worker meanwhile and makes a call of its own, takes that core. The other thread then comes
-//!    back to an empty cell. So the caller keeps the id of its polled task, as for `block_in_place`.
-//! 6. The closure runs in the scopes and in the budget of the poll, which would cost more to leave than
-//!    the call. So it may not block on a future.
+//!    back to an empty cell. So the caller keeps the id of its polled task, as for
+//!    `block_in_place`.
+//! 6. The closure runs in the scopes and in the budget of the poll, which would cost more to leave
+//!    than the call. So it may not block on a future.
 //! 7. Without a monitor the worker is handed over at once, by `block_in_place`.
 use crate::{block_in_place::block_in_place, context, events::ClockHold, shared::Remote, trace};
 use std::ptr::NonNull;
@@ -34,9 +35,9 @@ use task_header::Id;
 /// it, and after 10 ms otherwise. The runtime's monitor notices that. For calls that usually take
 /// longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
 ///
-/// The task itself waits meanwhile, and with it futures that run beside the call in the same task. The
-/// closure must not call [`block_on`](crate::Handle::block_on), which panics there: `block_in_place`
-/// is for that.
+/// The task itself waits meanwhile, and with it futures that run beside the call in the same task.
+/// The closure must not call [`block_on`](crate::Handle::block_on), which panics there:
+/// `block_in_place` is for that.
 ///
 /// Where there is no worker to hand over, this only runs the closure: outside of a runtime, in
 /// `block_on`, in another call, in a closure that may block anyway. Where the worker cannot be

@@ -11,8 +11,8 @@ impl Drop for Drops {
     }
 }
 
-/// Counts the threads of this process whose names begin with `prefix`, without monitors. (The system
-/// cuts names at 15 bytes.)
+/// Counts the threads of this process whose names begin with `prefix`, without monitors. (The
+/// system cuts names at 15 bytes.)
 fn threads_named(prefix: &str) -> usize {
     let names = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
