@@ -75,7 +75,7 @@ fn echo_serves_many_clients_of_std() {
 #[test]
 fn long_transfer_arrives_whole_through_short_writes() {
     const LEN: usize = 4 << 20;
-    let byte = |at: usize| (at * 31 >> 3) as u8;
+    let byte = |at: usize| ((at * 31) >> 3) as u8;
     run(async {
         let (listener, at) = listen().await;
         let client = thread::spawn(move || {

@@ -101,6 +101,32 @@ fn first_socket_racing_a_park_is_polled() {
     });
 }
 
+/// The same with a thread that opens the reactor and unparks nobody.
+#[test]
+fn first_socket_without_an_unpark_is_not_polled() {
+    Model::new().must_fail("deadlock", || {
+        let driver = Driver::new(1);
+        // A timer has activated the role before.
+        let _ = driver.inner().role.activate();
+        let mut park = driver.park(0);
+        let other = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                driver.inner().poller.open().unwrap();
+                let (registration, _) = wait(&driver);
+                let reactor = driver.inner().open_reactor().unwrap();
+                reactor.sys().event(FD, Ready::READABLE);
+                registration
+            })
+        };
+        while !park.has_events() {
+            park.park();
+        }
+        park.deliver();
+        drop(other.join().unwrap());
+    });
+}
+
 /// Two workers park while an event comes: one of them has the role and collects it, and the other
 /// one, which is unparked, finds the role vacant or held.
 #[test]

@@ -94,7 +94,9 @@ fn cancelled_waiter_takes_no_wake_of_another() {
             thread::spawn(move || {
                 let mut key = None;
                 let _ = slot.wait_in_list(Interest::READABLE, &mut key, Waker::noop());
-                key.map(|key| slot.stop_waiting(key));
+                if let Some(key) = key {
+                    slot.stop_waiting(key);
+                }
             })
         };
         poller.join().unwrap();
@@ -170,6 +172,8 @@ fn shutdown_racing_a_wait_ends_it() {
         let seen = slot.wait_in_list(Interest::READABLE, &mut key, &flag.waker());
         closer.join().unwrap();
         assert!(seen.is_shutdown() || flag.is_woken());
-        key.map(|key| slot.stop_waiting(key));
+        if let Some(key) = key {
+            slot.stop_waiting(key);
+        }
     });
 }
