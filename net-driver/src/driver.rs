@@ -191,7 +191,8 @@ impl Driver {
     /// is none. For an executor whose runtimes may do without a driver.
     ///
     /// ```
-    /// net_driver::Driver::scope_of(None, None, || assert!(net_driver::Driver::current().is_none()));
+    /// let driver = net_driver::Driver::scope_of(None, None, net_driver::Driver::current);
+    /// assert!(driver.is_none());
     /// ```
     ///
     /// # Panics

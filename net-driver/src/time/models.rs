@@ -356,8 +356,8 @@ fn poller_that_does_not_look_again_misses_a_timer() {
     });
 }
 
-/// Two workers park in turn, and one leaves the role while the other takes it: a timer that is
-/// armed meanwhile is seen by the one that holds the role in the end.
+/// Two workers park in turn, and one leaves the role while the other takes it: the one that holds
+/// the role in the end sees a timer that is armed meanwhile.
 #[test]
 fn timer_against_a_change_of_the_poller_is_seen() {
     model(|| {

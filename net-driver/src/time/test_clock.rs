@@ -268,8 +268,8 @@ fn current() -> Driver {
 /// Pauses the clock of the current driver: [`Instant::now`] stands still, and so do its sleeps.
 ///
 /// When everything in the runtime waits, the clock jumps to the next deadline, however many workers
-/// there are. So a test of long sleeps takes no time, and the sleeps end in their order. Threads
-/// and closures that the runtime does not know of are not waited for, nor are sockets: see
+/// there are. So a test of long sleeps takes no time, and the sleeps end in their order. The clock
+/// does not wait for sockets, nor for threads that the runtime does not know of: see
 /// [`Driver::hold_clock`].
 ///
 /// ```
