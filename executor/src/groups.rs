@@ -59,7 +59,7 @@ use std::{
 };
 use sync_shim::{
     atomic::{
-        AtomicBool, AtomicU64,
+        AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
     },
     sync::Mutex,
@@ -118,8 +118,9 @@ pub(crate) struct Groups {
     table: Mutex<Table>,
     /// Increased after each change that workers take over (rule 7).
     version: AtomicU64,
-    /// Whether a group was ever built. Set before the group's first task is made.
-    used: AtomicBool,
+    /// Whether a group was ever built. Set before the group's first task is made. It is std's, so
+    /// that the models of runtimes without groups do not branch at it.
+    used: std::sync::atomic::AtomicBool,
     shared: OnceLock<SharedPtr>,
     clock: Clock,
     settings: GroupSettings,
@@ -170,7 +171,7 @@ impl Groups {
             main,
             table: Mutex::new(table),
             version: AtomicU64::new(0),
-            used: AtomicBool::new(false),
+            used: std::sync::atomic::AtomicBool::new(false),
             shared: OnceLock::new(),
             clock,
             settings,

@@ -273,7 +273,9 @@ impl Shared {
     /// Takes a task from outside, of any group: for shutdown.
     pub(crate) fn pop_injected(&self) -> Option<Task> {
         #[cfg(feature = "groups")]
-        if let Some(task) = self.groups.injector.pop() {
+        if self.groups.is_used()
+            && let Some(task) = self.groups.injector.pop()
+        {
             return Some(task);
         }
         self.injector.pop()

@@ -1,7 +1,7 @@
 //! A worker's queue in a runtime with groups: main's queue, and the worker's turns.
 //!
 //! The rules are those of [`groups`](super). `sharing` is false while the worker runs main's tasks
-//! alone; then each operation is that of main's queue.
+//! alone. Then its lists are empty, and each operation is that of main's queue.
 use super::{
     Groups, is_mains,
     turns::{Loot, State, Turns},
@@ -29,6 +29,7 @@ pub(crate) struct GroupQueue {
     alone: Cell<u32>,
     /// The first victim of the next search.
     victim: Cell<usize>,
+    worker: usize,
     turns: Arc<Turns>,
     groups: Arc<Groups>,
 }
@@ -36,26 +37,43 @@ pub(crate) struct GroupQueue {
 /// The part of a worker's queue that the others see.
 pub(crate) struct GroupStealer {
     ring: Stealer<Node<Scheduler>>,
-    turns: Arc<Turns>,
-    /// Whether nobody may steal: then the others find nothing here.
-    sharded: bool,
+    /// If they say that nobody may steal, the others find nothing here.
+    groups: Arc<Groups>,
+    worker: usize,
 }
 
 impl GroupStealer {
     pub(crate) fn is_empty(&self) -> bool {
-        self.sharded || self.ring.is_empty() && self.turns.queued() == 0
+        self.groups.settings.sharded || self.ring.is_empty() && self.queued() == 0
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ring.len() + self.turns.queued()
+        self.ring.len() + self.queued()
+    }
+
+    /// The number of tasks in the worker's lists.
+    fn queued(&self) -> usize {
+        if self.groups.is_used() {
+            self.turns().queued()
+        } else {
+            0
+        }
+    }
+
+    fn turns(&self) -> &Turns {
+        &self.groups.workers[self.worker]
     }
 
     pub(crate) fn slot_is_empty(&self) -> bool {
-        self.sharded || self.ring.slot_is_empty()
+        self.groups.settings.sharded || self.ring.slot_is_empty()
     }
 
     pub(crate) fn look(&self) -> Option<Seen> {
-        if self.sharded { None } else { self.ring.look() }
+        if self.groups.settings.sharded {
+            None
+        } else {
+            self.ring.look()
+        }
     }
 
     pub(crate) fn rob(&self, seen: Seen) -> Option<Task> {
@@ -87,6 +105,7 @@ impl GroupQueue {
             main,
             alone: Cell::new(0),
             victim: Cell::new(worker + 1),
+            worker,
             turns: groups.workers[worker].clone(),
             groups: groups.clone(),
         }
@@ -339,9 +358,9 @@ impl GroupQueue {
         victim: &GroupStealer,
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Batch<Task>> {
-        let rob = |ring_is_empty| match victim.turns.queued() {
+        let rob = |ring_is_empty| match victim.queued() {
             0 => Loot::Nothing,
-            _ => victim.turns.with(|state| state.rob(ring_is_empty)),
+            _ => victim.turns().with(|state| state.rob(ring_is_empty)),
         };
         let mut loot = rob(false);
         if !matches!(loot, Loot::Tasks(_)) {
@@ -370,8 +389,8 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
     fn stealer(&self) -> GroupStealer {
         GroupStealer {
             ring: self.own.stealer(),
-            turns: self.turns.clone(),
-            sharded: self.groups.settings.sharded,
+            groups: self.groups.clone(),
+            worker: self.worker,
         }
     }
 
@@ -447,12 +466,15 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
 
     fn take_any(&self) -> Option<Task> {
         let own = self.own.take_any();
-        own.or_else(|| self.turns.with(State::pop_any))
+        own.or_else(|| match self.sharing.get() {
+            true => self.turns.with(State::pop_any),
+            false => None,
+        })
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.turns.queued() == 0
+        self.own.is_empty() && !(self.sharing.get() && self.turns.queued() > 0)
     }
 
     fn leave(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
