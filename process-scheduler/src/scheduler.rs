@@ -6,10 +6,12 @@
 //! 2. All processes get a cancel. The workers go on, so that processes can clean up with commands,
 //!    messages and timers.
 //! 3. At the deadline, all that are left get a final kill, which acts between their steps.
-//! 4. A process that is still there a little later is *stuck* in a step. Its thread is leaked; all
+//! 4. A process that is still there 100 ms later, while no worker is free, or while its step runs,
+//!    is *stuck*. Its thread is leaked; all
 //!    other threads are joined.
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
+    cell::AnyCell,
     metrics::Counters,
     registry::Registry,
     timer::Timer,
@@ -37,6 +39,8 @@ use worker_idle::{
 
 /// How long a forced shutdown waits for the steps that run.
 const GRACE: Duration = Duration::from_millis(100);
+/// How long it waits at most for workers that are free.
+const FREE_LIMIT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Config {
     pub(crate) step_budget: u32,
@@ -437,6 +441,22 @@ impl Shared {
         Some(all.len())
     }
 
+    /// Waits on while processes are ready and a worker is free to end them: on a busy machine that
+    /// takes its time.
+    fn wait_for_free_workers(&self) {
+        let limit = Instant::now() + FREE_LIMIT;
+        while self.live() > 0 && Instant::now() < limit {
+            let left = self.registry.all();
+            let runs = |cell: &&Arc<dyn AnyCell>| cell.info().phase == crate::Phase::Running;
+            let running = left.iter().filter(runs).count();
+            if running == left.len() || running >= self.stealers.len() {
+                return;
+            }
+            drop(left);
+            self.wait_for_all(Instant::now().checked_add(Duration::from_millis(20)));
+        }
+    }
+
     fn end(&self, threads: Vec<JoinHandle<()>>, found: usize, limit: Duration) -> ShutdownReport {
         self.wait_for_all(Instant::now().checked_add(limit));
         let left = self.live();
@@ -445,6 +465,7 @@ impl Shared {
                 cell.kill(ExitReason::Killed, true);
             }
             self.wait_for_all(Instant::now().checked_add(GRACE));
+            self.wait_for_free_workers();
         }
         let stuck = self.live();
         // Ordering: Release pairs with the Acquire of the workers.

@@ -509,15 +509,17 @@ fn processes_that_continue_starve_nobody() {
     spawner.try_send(()).unwrap();
     let first = seen.recv().unwrap();
     assert!(first <= 61 * 101, "{first} steps before the witness's");
-    // And one that comes by the injector.
+    // And one that comes by the injector. This thread may be slow between its look and its send, so
+    // the best of some tries counts.
     let (sender, seen) = mpsc::channel();
     let count = steps.clone();
     let outside = scheduler.spawn_fn(move |(), _| sender.send(count.load(SeqCst)).unwrap());
-    let before = steps.load(SeqCst);
-    outside.unwrap().try_send(()).unwrap();
-    let after = seen.recv().unwrap();
-    assert!(
-        after - before.min(after) <= 2 * 61 * 101,
-        "{before} to {after}"
-    );
+    let outside = outside.unwrap();
+    let waits = (0..20).map(|_| {
+        let before = steps.load(SeqCst);
+        outside.try_send(()).unwrap();
+        seen.recv().unwrap() - before
+    });
+    let shortest = waits.min().unwrap();
+    assert!(shortest <= 61 * 101, "{shortest} steps");
 }
