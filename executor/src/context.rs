@@ -196,7 +196,7 @@ pub(crate) fn set_core_lost(yielded: bool, hold: Option<ClockHold>) {
 
 /// Lets the clock go on, after the poll that has lost its core.
 pub(crate) fn release_clock() {
-    drop(HOLD.with(Cell::take));
+    let _: Option<ClockHold> = HOLD.with(Cell::take);
 }
 
 /// Puts a core that was taken back into the thread-local.

@@ -21,15 +21,14 @@ mod local;
 mod metrics;
 #[cfg(feature = "monitor")]
 mod monitor;
-#[cfg(not(feature = "monitor"))]
-#[path = "monitor/none.rs"]
-mod monitor;
 #[cfg(all(
     feature = "net",
     target_os = "linux",
     not(any(selvedge_loom, selvedge_shuttle))
 ))]
 pub mod net;
+#[cfg(not(feature = "monitor"))]
+mod no_monitor;
 mod queue;
 mod run;
 pub mod runtime;
@@ -54,6 +53,9 @@ mod wake;
 mod watch;
 mod yield_now;
 
+#[cfg(not(feature = "monitor"))]
+use no_monitor as monitor;
+
 pub use block_in_place::block_in_place;
 pub use builder::Builder;
 pub use coop_budget::Budget;
@@ -69,12 +71,12 @@ pub use join_set::JoinSet;
 pub use local::{LocalRuntime, LocalSet, spawn_local};
 pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 #[cfg(not(feature = "monitor"))]
-pub use monitor::syscall;
+pub use no_monitor::syscall;
 pub use runtime::Runtime;
-#[cfg(feature = "macros")]
-pub use selvedge_macros::{main, test};
 #[cfg(feature = "monitor")]
 pub use sched_monitor::{Cause, Times};
+#[cfg(feature = "macros")]
+pub use selvedge_macros::{main, test};
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
 #[cfg(feature = "monitor")]
 pub use stall::Stall;

@@ -133,6 +133,10 @@ pub(crate) struct Remote {
 }
 
 impl Shared {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "its fields; some features bring one more"
+    )]
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
         blocking: Pool,

@@ -299,7 +299,6 @@ mod off {
 
     nothing! {
         spawn(&Shared, &Task);
-        spawn_at(&Shared, &Task, &'static Location<'static>);
         spawn_named(&Shared, &Task, &'static Location<'static>);
         wake(&Core, &Task, WakeKind);
         wake_from_outside(&Shared, &Task, Reason);

@@ -226,7 +226,7 @@ fn sleep_that_outlives_its_runtime_goes_on_in_the_next() {
     }
     drop(first);
     assert!(flag.0.load(SeqCst), "it was not woken at the end");
-    runtime(1).block_on(async move { sleep.await });
+    runtime(1).block_on(sleep);
 }
 
 #[test]
