@@ -292,6 +292,7 @@ mod off {
         ($($name:ident($($argument:ty),*);)*) => {
             $(
                 #[inline(always)]
+                #[allow(dead_code, reason = "other features call some of them")]
                 pub(crate) fn $name($(_: $argument),*) {}
             )*
         };
@@ -299,6 +300,7 @@ mod off {
 
     nothing! {
         spawn(&Shared, &Task);
+        spawn_at(&Shared, &Task, &'static Location<'static>);
         spawn_named(&Shared, &Task, &'static Location<'static>);
         wake(&Core, &Task, WakeKind);
         wake_from_outside(&Shared, &Task, Reason);

@@ -151,8 +151,12 @@ fn clippy() -> Result<bool> {
     let mut modelled = cargo();
     let driver = Path::new(modelled.get_program()).with_file_name("clippy-driver");
     // The same builds as `cargo clippy` makes: it can't give flags to the workspace's crates alone.
-    modelled.args("check --lib --tests --all-features".split(' '));
-    for package in packages.iter().filter(|package| package.is_modelled()) {
+    // Integration tests never run under the model.
+    modelled.args("check --lib --profile test --all-features".split(' '));
+    for package in packages
+        .iter()
+        .filter(|p| p.is_modelled() && p.is_published())
+    {
         modelled.args(["--package", &package.name]);
     }
     let flags = "--cfg selvedge_loom -D warnings";
@@ -198,7 +202,7 @@ fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
         .iter()
-        .filter(|package| package.is_modelled())
+        .filter(|package| package.is_modelled() && package.is_published())
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     let shim = ["--package", "sync-shim"];

@@ -1,4 +1,4 @@
-//! The halves of a [`TcpStream`](super::TcpStream).
+//! The halves of a [`TcpStream`].
 use super::{TcpStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready, slot::Direction};
 use std::{

@@ -1,4 +1,4 @@
-//! The halves of a [`UnixStream`](super::UnixStream), and addresses of Unix sockets.
+//! The halves of a [`UnixStream`], and addresses of Unix sockets.
 use super::{UnixStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready};
 use std::{
