@@ -1,4 +1,5 @@
-//! Makes one error, given by name. A sanitizer must report it before its silence counts.
+//! Makes one error, which the first argument names. A sanitizer must report it: only then does its
+//! silence about other programs count.
 use std::{hint::black_box, thread};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 

@@ -88,7 +88,7 @@ pub enum Order {
 }
 
 impl Account {
-    /// Creates the account of the check of that name.
+    /// Creates the account of the check with this name.
     pub fn new(check: &'static str) -> Self {
         Self {
             check,
@@ -179,7 +179,7 @@ impl Account {
         );
     }
 
-    /// Asserts that the tokens came out in the promised order, if they went in by their numbers.
+    /// Asserts that tokens that went in by their numbers came out in the promised order.
     ///
     /// # Panics
     /// If they did not.
@@ -203,7 +203,7 @@ impl Token {
         self.number
     }
 
-    /// Sets the state, and returns the state before. The account must not be used afterwards.
+    /// Sets the state, and returns the previous one. The account must not be used afterwards.
     fn end(&mut self, fate: Fate) -> Fate {
         let number = self.number;
         let before = self
@@ -230,8 +230,8 @@ impl Drop for Token {
     }
 }
 
-/// Keeps a value for ever, where a leak checker finds it. It is for values that a broken
-/// implementation has made two of, which must not be dropped.
+/// Keeps a value for ever, in a `static`, so that a leak checker still finds it. For a value that a
+/// broken implementation has doubled: it must not be dropped twice.
 pub fn bury(what: impl Send + 'static) {
     static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());
     let mut graves = GRAVES.lock();
@@ -253,7 +253,7 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 /// `bound` preemptions. Elsewhere it runs each check a few hundred times, all within `limit`.
 ///
 /// # Panics
-/// If a check fails, or if the time is over: then a check hangs.
+/// If a check fails, or if the checks do not end within `limit`.
 pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = Check>) {
     let now = Arc::new(Unseen::new(""));
     let named = |(name, run): Check| -> Box<dyn Fn() + Send + Sync> {

@@ -31,9 +31,9 @@
 //! ```
 //!
 //! The clock is an atomic of std under every backend, so recording is not a step of a model. On
-//! real threads it orders the calls more than they order themselves, since each call begins and
-//! ends with a `SeqCst` read-modify-write. So a history judges the results of calls; loom judges
-//! their orderings.
+//! real threads each recorded call begins and ends with a `SeqCst` read-modify-write, which orders
+//! the calls more strictly than they order themselves. So a history checks the results of the
+//! calls; loom checks their orderings.
 use std::{
     collections::HashSet,
     fmt::Debug,
@@ -119,7 +119,7 @@ impl<S: Sequential> Log<S> {
 /// The error of [`check`]: no order of the calls agrees with the sequential object.
 #[derive(Clone, Debug)]
 pub struct NotLinearizable<S: Sequential> {
-    /// The calls, in the order of their begins.
+    /// The calls, by the time when they began.
     pub events: Vec<Event<S>>,
     /// The most calls for which an order was found.
     pub explained: usize,

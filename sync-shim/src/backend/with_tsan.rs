@@ -2,8 +2,8 @@
 //!
 //! ThreadSanitizer does not know fences, so here a fence is a read-modify-write of one global. That
 //! is stronger than a fence, so a race that only a true fence allows stays unseen. Nor does it see
-//! into std's own locks, since std comes compiled: here the locks are parking_lot's, which are
-//! compiled with the program.
+//! into std's own locks, since std comes compiled without it. So the locks are parking_lot's here,
+//! which are compiled with the program.
 pub use super::with_std::{alloc, cell, hint, thread};
 
 pub mod atomic {

@@ -82,7 +82,7 @@ fn history_with_a_lost_item_is_rejected() {
 }
 
 /// A pop that returned nothing overlaps other calls: it is accepted only if the queue was empty at
-/// some moment of it.
+/// some moment during the pop.
 #[test]
 fn empty_answer_needs_a_moment_without_items() {
     let held = [push(1, 0, 1), push(2, 3, 4), pop(Some(1), 5, 6)];

@@ -225,8 +225,8 @@ fn load_and_store_beside_a_load_are_explored_once_by_raw_spawn() {
     load_and_store_beside_a_load_are_explored_in_both_orders();
 }
 
-/// Returns whether there is an execution in which `owner`, after it has seen the claim, changes a
-/// value that the other thread reads after that claim.
+/// Returns whether loom explores this execution: the other thread claims, the owner sees the claim
+/// and changes a value, and then the other thread reads the new value.
 fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
     let seen: &'static OnceLock<()> = Box::leak(Box::default());
     model(move || {
@@ -247,9 +247,9 @@ fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
     seen.get().is_some()
 }
 
-/// The same blind spot in a place that the shim's spawn does not reach: the owner's load hides the
-/// other thread's load from the store. An owner of an atomic must exchange it, or keep a copy of
-/// it.
+/// The same blind spot where the shim's spawn does not help: the owner's load hides the other
+/// thread's load from the owner's store. An owner of an atomic must therefore exchange it, or keep
+/// a copy of its value.
 #[test]
 fn load_before_a_store_hides_the_store_from_another_load() {
     assert!(a_change_after_a_claim_is_seen(|x| x.store(1, Release)));
@@ -577,8 +577,8 @@ fn sixth_thread_ends_the_model() {
     model_must_fail("self.threads.len() < self.max()", || threads(5));
 }
 
-/// Returns the values that a thread can read which knows, without synchronisation, that so many
-/// stores were made. The language allows all of them.
+/// Returns the values that a reader may see. The reader knows that `stores` stores were made, but
+/// only by a Relaxed load. The language allows all values.
 fn values_behind(stores: usize) -> Vec<usize> {
     let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
     model(move || {
@@ -746,7 +746,7 @@ fn mutant_of_one_call_site_fails_the_model() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// A blind spot: no caller sees the poison, since loom's own lock does not expect it.
+/// A blind spot: the shim cannot ignore the poison, since loom's own lock panics on it.
 #[test]
 fn poisoned_lock_ends_the_model() {
     model_must_fail("PoisonError", || {

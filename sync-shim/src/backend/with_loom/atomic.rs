@@ -16,15 +16,15 @@ std::thread_local! {
     static STEPS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Prepares a scenario. It creates `TURN`, so that the first thread that fences orders nothing by
-/// its creation.
+/// Prepares a scenario. Creates `TURN` at once, since a thread that created it at its first fence
+/// would thereby be ordered with others.
 pub(crate) fn begin(steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
     STEPS.set(steps);
 }
 
-/// Fences. For loom a fence is not a step of its own, so nothing could come between it and the
-/// operation before it. An operation that orders nothing makes it a step.
+/// Fences. For loom a fence is not a step of its own, so no other thread would run between it and
+/// the operation before it. A Relaxed operation in front of it adds the step.
 #[track_caller]
 pub fn fence(order: Ordering) {
     let ([order], how) = mutant::at("fence", [order]);
