@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`each_item_comes_out_once`] | an item that is lost, doubled or out of order |
 //! | [`full_ring_overflows_every_item`] | an item that is lost when a ring overflows |
-//! | [`what_is_left_is_dropped`] | an item that is leaked, or dropped twice, by the queue's drop |
+//! | [`dropped_queue_drops_its_items`] | an item that is leaked, or dropped twice, by the queue's drop |
 //! | [`concurrent_pushers_lose_no_item`] | an item that is lost between two threads |
 //!
 //! [`overflow`] runs all of them.
@@ -91,7 +91,7 @@ pub fn overflow<S: Subject>() {
             "full_ring_overflows_every_item",
             full_ring_overflows_every_item::<S>,
         ),
-        check("what_is_left_is_dropped", what_is_left_is_dropped::<S>),
+        check("dropped_queue_drops_its_items", dropped_queue_drops_its_items::<S>),
         check(
             "concurrent_pushers_lose_no_item",
             concurrent_pushers_lose_no_item::<S>,
@@ -158,12 +158,12 @@ pub fn full_ring_overflows_every_item<S: Subject>() {
     account.assert_all_back();
 }
 
-/// Checks that an overflow drops the items that are left in it when it is dropped itself.
+/// Checks that the drop of an overflow drops the items that are left in it.
 ///
 /// # Panics
 /// If it does not drop them, or drops one twice.
-pub fn what_is_left_is_dropped<S: Subject>() {
-    let account = Account::new("what_is_left_is_dropped");
+pub fn dropped_queue_drops_its_items<S: Subject>() {
+    let account = Account::new("dropped_queue_drops_its_items");
     let subject = S::new();
     push(&subject, &account);
     push_batch(&subject, &account, 3);
@@ -175,8 +175,8 @@ pub fn what_is_left_is_dropped<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Checks two threads that push while one of them takes: every item comes out once. If the promised
-/// order is FIFO, each thread's items come out in their order.
+/// Checks two threads that push, one of which also takes: every item comes out once. If the
+/// promised order is FIFO, each thread's items come out in their order.
 ///
 /// # Panics
 /// If an item is lost, doubled or out of order.

@@ -193,7 +193,7 @@ fn take_last<T>(deque: &Queue<T>, mut head: Head) -> bool {
     }
 }
 
-/// Rule 2: returns how many items a thief sees that has just loaded `head`.
+/// Rule 2: returns the number of items that a thief sees after it has loaded `head`.
 fn stealable_len<T>(deque: &Queue<T>, head: Head) -> u32 {
     // Ordering: SeqCst, between the load of `head` and that of `bottom`. Pairs with the fence in
     // `Worker::pop`.

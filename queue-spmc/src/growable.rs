@@ -49,8 +49,8 @@
 //! 4. A store of `bottom` publishes an item, the store of `buffer` a buffer. The owner copies
 //!    `steal..bottom` to a new buffer, not only `top..bottom`.
 //! 5. The owner replaces the buffer and then does a read-modify-write on `head` that leaves the
-//!    value unchanged. It frees the replaced buffers if no thief copies by then, or when no thief
-//!    copies by a later load of `head`.
+//!    value unchanged. If the value shows that no thief copies, the owner frees the replaced
+//!    buffers. Otherwise it does so when a later load of `head` shows it.
 //! 6. While a thief copies, the owner keeps replaced buffers and does not shrink the buffer.
 //!
 //! # Why it is correct
@@ -173,15 +173,15 @@ impl Head {
 impl<T> Queue<T> {
     pub(crate) fn load_head(&self) -> Head {
         // Ordering: Acquire pairs with the Release exchange by which a thief releases its claim:
-        // the owner then writes the slots again, and frees the buffer, that the thief has read.
+        // the thief's reads end before the owner writes the slots again or frees the buffer.
         Head::unpack(self.head.load(Acquire))
     }
 
     pub(crate) fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
         // Ordering: Release pairs with `load_head`: this thread's copies end before the owner next
         // loads `head`. Acquire pairs with `Owner::replace`: a claim after it loads the new buffer.
-        // The value that a failed exchange reads is only expected by the next exchange, so Relaxed
-        // is enough there.
+        // A failed exchange is Relaxed: the value that it reads is only what the next exchange
+        // expects.
         match self
             .head
             .compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed)
@@ -407,9 +407,9 @@ impl<T> Owner<T> {
         let slots = new.slots();
         let mut at = head.steal;
         while at != self.bottom {
-            // SAFETY: no other thread writes the slots from `steal` on. The owner never reads the
-            // copy of an item that a thief has claimed as an item, and the thief reads it from one
-            // of the two buffers.
+            // SAFETY: no other thread writes the slots from `steal` on. No item is read from both
+            // buffers: an item that a thief has claimed is read by that thief alone, from one of
+            // the two.
             unsafe { slots.copy(self.slots, at) };
             at = at.wrapping_add(1);
         }

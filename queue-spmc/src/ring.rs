@@ -186,8 +186,8 @@ impl Header {
         // Ordering: Release pairs with the Acquire of `load_head`: this thread's copies end before
         // the owner next loads `head`, and a thread that reads the new `real` also sees the `tail`
         // that the claim rests on. Success needs no Acquire, since the replaced value was loaded
-        // with Acquire before. Failure stands for a load, so it has Acquire as in `load_head`: an
-        // owner that gives items back then writes slots that thieves copied before.
+        // with Acquire before. A failed exchange serves as a load, so it has Acquire as in
+        // `load_head`: an owner that gives items back then writes slots that thieves copied before.
         match self.head.compare_exchange(from.0, to.0, Release, Acquire) {
             Ok(_) => Ok(()),
             Err(now) => Err(Head(now)),

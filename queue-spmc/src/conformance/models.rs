@@ -1,5 +1,5 @@
-//! The kit under the model: on a correct queue, and on a queue that fails only when another thread
-//! pushes in between.
+//! Models of the kit itself: a correct queue passes. A queue that loses an item only if another
+//! thread pushes in between is caught.
 use super::{Order, Subject, Token, concurrent_pushers_lose_no_item, overflow};
 use crate::Overflow;
 use alloc::collections::VecDeque;

@@ -138,11 +138,11 @@ fn each_fault_is_found_and_named() {
         ),
         (
             said::<DROP_LEAKS>(),
-            "what_is_left_is_dropped: leaked: tokens [1, 2, 3, 4]",
+            "dropped_queue_drops_its_items: leaked: tokens [1, 2, 3, 4]",
         ),
         (
             said::<DROP_DROPS_TWICE>(),
-            "what_is_left_is_dropped: doubled: token 1",
+            "dropped_queue_drops_its_items: doubled: token 1",
         ),
     ] {
         assert!(said.starts_with(name), "{said:?}, not {name:?}");

@@ -158,7 +158,7 @@ fn shrinking_against_a_steal_takes_each_item_once() {
     });
 }
 
-/// Half of four by single claims, against three pops.
+/// A thief takes half of four items by single claims, against three pops.
 ///
 /// Fails with: the change that `batch_by_one_exchange_takes_an_item_twice` makes.
 #[test]

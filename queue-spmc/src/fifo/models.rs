@@ -79,7 +79,8 @@ fn pops_against_two_steals_take_each_item_once() {
     });
 }
 
-/// Half of four by one exchange, against three pops: the deque's thieves cannot do that.
+/// A thief takes half of four items by one exchange, against three pops. A deque's thief cannot do
+/// that.
 ///
 /// Fails with: a pop that ends a thief's claim; a claim of one item more.
 #[test]

@@ -12,9 +12,8 @@ impl<T> Buffer<T> {
         let slot = |_| {
             let mut slot = MaybeUninit::<T>::uninit();
             if cfg!(test) {
-                // A test then sees a slot that lacks its item, even in memory that was a buffer
-                // before.
-                // SAFETY: the bytes belong to the slot.
+                // Fills the slot with a pattern. So a test notices a slot without its item, even in
+                // memory that was a buffer before. SAFETY: the bytes belong to the slot.
                 unsafe { slot.as_mut_ptr().write_bytes(0xa5, 1) };
             }
             UnsafeCell::new(slot)

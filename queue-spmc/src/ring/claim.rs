@@ -7,11 +7,12 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// capacity.
     ///
     /// With 1, every item stays available to thieves until the owner pops it or
-    /// [`pop_n`](Self::pop_n) claims it, and every pop costs a read-modify-write. With more, only
-    /// one pop in so many costs one. A claimed item, including an item that was pushed into the
+    /// [`pop_n`](Self::pop_n) claims it, and every pop costs a read-modify-write. With `n`, as few
+    /// as one pop in `n` costs one. A claimed item, including an item that was pushed into the
     /// empty ring, waits for the owner's next operation before a thief can get it. So use more than
-    /// 1 for an owner that soon does something, such as a scheduler's worker between two polls. Do
-    /// not use it for an owner that pushes and then waits for a thief to do the work.
+    /// 1 for an owner whose next operation comes soon, such as a scheduler's worker, which takes a
+    /// task after each poll. Do not use it for an owner that pushes and then waits for a thief to
+    /// do the work.
     ///
     /// The items that the owner has claimed so far are given back, as when a thief requests items.
     ///
@@ -28,8 +29,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// ```
     pub fn with_claim(mut self, items: usize) -> Self {
         self.give_back();
-        // Otherwise the slot of a private item that was popped would take the next item, whatever
-        // the new number.
+        // Otherwise the next push could make its item private (rule 8), and so hide it from thieves
+        // even if the new number is 1.
         self.private = false;
         self.claim_max = items.clamp(1, self.capacity() / 2) as u32;
         self.pop_one_max = if self.claim_max > 1 { 2 } else { u32::MAX };
@@ -112,7 +113,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Rule 7: gives the claimed items back if a thief made a request that is not handled yet.
     #[inline(always)]
     pub(super) fn serve_request(&mut self) {
-        if self.header().request() != self.seen_request {
+        if self.header().request() != self.handled_request {
             self.give_back();
         }
     }
@@ -120,7 +121,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     #[cold]
     pub(super) fn give_back(&mut self) {
         if self.first_slot == self.end_slot {
-            self.seen_request = self.header().request();
+            self.handled_request = self.header().request();
             return;
         }
         if self.private {
@@ -165,7 +166,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     }
 
     pub(super) fn clear_request(&mut self) {
-        self.seen_request = 0;
+        self.handled_request = 0;
         self.header().set_request(0);
     }
 }

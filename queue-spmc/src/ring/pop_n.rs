@@ -6,9 +6,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     ///
     /// Dropping the iterator gives back the items that it has claimed and not yielded, as when a
     /// thief requests items. That costs one read-modify-write, or none if thieves have taken items
-    /// from behind the claimed ones. If thieves left some of those, the items stay claimed, as do
-    /// the items of an iterator that was leaked: the owner pops them next, or its next operation
-    /// after a request gives them back.
+    /// from behind the claimed ones. If thieves took only some of those, the items stay claimed:
+    /// the owner pops them next, or its next operation after a request gives them back. The items
+    /// of a leaked iterator stay claimed in the same way.
     pub fn pop_n(&mut self, n: usize) -> PopN<'_, T, S> {
         PopN {
             worker: self,
@@ -41,7 +41,7 @@ impl<T: Send, S: Storage<T>> Iterator for PopN<'_, T, S> {
         let worker = &mut *self.worker;
         if worker.first_slot == worker.end_slot {
             // An earlier request is handled by the next operation, if this one leaves something.
-            worker.seen_request = 0;
+            worker.handled_request = 0;
             if !worker.claim_by(|_, len| len.min(all)) {
                 return None;
             }

@@ -36,13 +36,13 @@ impl<T> Iterator for Taken<'_, T> {
 impl<T> Drop for Taken<'_, T> {
     fn drop(&mut self) {
         /// Drops the other items if an item's drop panics.
-        struct GoOn<'a, 'b, T>(&'a mut Taken<'b, T>);
-        impl<T> Drop for GoOn<'_, '_, T> {
+        struct DropRest<'a, 'b, T>(&'a mut Taken<'b, T>);
+        impl<T> Drop for DropRest<'_, '_, T> {
             fn drop(&mut self) {
                 self.0.for_each(drop);
             }
         }
-        let rest = GoOn(self);
+        let rest = DropRest(self);
         rest.0.for_each(drop);
     }
 }

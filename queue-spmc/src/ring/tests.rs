@@ -380,7 +380,7 @@ fn claim_after_a_request_takes_one_item() {
 }
 
 #[test]
-fn surely_empty_is_never_said_of_a_ring_with_an_item() {
+fn ring_with_an_item_is_never_surely_empty() {
     for claim in [1, 3] {
         let mut worker = Worker::new(8).with_claim(claim);
         let stealer = worker.stealer();

@@ -52,7 +52,7 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     pub(super) private: bool,
     /// The value of `request` that the owner has handled, so that it neither handles a request
     /// twice nor writes when it has nothing to give back.
-    pub(super) seen_request: u32,
+    pub(super) handled_request: u32,
     pub(super) mask: u32,
     /// The `head` that the owner last wrote or loaded. Only the owner moves `real` back, so the
     /// current `real` is at this one or past it. So the owner may expect this value in an exchange
@@ -99,7 +99,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
             end_slot: 0,
             end_position: tail,
             private: false,
-            seen_request: 0,
+            handled_request: 0,
             mask: capacity - 1,
             last_head: head,
             claim_max: 1,
@@ -157,7 +157,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     pub fn push(&mut self, item: T) -> Result<(), Full<T>> {
         self.serve_request();
         if self.tail == self.limit {
-            if self.private && self.first_slot == self.end_slot && self.seen_request == 0 {
+            if self.private && self.first_slot == self.end_slot && self.handled_request == 0 {
                 // Rule 8 again: nothing was published since the last private item, so the ring is
                 // still empty.
                 self.first_slot = self.end_slot - 1;
