@@ -62,7 +62,10 @@ pub fn linked<S: Subject>() {
             "lists_and_queues_keep_every_node",
             lists_and_queues_keep_every_node::<S>,
         ),
-        check("what_is_left_is_dropped", what_is_left_is_dropped::<S>),
+        check(
+            "dropped_queue_drops_its_items",
+            dropped_queue_drops_its_items::<S>,
+        ),
         check("threads_pass_nodes_on", threads_pass_nodes_on::<S>),
     ];
     explore(LIMIT, 3, checks);
@@ -180,8 +183,8 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
 ///
 /// # Panics
 /// If they don't, or do so twice.
-pub fn what_is_left_is_dropped<S: Subject>() {
-    let account = Account::new("what_is_left_is_dropped");
+pub fn dropped_queue_drops_its_items<S: Subject>() {
+    let account = Account::new("dropped_queue_drops_its_items");
     drop(nodes::<S>(&account, 2));
     let queue = Queue::<S>::new();
     queue.requeue_batch(nodes::<S>(&account, 3));

@@ -31,10 +31,11 @@
 //!
 //! 1. No user code runs under the lock but the link's `next` and `set_next`: handles are taken
 //!    apart before it and put together after it.
-//! 2. Items in the list are older than those in the stack. A consumer takes from the list first.
-//!    Only if the list holds fewer items than it wants does it take from the stack: the only item
-//!    of the queue with one exchange, even without the lock, or all nodes, in order, to the list.
-//!    So each item is moved at most once.
+//! 2. Items in the list are older than those in the stack. A consumer takes from the list first. If
+//!    the list holds fewer items than the consumer wants, it takes from the stack. If the queue
+//!    holds one item, the consumer takes that item with one exchange, even without the lock.
+//!    Otherwise it moves all nodes of the stack, in order, to the list. So each item is moved at
+//!    most once.
 //! 3. The queue is a FIFO: the list followed by the stack. At every moment `top` says whether the
 //!    queue is empty. A push takes effect with its exchange. A pop that leaves items takes effect
 //!    under the lock, while `top` is MORE or LISTED; a pop that leaves none, with the exchange that
@@ -244,8 +245,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     fn with<R>(&self, n: usize, f: impl FnOnce(&mut List<T>) -> R) -> R {
         self.inner.list.with(|list| {
             if list.len() < n {
-                // SAFETY: this thread holds the lock. If the stack gives one node, `f` takes it
-                // together with the list's nodes, which are fewer than `n`.
+                // SAFETY: this thread holds the lock. If the stack gives one node, the list has at
+                // most `n` nodes with it, and `f` takes all of them.
                 list.append(&mut unsafe { self.inner.stack.take() });
             }
             let result = f(list);

@@ -15,10 +15,10 @@ use core::{
 };
 
 /// A FIFO of intrusive nodes. It allocates nothing. Every operation but the drop is O(1), or O(n)
-/// in the number of nodes it names.
+/// in the number of nodes that it is given.
 ///
-/// A node is aligned to 2 bytes at least. This does not compile, because the list keeps a mark in
-/// the lowest bit of a link, which may be a bit of such a node's address:
+/// A node is aligned to 2 bytes at least. This does not compile, because the list marks links in
+/// their lowest bit, and such a node's address may use that bit:
 ///
 /// ```compile_fail,E0080
 /// # use queue_global::{Linked, List};
@@ -187,15 +187,15 @@ impl<T: Linked> Default for List<T> {
 impl<T: Linked> Drop for List<T> {
     fn drop(&mut self) {
         /// Drops the other handles if the drop of one panics.
-        struct GoOn<'a, T: Linked>(&'a mut List<T>);
-        impl<T: Linked> Drop for GoOn<'_, T> {
+        struct DropRest<'a, T: Linked>(&'a mut List<T>);
+        impl<T: Linked> Drop for DropRest<'_, T> {
             fn drop(&mut self) {
                 while let Some(handle) = self.0.pop_front() {
                     drop(handle);
                 }
             }
         }
-        let rest = GoOn(self);
+        let rest = DropRest(self);
         while let Some(handle) = rest.0.pop_front() {
             drop(handle);
         }

@@ -182,10 +182,14 @@ fn each_fault_is_found_and_named() {
             "lists_and_queues_keep_every_node: ",
             "a token of another check",
         ),
-        (said::<DROP_LEAKS>(), "what_is_left_is_dropped: ", "leaked"),
+        (
+            said::<DROP_LEAKS>(),
+            "dropped_queue_drops_its_items: ",
+            "leaked",
+        ),
         (
             said::<DROP_DROPS_TWICE>(),
-            "what_is_left_is_dropped: ",
+            "dropped_queue_drops_its_items: ",
             "doubled",
         ),
         (

@@ -8,7 +8,7 @@ use sync_shim::{
 };
 
 /// The number of slots in a block. A power of two, so that positions stay in step with slots when
-/// they wrap; few under the model, so that it gets from one block to the next.
+/// they wrap; few under the model, so that a few values cross from one block to the next.
 pub(super) const SLOTS: usize = if cfg!(selvedge_loom) { 2 } else { 128 };
 
 /// The most values in a batch. They lie in two blocks at most.
@@ -27,7 +27,7 @@ impl<T> Block<T> {
     /// Makes a block without values or a next block.
     pub(super) fn new() -> NonNull<Self> {
         let layout = Layout::new::<Self>();
-        // SAFETY: the link has a size.
+        // SAFETY: the layout has a size, since the link has one.
         let block = unsafe { memory::alloc(layout) }.cast::<Self>();
         let Some(block) = NonNull::new(block) else {
             handle_alloc_error(layout);
