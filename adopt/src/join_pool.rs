@@ -8,15 +8,15 @@
 //!    the oldest jobs of other workers.
 //! 2. A worker runs the jobs that it pushes, unless a thief takes them. So its push needs no fence
 //!    to read the counts of sleepers: to miss a sleeper costs parallelism until the next push, but
-//!    never loses a job. A job may hang if it blocks on a job that it has pushed, other than by
-//!    this pool.
+//!    never loses a job. A job must wait for the jobs that it pushes by means of this pool (`join`,
+//!    a scope): if it blocks its thread instead, they may never run.
 //! 3. A push from an outside thread notifies with a fence. So does a worker that takes a batch from
 //!    the injector.
 //! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs other jobs meanwhile. If
 //!    there are none, it sleeps as any idle worker does, and the thread that sets the latch unparks
 //!    it. It waits for a job of another pool in the same way, so pools may wait for each other.
-//! 5. No thread leaves a frame while a job is queued or runs that is in the frame or borrows from
-//!    it. So a worker that unwinds out of its wait aborts the process.
+//! 5. A thread leaves a stack frame only when no job that lies in it or borrows from it is queued
+//!    or runs. So a worker that unwinds out of its wait aborts the process.
 use queue_global::{Injector, List};
 use queue_spmc::{Steal, StealLimit, deque, fifo};
 use std::{
@@ -232,7 +232,7 @@ impl Pool {
     ) -> R {
         let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(unpark));
         let abort = AbortOnUnwind;
-        // SAFETY: it is called once, and the job stays in this frame until its latch is set.
+        // SAFETY: `as_job` is called once, and the job stays in this frame until its latch is set.
         self.shared.inject(unsafe { job.as_job() });
         wait(&job.latch);
         mem::forget(abort);

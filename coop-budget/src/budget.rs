@@ -152,7 +152,7 @@ impl Default for Budget {
     }
 }
 
-/// Budgets are equal if as much is left.
+/// Budgets are equal if the same number of operations is left.
 impl PartialEq for Budget {
     fn eq(&self, other: &Self) -> bool {
         self.remaining() == other.remaining()

@@ -37,7 +37,7 @@ where
     let (refused, _) = polled(0);
     assert!(refused.is_pending());
     let (Poll::Ready(done), left) = polled(1) else {
-        panic!("it is ready");
+        panic!("the operation is not ready");
     };
     assert_eq!(left, Some(0));
     done

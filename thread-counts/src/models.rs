@@ -10,7 +10,7 @@ use sync_shim::{
     thread,
 };
 
-/// Bites: store `n` instead of the sum.
+/// Fails if `add` stores `n` instead of the sum.
 #[test]
 fn count_before_a_release_is_read_after_it_and_never_goes_back() {
     model(|| {

@@ -40,7 +40,7 @@ impl WakeRef for Woken {
     }
 }
 
-/// The two operations, so that a broken cell can be put in.
+/// The two operations of a cell, so that a scenario also runs on a broken one.
 trait Cell: Send + Sync + 'static {
     fn new() -> Self;
     fn register(&self, waker: &Waker);
@@ -224,8 +224,8 @@ fn registration_after_a_woken_one_is_ordered_after_it() {
     });
 }
 
-/// A task registers again during a wake: the new waker is woken by one of the two, or stays for the
-/// next wake.
+/// A task registers a new waker during a wake: the wake or the registration wakes it, or the task
+/// sees the condition.
 ///
 /// Fails with: a registration that enters at `FULL | WOKEN`; `Relaxed` in the first step of `take`.
 #[test]
