@@ -66,9 +66,11 @@ impl Crates {
             let parsed = source::modules(root, "")?.into_iter().map(|module| {
                 let names = module.path.split("::").filter(|name| !name.is_empty());
                 let syntax = syn::parse_file(&module.source);
+                let mut syntax = syntax.with_context(|| module.file.display().to_string())?;
+                syntax.items.retain(is_built);
                 Ok(Module {
                     path: names.map(str::to_owned).collect(),
-                    syntax: syntax.with_context(|| module.file.display().to_string())?,
+                    syntax,
                 })
             });
             let parsed: Result<Vec<_>> = parsed.collect();
@@ -161,7 +163,12 @@ impl Crates {
 
     /// Checks the item of a public name of a module, wherever the item is.
     fn named(&self, at: &Place, name: &str, survey: &mut Survey) -> Result<()> {
-        if self.find(&at.below(name)).is_some() {
+        // A `pub use` of a function does not show a private module of the same name.
+        let mut items = self.items(at);
+        let is_module = |item: &Item| {
+            matches!(item, Item::Mod(_)) && name_of_public(item).is_some_and(|found| found == name)
+        };
+        if items.any(is_module) {
             self.module(&at.below(name), survey)?;
         }
         let Some((at, name)) = self.resolve(at, name) else {
@@ -437,6 +444,17 @@ fn names(code: &str, name: &str) -> bool {
     })
 }
 
+/// Whether an import has no `cfg` that leaves it out. All features are on.
+fn is_built(item: &Item) -> bool {
+    let Item::Use(used) = item else { return true };
+    used.attrs.iter().all(|attribute| {
+        let list = attribute.meta.require_list();
+        list.map_or(true, |list| {
+            !list.path.is_ident("cfg") || source::holds(&list.tokens.to_string(), "")
+        })
+    })
+}
+
 fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
@@ -537,7 +555,7 @@ fn scan(tokens: TokenStream, found: &mut Vec<Made>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Docs, made_by_macro, names};
+    use super::{Docs, is_built, made_by_macro, names};
     use syn::parse_quote;
 
     #[test]
@@ -571,6 +589,20 @@ mod tests {
         ] {
             assert!(!names(code, "park"), "{code}");
         }
+    }
+
+    #[test]
+    fn an_import_for_a_build_without_a_feature_is_left_out() {
+        assert!(is_built(&parse_quote! { pub use a::b; }));
+        assert!(is_built(
+            &parse_quote! { #[cfg(feature = "c")] pub use a::b; }
+        ));
+        assert!(!is_built(
+            &parse_quote! { #[cfg(not(feature = "c"))] pub use a::b; }
+        ));
+        assert!(is_built(
+            &parse_quote! { #[cfg(all(feature = "c", not(any(d, e))))] pub use a::b; }
+        ));
     }
 
     #[test]

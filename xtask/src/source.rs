@@ -203,7 +203,7 @@ pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
 }
 
 /// Whether a `cfg` holds.
-fn holds(predicate: &str, set: &str) -> bool {
+pub(crate) fn holds(predicate: &str, set: &str) -> bool {
     let predicate = predicate.trim();
     let Some((how, rest)) = predicate.split_once('(') else {
         let of_system = format!("target_os = {:?}", std::env::consts::OS);
