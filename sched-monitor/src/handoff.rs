@@ -15,8 +15,10 @@
 //!
 //! # Rules
 //!
-//! 1. *The value has one owner at a time.* `exit` and `retake` both replace the word by 0 in one
-//!    exchange. Of all exchanges after an `enter` only one reads the address.
+//! 1. *The value has one owner at a time.* `exit` and `retake` both replace the address by 0 in one
+//!    exchange. Of all exchanges after an `enter` only one replaces it. `retake` writes nothing if
+//!    the caller is outside, so it cannot overwrite the address of the next call. (An exchange that
+//!    finds 0 could not either, but loom orders its 0 behind the next `enter`, too.)
 //! 2. *`enter` is a store, not an exchange.* A caller owns the value when it enters, so the value
 //!    is not in the word. If other code puts two values into one cell, the first one is leaked, and
 //!    still no value gets two owners.
@@ -68,20 +70,33 @@ impl<T: Send> Handoff<T> {
     #[inline]
     pub fn enter(&self, value: Box<T>) {
         let address = Box::into_raw(value).expose_provenance();
-        // Ordering: Release pairs with the exchange in `take`, of the caller or of a monitor.
+        // Ordering: Release pairs with the exchanges of `exit` and `retake`.
         self.inside.store(address, Release);
     }
 
     /// Takes the value back after the call, unless a monitor has retaken it. One exchange.
     #[inline]
     pub fn exit(&self) -> Option<Box<T>> {
-        self.take()
+        // Ordering: Acquire pairs with `enter`, which may be another thread's.
+        let value: *mut T = ptr::with_exposed_provenance_mut(self.inside.swap(0, Acquire));
+        // SAFETY: `enter` exposed the box's provenance, and one exchange alone replaced its
+        // address, so this thread owns the box (rule 1).
+        (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 
     /// Takes the value for another thread, if the caller is inside. A load, and one exchange if it
     /// is.
     pub fn retake(&self) -> Option<Box<T>> {
-        self.is_inside().then(|| self.take())?
+        // Ordering: Relaxed, a hint. The exchange decides.
+        let address = self.inside.load(Relaxed);
+        if address == 0 {
+            return None;
+        }
+        // Ordering: Acquire pairs with `enter`. On failure the value is another's.
+        let replaced = self.inside.compare_exchange(address, 0, Acquire, Relaxed);
+        let value = ptr::with_exposed_provenance_mut(replaced.ok()?);
+        // SAFETY: as in `exit`.
+        Some(unsafe { Box::from_raw(value) })
     }
 
     /// Whether a caller is inside a call with its value in the cell. A load.
@@ -89,15 +104,6 @@ impl<T: Send> Handoff<T> {
     pub fn is_inside(&self) -> bool {
         // Ordering: Relaxed, a hint. The exchange decides.
         self.inside.load(Relaxed) != 0
-    }
-
-    #[inline]
-    fn take(&self) -> Option<Box<T>> {
-        // Ordering: Acquire pairs with `enter`.
-        let value: *mut T = ptr::with_exposed_provenance_mut(self.inside.swap(0, Acquire));
-        // SAFETY: `enter` exposed the box's provenance, and one exchange alone read its address, so
-        // this thread owns the box (rule 1).
-        (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 }
 
@@ -118,6 +124,6 @@ impl<T: Send> fmt::Debug for Handoff<T> {
 impl<T: Send> Drop for Handoff<T> {
     fn drop(&mut self) {
         self.inside.retire();
-        drop(self.take());
+        drop(self.exit());
     }
 }

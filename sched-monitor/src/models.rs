@@ -95,7 +95,8 @@ fn retake_racing_two_calls_has_one_owner() {
             }
         }
         let retaken = monitor.join().unwrap();
-        assert!(owners.count(core) != retaken);
+        let kept = owners.count(core);
+        assert!(kept != retaken, "kept {kept}, retaken {retaken}");
         owners.assert_one();
     });
 }
