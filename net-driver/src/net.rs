@@ -4,6 +4,23 @@
 //! [`Driver::scope`](crate::Driver::scope)); a stream that a listener accepts belongs to the
 //! listener's. Its operations may be polled anywhere.
 //!
+//! ```
+//! use futures_lite::{AsyncReadExt, AsyncWriteExt};
+//! use net_driver::{Driver, net::{TcpListener, TcpStream}};
+//!
+//! // An executor of one task; a runtime sets the driver for all of its tasks.
+//! Driver::new(1).park(0).block_on(async {
+//!     let listener = TcpListener::bind("127.0.0.1:0").await?;
+//!     let mut client = TcpStream::connect(listener.local_addr()?).await?;
+//!     let (mut server, _) = listener.accept().await?;
+//!     client.write_all(b"hello").await?;
+//!     let mut message = [0; 5];
+//!     server.read_exact(&mut message).await?;
+//!     assert_eq!(&message, b"hello");
+//!     std::io::Result::Ok(())
+//! }).unwrap();
+//! ```
+//!
 //! # Panics
 //! Making a socket panics on a thread without a current driver.
 //!

@@ -13,6 +13,11 @@ use core::{fmt, ops};
 /// assert!(ready.is_readable() && ready.is_read_closed());
 /// assert!(!ready.is_writable());
 /// assert_eq!(format!("{ready:?}"), "Ready(READABLE | READ_CLOSED)");
+///
+/// let failed = Ready::WRITABLE | Ready::WRITE_CLOSED | Ready::ERROR;
+/// assert!(failed.is_write_closed() && failed.is_error());
+/// assert_eq!(failed & ready, Ready::EMPTY);
+/// assert_eq!(Ready::ALL - failed, ready | Ready::PRIORITY);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ready(pub(crate) u8);
@@ -178,6 +183,10 @@ impl fmt::Debug for Ready {
 /// assert!(both.is_readable() && both.is_writable());
 /// assert!(!both.is_priority());
 /// assert_eq!(format!("{both:?}"), "Interest(READABLE | WRITABLE)");
+///
+/// let rest = Interest::PRIORITY | Interest::ERROR;
+/// assert!(rest.is_priority() && rest.is_error());
+/// assert!(!rest.is_readable());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Interest(u8);

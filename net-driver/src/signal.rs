@@ -7,12 +7,18 @@
 //! From the first listener for a signal on, the process no longer dies of that signal, also after
 //! all listeners are dropped.
 //!
-//! ```no_run
-//! # async fn serve() -> std::io::Result<()> {
-//! net_driver::signal::ctrl_c().await?;
-//! println!("the end");
-//! # Ok(())
-//! # }
+//! ```
+//! use futures_lite::future::poll_once;
+//! use net_driver::{Driver, signal};
+//! use std::pin::pin;
+//!
+//! Driver::new(1).park(0).block_on(async {
+//!     let mut pressed = pin!(signal::ctrl_c());
+//!     assert!(poll_once(pressed.as_mut()).await.is_none()); // It counts from here.
+//!     unsafe { libc::raise(libc::SIGINT) }; // Ctrl-C does this.
+//!     pressed.await
+//! })?;
+//! # std::io::Result::Ok(())
 //! ```
 pub mod unix;
 

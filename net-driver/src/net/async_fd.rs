@@ -65,7 +65,25 @@ pub struct AsyncFd<T> {
     source: Source<T>,
 }
 
-/// The readiness that a wait on an [`AsyncFd`] has found. See its example.
+/// The readiness that a wait on an [`AsyncFd`] has found.
+///
+/// ```
+/// use net_driver::{Driver, net::AsyncFd};
+/// use std::{io::{Read, Write}, os::unix::net::UnixStream};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let (one, mut other) = UnixStream::pair()?;
+///     one.set_nonblocking(true)?;
+///     let one = AsyncFd::new(one)?;
+///     other.write_all(b"abc")?;
+///     let mut guard = one.readable().await?;
+///     let mut to = [0; 8];
+///     let count = guard.try_io(|one| one.get_ref().read(&mut to)).unwrap()?;
+///     assert_eq!(&to[..count], b"abc");
+///     assert!(std::ptr::eq(guard.get_ref(), &one));
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
 #[must_use = "readiness that proves wrong has to be cleared"]
 pub struct AsyncFdReadyGuard<'a, T> {
     fd: &'a AsyncFd<T>,
@@ -73,7 +91,26 @@ pub struct AsyncFdReadyGuard<'a, T> {
     interest: Interest,
 }
 
-/// As [`AsyncFdReadyGuard`], of a wait with `&mut`. See [`AsyncFd`]'s example.
+/// As [`AsyncFdReadyGuard`], of a wait with `&mut`.
+///
+/// ```
+/// use net_driver::{Driver, net::AsyncFd};
+/// use std::{io::{Read, Write}, os::{fd::AsRawFd, unix::net::UnixStream}};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let (one, mut other) = UnixStream::pair()?;
+///     one.set_nonblocking(true)?;
+///     let mut one = AsyncFd::new(one)?;
+///     other.write_all(b"abc")?;
+///     let mut guard = one.readable_mut().await?;
+///     let mut to = [0; 1];
+///     assert_eq!(guard.get_inner_mut().read(&mut to)?, 1);
+///     assert_eq!(guard.get_mut().get_mut().read(&mut to)?, 1);
+///     assert_eq!(guard.get_ref().get_ref().read(&mut to)?, 1);
+///     assert_eq!(&to, b"c");
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
 #[must_use = "readiness that proves wrong has to be cleared"]
 pub struct AsyncFdReadyMutGuard<'a, T> {
     fd: &'a mut AsyncFd<T>,
@@ -81,7 +118,30 @@ pub struct AsyncFdReadyMutGuard<'a, T> {
     interest: Interest,
 }
 
-/// The operation said `WouldBlock`: wait again. See [`AsyncFd`]'s example.
+/// The operation said `WouldBlock`: wait again.
+///
+/// ```
+/// use net_driver::{Driver, net::{AsyncFd, TryIoError}};
+/// use std::{io::{Read, Write}, os::unix::net::UnixStream};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let (one, mut other) = UnixStream::pair()?;
+///     one.set_nonblocking(true)?;
+///     let one = AsyncFd::new(one)?;
+///     other.write_all(b"abc")?;
+///     let mut to = [0; 8];
+///     let count = loop {
+///         match one.readable().await?.try_io(|one| one.get_ref().read(&mut to)) {
+///             Ok(read) => break read?,
+///             Err(TryIoError) => {} // Another task was faster.
+///         }
+///     };
+///     assert_eq!(count, 3);
+///     let mut guard = one.readable().await?;
+///     assert!(matches!(guard.try_io(|one| one.get_ref().read(&mut to)), Err(TryIoError)));
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct TryIoError;
 

@@ -1,4 +1,29 @@
-//! The halves of a [`TcpStream`].
+//! The halves of a [`TcpStream`](super::TcpStream).
+//!
+//! ```
+//! use futures_lite::{AsyncReadExt, AsyncWriteExt, future::zip, io::copy};
+//! use net_driver::{Driver, net::{TcpListener, TcpStream}};
+//!
+//! Driver::new(1).park(0).block_on(async {
+//!     let listener = TcpListener::bind("127.0.0.1:0").await?;
+//!     let client = TcpStream::connect(listener.local_addr()?).await?;
+//!     let (server, _) = listener.accept().await?;
+//!
+//!     let (from_client, to_client) = server.into_split();
+//!     let echo = copy(from_client, to_client);
+//!     let (mut from_server, mut to_server) = client.into_split();
+//!     let talk = async move {
+//!         to_server.write_all(b"hello").await?;
+//!         drop(to_server); // The server reads the end of the stream.
+//!         let mut all = String::new();
+//!         from_server.read_to_string(&mut all).await?;
+//!         std::io::Result::Ok(all)
+//!     };
+//!     let (echoed, received) = zip(echo, talk).await;
+//!     assert_eq!((echoed?, received?), (5, "hello".to_owned()));
+//!     std::io::Result::Ok(())
+//! }).unwrap();
+//! ```
 use super::{TcpStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready, slot::Direction};
 use std::{

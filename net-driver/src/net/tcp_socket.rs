@@ -111,6 +111,12 @@ impl TcpSocket {
 
     /// Takes the pending error of the socket (`SO_ERROR`).
     ///
+    /// ```
+    /// let socket = net_driver::net::TcpSocket::new_v4()?;
+    /// assert!(socket.take_error()?.is_none());
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
     /// # Errors
     /// If the system call fails.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {

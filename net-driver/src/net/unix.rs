@@ -1,4 +1,25 @@
-//! The halves of a [`UnixStream`], and addresses of Unix sockets.
+//! The halves of a [`UnixStream`](super::UnixStream), and addresses of Unix sockets.
+//!
+//! ```
+//! use futures_lite::{AsyncReadExt, AsyncWriteExt};
+//! use net_driver::{Driver, net::{UnixStream, unix::SocketAddr}};
+//!
+//! Driver::new(1).park(0).block_on(async {
+//!     let (one, mut other) = UnixStream::pair()?;
+//!     let (mut read, mut write) = one.into_split();
+//!     write.write_all(b"ping").await?;
+//!     let mut message = [0; 4];
+//!     other.read_exact(&mut message).await?;
+//!     other.write_all(&message).await?;
+//!     read.read_exact(&mut message).await?;
+//!     assert_eq!(&message, b"ping");
+//!
+//!     let one: UnixStream = read.reunite(write).unwrap();
+//!     let address: SocketAddr = one.local_addr()?;
+//!     assert!(address.is_unnamed());
+//!     std::io::Result::Ok(())
+//! }).unwrap();
+//! ```
 use super::{UnixStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready};
 use std::{

@@ -1,5 +1,22 @@
 //! Listeners for the signals of Unix.
 //!
+//! ```
+//! use futures_lite::future::or;
+//! use net_driver::{Driver, signal::unix::{SignalKind, signal}};
+//!
+//! let mut interrupts = signal(SignalKind::interrupt())?;
+//! let mut ends = signal(SignalKind::terminate())?;
+//! unsafe { libc::raise(libc::SIGTERM) }; // `kill` does this.
+//! Driver::new(1).park(0).block_on(async {
+//!     let why = or(
+//!         async { interrupts.recv().await.map(|()| "interrupted") },
+//!         async { ends.recv().await.map(|()| "asked to end") },
+//!     );
+//!     assert_eq!(why.await, Some("asked to end"));
+//! });
+//! # std::io::Result::Ok(())
+//! ```
+//!
 //! 1. A handler sets the signal's `pending` flag, and then writes a byte. It calls nothing else: a
 //!    handler may interrupt any code. If the socket is full, the thread has bytes to read anyway.
 //! 2. The thread reads, takes the flags, adds 1 to the version of each signal that was pending, and
@@ -213,8 +230,10 @@ fn wake_listeners(mut from_handlers: UnixStream) {
 /// ```
 /// use net_driver::signal::unix::{Signal, SignalKind, signal};
 ///
-/// let changes: Signal = signal(SignalKind::window_change())?;
-/// drop(changes);
+/// let mut changes: Signal = signal(SignalKind::window_change())?;
+/// unsafe { libc::raise(libc::SIGWINCH) };
+/// let mut park = net_driver::Driver::new(1).park(0);
+/// assert_eq!(park.block_on(changes.recv()), Some(()));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[must_use = "a listener does nothing unless it is polled"]

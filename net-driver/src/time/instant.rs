@@ -14,6 +14,15 @@ use std::{
 /// let begun = Instant::now();
 /// assert!(begun + Duration::from_secs(1) > begun);
 /// assert!(begun.elapsed() < Duration::from_secs(3_600));
+///
+/// let (second, zero) = (Duration::from_secs(1), Duration::ZERO);
+/// let later = begun.checked_add(second).unwrap();
+/// assert_eq!(later.checked_sub(second), Some(begun));
+/// assert_eq!((later.duration_since(begun), begun.duration_since(later)), (second, zero));
+/// assert_eq!(begun.saturating_duration_since(later), zero);
+/// assert_eq!(later.checked_duration_since(begun), Some(second));
+/// assert_eq!(begun.checked_duration_since(later), None);
+/// assert_eq!(later.into_std() - begun.into_std(), second);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(std::time::Instant);

@@ -115,9 +115,20 @@ impl MissedTickBehavior {
 ///
 /// Driver::new(1).park(0).block_on(async {
 ///     let mut interval: time::Interval = time::interval(Duration::from_secs(60));
-///     interval.tick().await; // At once.
+///     assert_eq!(interval.period(), Duration::from_secs(60));
+///     interval.set_missed_tick_behavior(time::MissedTickBehavior::Skip);
+///     assert_eq!(interval.missed_tick_behavior(), time::MissedTickBehavior::Skip);
+///     let first = interval.tick().await; // At once.
 ///     interval.reset_immediately();
-///     interval.tick().await;
+///     assert!(interval.tick().await >= first);
+///     interval.reset_after(Duration::from_millis(1));
+///     assert!(interval.tick().await >= first + Duration::from_millis(1));
+///     let soon = time::Instant::now() + Duration::from_millis(1);
+///     interval.reset_at(soon);
+///     assert_eq!(interval.tick().await, soon);
+///     interval.reset(); // The next tick is a minute from now.
+///     let next = time::timeout(Duration::from_millis(1), interval.tick());
+///     assert!(next.await.is_err());
 /// });
 /// ```
 pub struct Interval {

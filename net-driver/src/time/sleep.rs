@@ -93,11 +93,27 @@ impl Sleep {
     }
 
     /// Returns the time for which it waits.
+    ///
+    /// ```
+    /// use net_driver::time;
+    ///
+    /// let deadline = time::Instant::now() + time::Duration::from_secs(1);
+    /// assert_eq!(time::sleep_until(deadline).deadline(), deadline);
+    /// ```
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
     /// Returns whether a poll has found, or a worker has noticed, that the time has passed.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    ///
+    /// let mut sleep = Box::pin(time::sleep_until(time::Instant::now()));
+    /// assert!(!sleep.is_elapsed()); // It was not polled.
+    /// Driver::new(1).park(0).block_on(sleep.as_mut());
+    /// assert!(sleep.is_elapsed());
+    /// ```
     pub fn is_elapsed(&self) -> bool {
         self.timer.is_fired()
     }

@@ -238,6 +238,25 @@ impl Driver {
 }
 
 /// Keeps a paused clock from jumping while it exists: see [`Driver::hold_clock`].
+///
+/// ```
+/// use net_driver::{Driver, time};
+/// use std::{sync::mpsc, thread, time::Duration};
+///
+/// let driver = Driver::new(1);
+/// driver.pause();
+/// let hold: time::ClockHold = driver.hold_clock();
+/// let (sender, results) = mpsc::channel();
+/// let works = thread::spawn(move || {
+///     sender.send(7).unwrap();
+///     drop(hold); // From here on the clock may jump.
+/// });
+/// driver.park(0).block_on(async {
+///     time::sleep(Duration::from_secs(3_600)).await;
+///     assert_eq!(results.try_recv(), Ok(7));
+/// });
+/// works.join().unwrap();
+/// ```
 pub struct ClockHold(Driver);
 
 impl Drop for ClockHold {

@@ -93,6 +93,17 @@ pin_project! {
     }
 }
 
+/// Access to the future that is limited.
+///
+/// ```
+/// use net_driver::time::{Duration, timeout};
+/// use std::future::{Ready, ready};
+///
+/// let mut limited = timeout(Duration::from_secs(1), ready(7));
+/// let _: &Ready<u32> = limited.get_ref();
+/// *limited.get_mut() = ready(8);
+/// assert_eq!(limited.into_inner().into_inner(), 8);
+/// ```
 impl<F> Timeout<F> {
     /// Borrows the future.
     pub fn get_ref(&self) -> &F {
