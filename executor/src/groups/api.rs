@@ -45,6 +45,13 @@ impl SchedulingGroup {
     }
 
     /// Returns the name.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let group = runtime.group("compaction").build().unwrap();
+    /// assert_eq!(group.name(), "compaction");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn name(&self) -> String {
         self.group.name.lock().clone()
     }
@@ -91,6 +98,16 @@ impl SchedulingGroup {
 
     /// Returns the number of tasks that have not ended, and children. 0 for the main group, which
     /// does not count them.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let group = runtime.group("batch").build().unwrap();
+    /// assert_eq!(group.tasks(), 0);
+    /// let task = selvedge::spawn_in(&group, std::future::pending::<()>()).unwrap();
+    /// assert_eq!(group.tasks(), 1);
+    /// # drop(task);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn tasks(&self) -> usize {
         self.group.uses()
     }

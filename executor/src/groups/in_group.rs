@@ -11,6 +11,20 @@ use std::{
 use task_header::JoinHandle;
 
 /// Runs futures in a scheduling group. Every future has it.
+///
+/// ```
+/// use selvedge::{SchedulingGroup, WithGroup};
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let reports = runtime.group("reports").shares(50).build().unwrap();
+/// let request = runtime.spawn(async move {
+///     // The slow part of a request has the time of another group.
+///     let sum = async { (1..=4).sum::<u32>() }.in_group(&reports).await.unwrap();
+///     (sum, SchedulingGroup::current().name())
+/// });
+/// assert_eq!(runtime.block_on(request).unwrap(), (10, "main".into()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait WithGroup: Future + Sized {
     /// Returns a future that runs this one as a task of `group`, from its first poll on.
     ///

@@ -76,7 +76,8 @@ impl Tracer {
     /// for _ in 0..100 {
     ///     runtime.block_on(runtime.spawn(async {})).unwrap();
     /// }
-    /// let worker = &tracer.capture().lanes()[0];
+    /// let capture = tracer.capture();
+    /// let worker = &capture.lanes()[0];
     /// assert!(worker.events.len() <= 16 && worker.lost > 100);
     /// # Ok::<(), std::io::Error>(())
     /// ```
