@@ -1,4 +1,4 @@
-//! The halves of a [`TcpStream`](super::TcpStream).
+//! The halves of a [`TcpStream`].
 //!
 //! ```
 //! use futures_lite::{AsyncReadExt, AsyncWriteExt, future::zip, io::copy};

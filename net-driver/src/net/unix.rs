@@ -1,4 +1,4 @@
-//! The halves of a [`UnixStream`](super::UnixStream), and addresses of Unix sockets.
+//! The halves of a [`UnixStream`], and addresses of Unix sockets.
 //!
 //! ```
 //! use futures_lite::{AsyncReadExt, AsyncWriteExt};
