@@ -10,7 +10,11 @@
 //!    is a driver, or the worker is there for the next one: a waiting thread looks for the worker
 //!    and enters the list in one hold of the lock.
 //! 3. A driver that parks is unparked by a push, as any worker, and by its future's waker.
-//! 4. The runtime's end takes the worker, which drops the futures of all tasks.
+//! 4. A thread that drives, and blocks in a task or in its own future, must not wait for the worker
+//!    that it has: its inner `block_on` panics.
+//! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread of
+//!    a runtime. So it does not reach the `block_on` of a thread that has nothing to do with it.
+//! 6. The runtime's end takes the worker, which drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
     park::{Park, ThreadPark, Unpark, waker},
@@ -20,6 +24,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Wake, Waker},
+    thread::{self, ThreadId},
     time::{Duration, Instant},
 };
 use sync_shim::atomic::{
@@ -33,10 +38,24 @@ pub(crate) struct CurrentThread(Mutex<State>);
 struct State {
     /// The worker, unless a thread drives it.
     worker: Option<Box<Worker<ThreadPark>>>,
-    /// The wakers of the threads that wait.
-    waiting: Vec<Waker>,
-    /// Counts the times that the list was emptied, so that a thread enters it once.
-    turns: u64,
+    /// The thread that drives.
+    driver: Option<ThreadId>,
+    /// The wakers of the threads that wait, each with its thread's key.
+    waiting: Vec<(u64, Waker)>,
+    /// The key of the next thread that waits.
+    next_key: u64,
+}
+
+/// A thread that waits. Its drop takes its waker out of the list.
+struct Waiting<'a> {
+    all: &'a CurrentThread,
+    key: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.all.lock().waiting.retain(|(key, _)| *key != self.key);
+    }
 }
 
 /// A thread that has the worker. Its drop puts the worker back (rule 2).
@@ -64,12 +83,22 @@ impl<U: Unpark> Wake for Signal<U> {
     }
 }
 
+impl State {
+    /// Takes the worker for this thread, if no other has it.
+    fn take(&mut self) -> Option<Box<Worker<ThreadPark>>> {
+        let worker = self.worker.take()?;
+        self.driver = Some(thread::current().id());
+        Some(worker)
+    }
+}
+
 impl CurrentThread {
     pub(crate) fn new(worker: Worker<ThreadPark>) -> Self {
         Self(Mutex::new(State {
             worker: Some(Box::new(worker)),
+            driver: None,
             waiting: Vec::new(),
-            turns: 0,
+            next_key: 0,
         }))
     }
 
@@ -79,15 +108,28 @@ impl CurrentThread {
 
     /// Runs the tasks, or waits while another thread does, until the future is ready.
     pub(crate) fn block_on<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
-        let free = self.lock().worker.take();
-        if let Some(worker) = free {
-            return Driver::new(self, worker).run(future);
-        }
+        let key = {
+            let mut state = self.lock();
+            if let Some(worker) = state.take() {
+                drop(state);
+                return Driver::new(self, worker).run(future);
+            }
+            let own = state.driver == Some(thread::current().id());
+            state.next_key += 1;
+            let key = state.next_key;
+            drop(state);
+            assert!(
+                !own,
+                "block_on was called by the thread that runs this runtime's tasks, inside its \
+                 block_on: await the future instead"
+            );
+            key
+        };
         let mut park = ThreadPark::new();
         let unpark = waker(park.unparker());
-        let mut entered = None;
+        let _leaves = Waiting { all: self, key };
         loop {
-            if let Some(worker) = self.take_or_wait(&unpark, &mut entered) {
+            if let Some(worker) = self.take_or_wait(&unpark, key) {
                 return Driver::new(self, worker).run(future);
             }
             let cx = &mut Context::from_waker(&unpark);
@@ -98,21 +140,16 @@ impl CurrentThread {
         }
     }
 
-    fn take_or_wait(
-        &self,
-        unpark: &Waker,
-        entered: &mut Option<u64>,
-    ) -> Option<Box<Worker<ThreadPark>>> {
+    fn take_or_wait(&self, unpark: &Waker, own: u64) -> Option<Box<Worker<ThreadPark>>> {
         let mut state = self.lock();
-        let worker = state.worker.take();
-        if worker.is_none() && *entered != Some(state.turns) {
-            *entered = Some(state.turns);
-            state.waiting.push(unpark.clone());
+        let worker = state.take();
+        if worker.is_none() && state.waiting.iter().all(|(key, _)| *key != own) {
+            state.waiting.push((own, unpark.clone()));
         }
         worker
     }
 
-    /// Ends the tasks, after the runtime has closed (rule 4). Gives up after `limit`: then the drop
+    /// Ends the tasks, after the runtime has closed (rule 6). Gives up after `limit`: then the drop
     /// of the worker ends what is left.
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
@@ -123,7 +160,7 @@ impl CurrentThread {
         let begun = Instant::now();
         loop {
             let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-            match worker.tick() {
+            match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ended => return true,
                 Tick::Ran => {}
                 Tick::Idle => match left {
@@ -159,9 +196,9 @@ impl<'a> Driver<'a> {
             {
                 return output;
             }
-            match worker.tick() {
+            match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {}
-                Tick::Idle => worker.park(),
+                Tick::Idle => worker.contained(Worker::park).unwrap_or_default(),
                 // A panic has shut the runtime down, and the future may wait for it no longer.
                 Tick::Ended => return ThreadPark::block_on(future),
             }
@@ -173,9 +210,11 @@ impl Drop for Driver<'_> {
     fn drop(&mut self) {
         let mut state = self.all.lock();
         state.worker = self.worker.take();
-        state.turns += 1;
+        state.driver = None;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        waiting.into_iter().for_each(Waker::wake);
+        for (_, waker) in waiting {
+            waker.wake();
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! A worker without a thread of the runtime: its user's loop ticks it.
 use crate::{
-    Handle, context::OnWorker, core::Core, events::DrivenEvents, park::Park, run::run, scope,
-    shared::Task, sleep::Patience,
+    Handle, context::OnWorker, core::Core, events::DrivenEvents, hooks, park::Park, run::run,
+    scope, shared::Task, sleep::Patience,
 };
 use coop_budget::{Budget, Scope, Turns};
 use std::{
     fmt,
     mem::{self, ManuallyDrop},
+    panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
 use worker_idle::announce::Registry;
@@ -240,6 +241,19 @@ impl<P: Park> Worker<P> {
             let tick = self.tick();
             if tick != Tick::Ran || begun.elapsed() >= limit {
                 return tick;
+            }
+        }
+    }
+
+    /// Runs a method, and contains a panic of user code outside of tasks, as the loop of a thread
+    /// does.
+    pub(crate) fn contained<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        match catch_unwind(AssertUnwindSafe(|| f(self))) {
+            Ok(result) => Some(result),
+            Err(payload) => {
+                self.core.shared.hooks.panicked(&*payload);
+                hooks::discard(payload);
+                None
             }
         }
     }

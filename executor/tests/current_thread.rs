@@ -116,6 +116,53 @@ fn driver_that_panics_leaves_the_worker_to_others() {
     assert_eq!(second.join().unwrap(), 7);
 }
 
+/// The inner call would wait for the worker that its own thread has.
+#[test]
+fn block_on_by_the_driver_in_a_task_panics() {
+    let runtime = Arc::new(runtime());
+    let inner = runtime.clone();
+    let task = runtime.spawn(async move {
+        selvedge::block_in_place(|| inner.block_on(async {}));
+    });
+    let panic = runtime.block_on(task).unwrap_err().into_panic();
+    let text = panic.downcast::<&str>().unwrap();
+    assert!(text.contains("block_on"), "{text}");
+}
+
+/// A foreign waker panics in a wake by the driver, outside of any task.
+#[cfg(feature = "time")]
+#[test]
+fn panic_of_a_waker_stays_out_of_block_on() {
+    use std::{
+        future::Future,
+        pin::pin,
+        task::{Context, Wake},
+    };
+
+    struct Panics;
+
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("in a waker");
+        }
+    }
+
+    let runtime = runtime();
+    let waker = Arc::new(Panics).into();
+    let seven = runtime.block_on(async {
+        let mut sleep = pin!(selvedge::time::sleep(Duration::from_millis(1)));
+        assert!(
+            sleep
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        selvedge::time::sleep(Duration::from_millis(5)).await;
+        7
+    });
+    assert_eq!(seven, 7);
+}
+
 #[test]
 fn drop_of_the_runtime_drops_its_tasks() {
     struct Dropped(mpsc::Sender<thread::ThreadId>);

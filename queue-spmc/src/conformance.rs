@@ -91,7 +91,10 @@ pub fn overflow<S: Subject>() {
             "full_ring_overflows_every_item",
             full_ring_overflows_every_item::<S>,
         ),
-        check("dropped_queue_drops_its_items", dropped_queue_drops_its_items::<S>),
+        check(
+            "dropped_queue_drops_its_items",
+            dropped_queue_drops_its_items::<S>,
+        ),
         check(
             "concurrent_pushers_lose_no_item",
             concurrent_pushers_lose_no_item::<S>,

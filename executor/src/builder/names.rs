@@ -81,9 +81,8 @@ impl Builder {
         self.global_interval(ticks)
     }
 
-    /// Does nothing: there is no I/O driver and no timer to enable.
-    ///
-    /// A program that uses tokio's needs a replacement for them.
+    /// Does nothing: sockets and timers are always enabled, by the features `net` and `time`. They
+    /// cost nothing before the first socket or sleep.
     pub fn enable_all(self) -> Self {
         self
     }
