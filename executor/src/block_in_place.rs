@@ -18,12 +18,13 @@
 //!       that it was. So a nudge of that worker may make one operation here yield, and is lost.
 //! 4. After the poll the thread is a thread of the pool.
 //! 5. A core on offer runs nothing. The blocking thread keeps the id of the polled task, and
-//!    whether that task yields after this poll. For the core that it takes back may have had
-//!    another thread meanwhile, whose task blocks, too.
+//!    whether that task yields after this poll. If the core on offer has had another thread
+//!    meanwhile, whose task blocks, too, this thread leaves it on offer ([`call`](crate::call)).
 //! 6. The closure has an unlimited budget. Under a limited one, a future that it waits for on this
 //!    thread would never proceed once the budget is exhausted.
 use crate::{
     blocking,
+    call::{self, Call},
     context::{self, TakenCore},
     events::ClockHold,
     scope::{self, HoldsUp, In},
@@ -82,6 +83,8 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let (shared, index) = (core.shared.clone(), core.index);
     let hold = Some(shared.events.hold_clock());
     let running = core.running.take();
+    let call = Call::default();
+    call.begin(&core);
     #[cfg(feature = "groups")]
     let inherited = crate::groups::Inherited::of_turn(&core);
     core.clock_out();
@@ -91,6 +94,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let _return = TakeBack {
         shared,
         index,
+        call: call.id(),
         running,
         lender,
         #[cfg(feature = "groups")]
@@ -104,6 +108,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
 struct TakeBack {
     shared: Arc<Shared>,
     index: usize,
+    call: usize,
     /// The task that blocks, unless it has called `yield_now` in this poll (rule 5).
     running: Option<Id>,
     lender: trace::Lender,
@@ -115,7 +120,8 @@ struct TakeBack {
 
 impl Drop for TakeBack {
     fn drop(&mut self) {
-        if let Some(core) = self.shared.remotes[self.index].lent.take() {
+        let offered = self.shared.remotes[self.index].lent.take();
+        if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
             core.running.set(self.running);
             core.counters().set_polled(self.running);
             core.clock_in();

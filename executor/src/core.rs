@@ -61,6 +61,8 @@ pub(crate) struct Core {
     pub(crate) remote: Arc<Remote>,
     /// The task that is polled, unless it has asked to go behind the others.
     pub(crate) running: Cell<Option<Id>>,
+    /// The call that has put the core into a cell, or on offer: see [`Call`](crate::call::Call).
+    pub(crate) call: Cell<usize>,
     /// Of the settings, those that every poll asks for.
     pub(crate) budget: Budget,
     pub(crate) observed: bool,
@@ -118,6 +120,7 @@ impl Core {
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
             running: Cell::new(None),
+            call: Cell::new(0),
             forced: Cell::new(false),
             lendable: Cell::new(false),
             awake: Cell::new(None),

@@ -4,6 +4,7 @@ mod attributes;
 mod block_in_place;
 mod blocking;
 mod builder;
+mod call;
 mod context;
 mod core;
 mod current_thread;

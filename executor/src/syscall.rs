@@ -15,14 +15,20 @@
 //!    it is to run again, goes to the injector. Then the thread is one of the pool: it takes the
 //!    next core on offer, or waits to be used again.
 //! 4. A call within a call, or within `block_in_place`, finds no core and only runs its closure.
-//! 5. A thread whose own cell holds a core that another thread put there, because it accepted the
-//!    worker meanwhile and makes a call of its own, takes that core. The other thread then comes
-//!    back to an empty cell. So the caller keeps the id of its polled task, as for
-//!    `block_in_place`.
+//! 5. A thread may find in its cell, or on offer, a core that another thread accepted meanwhile and
+//!    makes a call with. It offers that core again, and goes on as by rule 3
+//!    ([`call`](crate::call)).
 //! 6. The closure runs in the scopes and in the budget of the poll, which would cost more to leave
 //!    than the call. So it may not block on a future.
 //! 7. Without a monitor the worker is handed over at once, by `block_in_place`.
-use crate::{block_in_place::block_in_place, context, events::ClockHold, shared::Remote, trace};
+use crate::{
+    block_in_place::block_in_place,
+    call::{self, Call},
+    context,
+    events::ClockHold,
+    shared::Remote,
+    trace,
+};
 use std::ptr::NonNull;
 use task_header::Id;
 
@@ -63,8 +69,11 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
         return block_in_place(f);
     };
     let remote = NonNull::from(&*core.remote);
+    let call = Call::default();
+    call.begin(&core);
     let exit = Exit {
         remote,
+        call: call.id(),
         running: core.running.take(),
         lender: trace::lend(&core),
         #[cfg(feature = "groups")]
@@ -82,7 +91,8 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
 /// Takes the core back when it is dropped, or ends the poll without one.
 struct Exit {
     remote: NonNull<Remote>,
-    /// The task that calls, unless it has called `yield_now` in this poll (rule 5).
+    call: usize,
+    /// The task that calls, unless it has called `yield_now` in this poll.
     running: Option<Id>,
     lender: trace::Lender,
     /// The group of that task, which the rest of the poll keeps.
@@ -97,7 +107,11 @@ impl Drop for Exit {
         // SAFETY: the thread's loop (`threads::drive`) has a counted runtime until this poll is
         // over, and the runtime has its workers' `Remote`s.
         let remote = unsafe { self.remote.as_ref() };
-        match remote.call.exit() {
+        match remote
+            .call
+            .exit()
+            .and_then(|core| call::own(core, self.call))
+        {
             Some(core) => {
                 core.running.set(self.running);
                 trace::take_back(&core, self.lender);
@@ -112,7 +126,8 @@ impl Exit {
     #[cold]
     #[inline(never)]
     fn exit_retaken(&mut self, remote: &Remote) {
-        if let Some(core) = remote.lent.take() {
+        let offered = remote.lent.take();
+        if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
             core.running.set(self.running);
             core.counters().set_polled(self.running);
             core.clock_in();

@@ -1,0 +1,41 @@
+//! Names a call during which a task's thread gives its core away.
+//!
+//! A thread that comes back from a call may find the core of its worker on offer although another
+//! thread has had it meanwhile, and is in a call of its own. That core carries the state of the
+//! other poll: its group, its time slice, its thread. So each core on offer names the call that it
+//! is from, and a thread takes back its own alone. It offers another's core again.
+use crate::{blocking, core::Core};
+
+/// A call in progress. Its address is unique among the calls in progress.
+#[derive(Default)]
+pub(crate) struct Call(u8);
+
+impl Call {
+    #[inline]
+    pub(crate) fn id(&self) -> usize {
+        (&raw const self.0).addr()
+    }
+
+    /// Marks the core that is about to be given away.
+    #[inline]
+    pub(crate) fn begin(&self, core: &Core) {
+        core.call.set(self.id());
+    }
+}
+
+/// Returns the core if it is of this call. Offers it to the other threads if it is not.
+#[inline]
+pub(crate) fn own(core: Box<Core>, call: usize) -> Option<Box<Core>> {
+    if core.call.get() == call {
+        return Some(core);
+    }
+    offer_again(core);
+    None
+}
+
+#[cold]
+#[inline(never)]
+fn offer_again(core: Box<Core>) {
+    let shared = core.shared.clone();
+    blocking::offer(&shared, core);
+}
