@@ -37,6 +37,8 @@ use crate::{
     releases::Releases,
     state::{Complete, Duty},
 };
+#[cfg(feature = "std")]
+use crate::current;
 use core::{
     future::Future,
     marker::PhantomData,
@@ -59,6 +61,8 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     let ended = Ended::<F, K>::new(task);
     // Outside of the caught closure, so that unwinding from the future's drop does not drop it.
     let mut output = None;
+    #[cfg(feature = "std")]
+    let outer = current::enter(id(task));
     // SAFETY: a running task of this type is live.
     let caught = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
@@ -76,6 +80,8 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
             }
         })
     });
+    #[cfg(feature = "std")]
+    current::leave(outer);
     match (caught, output) {
         (Ok(()), None) => ended.not_yet(),
         (Ok(()), Some(output)) => ended.with(Ok(output)),
@@ -111,6 +117,8 @@ impl<F: Future> Drop for Unwinds<F> {
 /// As for [`poll`].
 pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     let ended = Ended::<F, K>::new(task);
+    #[cfg(feature = "std")]
+    let outer = current::enter(id(task));
     // SAFETY: a running task of this type is live.
     let dropped = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
@@ -119,6 +127,8 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
             unsafe { stage.cast::<F>().drop_in_place() }
         })
     });
+    #[cfg(feature = "std")]
+    current::leave(outer);
     match dropped {
         Ok(()) => ended.with(Err(JoinError::cancelled(id(task)))),
         Err(payload) => {

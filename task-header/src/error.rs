@@ -163,3 +163,26 @@ impl fmt::Debug for JoinError {
 }
 
 impl core::error::Error for JoinError {}
+
+/// An error of the kind [`Other`](std::io::ErrorKind::Other) that contains this one, so that `?`
+/// passes it on in functions of I/O.
+///
+/// ```
+/// use task_header::{Builder, JoinError, JoinHandle};
+///
+/// fn output(mut join: JoinHandle<()>) -> std::io::Result<()> {
+///     Ok(join.try_join().unwrap()?)
+/// }
+///
+/// let (task, join) = Builder::new().spawn_with(async {}, drop);
+/// drop(task);
+/// let error = output(join).unwrap_err();
+/// let inner = error.get_ref().unwrap().downcast_ref::<JoinError>();
+/// assert!(inner.unwrap().is_cancelled());
+/// ```
+#[cfg(feature = "std")]
+impl From<JoinError> for std::io::Error {
+    fn from(error: JoinError) -> Self {
+        Self::other(error)
+    }
+}

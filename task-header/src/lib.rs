@@ -21,6 +21,8 @@ mod closure;
 mod complete;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "std")]
+mod current;
 mod details;
 mod error;
 mod exposed;
@@ -44,6 +46,8 @@ mod wake;
 pub use builder::Builder;
 pub use cell::{Header, Outcome, WakeKind};
 pub use closure::{Closure, Runnable};
+#[cfg(feature = "std")]
+pub use current::current;
 pub use details::{Details, Located, Named, With};
 pub use error::JoinError;
 pub use id::Id;
