@@ -44,8 +44,6 @@ use worker_queue::WorkerQueue;
 pub struct Builder {
     workers: Option<usize>,
     prestart: bool,
-    /// Whether the thread in `block_on` is the only worker.
-    current_thread: bool,
     #[cfg(feature = "test-util")]
     start_paused: bool,
     /// Whether the interval of looks at the injector was set.
@@ -86,7 +84,6 @@ impl Builder {
         Self {
             workers: None,
             prestart: false,
-            current_thread: false,
             #[cfg(feature = "test-util")]
             start_paused: false,
             fixed_interval: false,
@@ -104,6 +101,8 @@ impl Builder {
                 busy_time: false,
                 backoff: Backoff::new(),
                 thread_name: "selvedge".into(),
+                name: None,
+                current_thread: false,
             },
             threads: blocking_threads::Settings::default(),
             monitor: monitor::Settings::new(),
@@ -174,6 +173,19 @@ impl Builder {
     #[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
     pub fn start_paused(mut self, paused: bool) -> Self {
         self.start_paused = paused;
+        self
+    }
+
+    /// Sets the name of the runtime, which [`Handle::name`](crate::Handle::name) returns. It has
+    /// none by default. [`thread_name`](Self::thread_name) is for the names of its threads.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().name("requests").build()?;
+    /// assert_eq!(runtime.handle().name(), Some("requests"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = Some(name.into());
         self
     }
 
@@ -834,7 +846,7 @@ impl Builder {
     ///   at once ([`prestart`](Self::prestart)). No thread is left then. (In a task, where a wait
     ///   would hold up others, the threads that had started may still be about to end.)
     pub fn build(mut self) -> io::Result<Runtime> {
-        if self.current_thread {
+        if self.settings.current_thread {
             let (mut runtime, mut workers) = self.build_driven([park::ThreadPark::new()]);
             runtime.be_driven_by_block_on(workers.remove(0));
             return Ok(runtime);

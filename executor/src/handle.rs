@@ -2,6 +2,7 @@
 use crate::{
     Snapshot, blocking,
     current_thread::CurrentThread,
+    runtime_metrics::RuntimeMetrics,
     scope::{self, In},
     shared::Shared,
     unhandled,
@@ -280,6 +281,17 @@ impl Handle {
     /// ```
     pub fn metrics(&self) -> Snapshot {
         Snapshot::of(&self.shared)
+    }
+
+    /// Returns the runtime's counters under tokio's names, each read when it is asked for.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(3).build()?;
+    /// assert_eq!(runtime.handle().runtime_metrics().num_workers(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn runtime_metrics(&self) -> RuntimeMetrics {
+        RuntimeMetrics::of(self)
     }
 }
 

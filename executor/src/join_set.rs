@@ -195,7 +195,8 @@ impl<T> Default for JoinSet<T> {
 
 /// Spawns each future on the current runtime.
 ///
-/// To collect the handles of tasks that are already spawned, use `task_set::JoinSet`, or `extend`.
+/// To collect the handles of tasks that are already spawned, use `task_set::JoinSet`, or its
+/// `insert`.
 impl<T, F> FromIterator<F> for JoinSet<T>
 where
     F: Future<Output = T> + Send + 'static,
@@ -204,10 +205,22 @@ where
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
         let mut set = Self::new();
-        for future in futures {
-            set.spawn(future);
-        }
+        set.extend(futures);
         set
+    }
+}
+
+/// Spawns each future on the current runtime. To add handles use `insert`.
+impl<T, F> Extend<F> for JoinSet<T>
+where
+    F: Future<Output = T> + Send + 'static,
+    T: Send + 'static,
+{
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = F>>(&mut self, futures: I) {
+        for future in futures {
+            self.spawn(future);
+        }
     }
 }
 

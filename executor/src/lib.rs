@@ -16,7 +16,9 @@ mod extensions;
 mod groups;
 mod handle;
 mod hooks;
+mod identity;
 mod interval;
+mod join;
 mod join_set;
 mod local;
 mod metrics;
@@ -33,6 +35,7 @@ mod no_monitor;
 mod queue;
 mod run;
 pub mod runtime;
+mod runtime_metrics;
 mod scope;
 mod shared;
 mod sleep;
@@ -88,6 +91,12 @@ pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 pub use trace::{Capture, Tracer};
 pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
+
+/// What [`join!`] and [`try_join!`] expand to.
+#[doc(hidden)]
+pub mod __join {
+    pub use crate::join::{Branch, Turns, poll, some};
+}
 
 #[cfg(all(test, not(selvedge_loom)))]
 mod crowd {

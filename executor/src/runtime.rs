@@ -12,7 +12,9 @@ pub use crate::{
     builder::Builder,
     handle::{EnterGuard, Handle, TryCurrentError},
     hooks::UnhandledPanic,
+    identity::{Id, RuntimeFlavor, worker_index},
     local::LocalRuntime,
+    runtime_metrics::RuntimeMetrics,
 };
 
 use crate::{

@@ -22,6 +22,7 @@ use crate::{
     events::Events,
     extensions::Extensions,
     hooks::Hooks,
+    identity::Id,
     metrics::Counters,
     monitor::{self, Monitor},
     queue::Stealer,
@@ -73,6 +74,10 @@ pub(crate) struct Settings {
     pub(crate) backoff: Backoff,
     /// The first part of the threads' names.
     pub(crate) thread_name: String,
+    /// The runtime's name.
+    pub(crate) name: Option<String>,
+    /// Whether the thread in `block_on` is the only worker.
+    pub(crate) current_thread: bool,
 }
 
 /// The state that all workers share.
@@ -96,6 +101,7 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
+    pub(crate) id: Id,
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     closing: CachePadded<AtomicBool>,
@@ -169,6 +175,7 @@ impl Shared {
             trace,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
+            id: Id::next(),
             process: std::process::id(),
             closing: CachePadded::new(AtomicBool::new(false)),
             abandoned: AtomicBool::new(false),

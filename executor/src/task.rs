@@ -23,6 +23,14 @@ pub use crate::{
 pub use coop_budget::{consume as consume_budget, has_remaining, need_preempt, unconstrained};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 
+pub use id::{id, try_id};
+#[doc(hidden)]
+pub use local_key::Slot;
+pub use local_key::{AccessError, LocalKey, futures};
+
+mod id;
+mod local_key;
+
 use crate::{Handle, local};
 use std::{borrow::Cow, future::Future, panic::Location};
 

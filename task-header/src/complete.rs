@@ -25,6 +25,8 @@
 //! in a catch of its own, so its panic does not leave it. But one more panic, in a drop that this
 //! second panic unwinds through, ends the process. Without `std` any panic of the future's drop
 //! does.
+#[cfg(feature = "std")]
+use crate::current;
 use crate::{
     blocks::dealloc as free_block,
     cell::{
@@ -37,8 +39,6 @@ use crate::{
     releases::Releases,
     state::{Complete, Duty},
 };
-#[cfg(feature = "std")]
-use crate::current;
 use core::{
     future::Future,
     marker::PhantomData,

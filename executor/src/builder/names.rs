@@ -40,7 +40,7 @@ impl Builder {
     /// ```
     pub fn new_current_thread() -> Self {
         let mut builder = Self::new();
-        builder.current_thread = true;
+        builder.settings.current_thread = true;
         builder
     }
 
@@ -84,6 +84,41 @@ impl Builder {
     /// Does nothing: sockets and timers are always enabled, by the features `net` and `time`. They
     /// cost nothing before the first socket or sleep.
     pub fn enable_all(self) -> Self {
+        self
+    }
+
+    /// Returns the builder as it is: sockets work in every runtime. It exists where they do: with
+    /// the feature `net`, on Linux.
+    ///
+    /// ```
+    /// use selvedge::net::TcpListener;
+    ///
+    /// let runtime = selvedge::runtime::Builder::new_multi_thread().enable_io().build()?;
+    /// let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
+    /// assert_ne!(listener.local_addr()?.port(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(all(
+        feature = "net",
+        target_os = "linux",
+        not(any(selvedge_loom, selvedge_shuttle))
+    ))]
+    pub fn enable_io(self) -> Self {
+        self
+    }
+
+    /// Returns the builder as it is: timers work in every runtime. It exists where they do: with the
+    /// feature `time`.
+    ///
+    /// ```
+    /// use selvedge::time::{Duration, sleep};
+    ///
+    /// let runtime = selvedge::runtime::Builder::new_current_thread().enable_time().build()?;
+    /// runtime.block_on(sleep(Duration::from_millis(1)));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "time")]
+    pub fn enable_time(self) -> Self {
         self
     }
 }

@@ -1,0 +1,303 @@
+//! Task-local values: `task_local!` and `LocalKey`.
+//!
+//! A key has a thread-local *slot*: a pointer to the value of the innermost *scope* of that key, or
+//! null. A scope is a call of [`LocalKey::sync_scope`], or one poll or the drop of a
+//! [`TaskLocalFuture`].
+//!
+//! 1. Only a scope writes the slot ([`LocalKey::within`]): at its start, its own value's address; at
+//!    its end, also by a panic, the address that was there. So the slot names the innermost scope
+//!    of this thread that has not ended.
+//! 2. A scope borrows its value, shared, until it has ended. It ends in the frame that began it. So
+//!    an address in the slot is valid, and nobody moves, drops or changes the value.
+//! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.
+//! 4. The slot has no destructor, so destructors of other thread-locals may read it. If
+//!    `process::exit` runs them in the middle of a scope, the frame of that scope stays for good.
+use std::{
+    cell::Cell,
+    fmt,
+    future::Future,
+    pin::Pin,
+    ptr,
+    task::{Context, Poll},
+};
+
+/// Declares task-local values: statics of the type [`LocalKey`](crate::task::LocalKey).
+///
+/// As tokio's. A value is there in the scopes of its key only, so it has no initial value. A task
+/// does not inherit the values of the task that spawns it.
+///
+/// ```
+/// selvedge::task_local! {
+///     /// The request that this task answers.
+///     pub static REQUEST: u32;
+///     static USER: String;
+/// }
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let task = runtime.spawn(REQUEST.scope(7, async {
+///     selvedge::yield_now().await;
+///     assert!(USER.try_with(|_| {}).is_err());
+///     REQUEST.get()
+/// }));
+/// assert_eq!(runtime.block_on(task).unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[macro_export]
+macro_rules! task_local {
+    () => {};
+    ($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty; $($rest:tt)*) => {
+        $crate::task_local! { $(#[$attribute])* $visible static $name: $type }
+        $crate::task_local! { $($rest)* }
+    };
+    ($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty) => {
+        $(#[$attribute])*
+        $visible static $name: $crate::task::LocalKey<$type> = {
+            ::std::thread_local! {
+                static SLOT: $crate::task::Slot<$type> = const { $crate::task::Slot::new() };
+            }
+            $crate::task::LocalKey::new(SLOT)
+        };
+    };
+}
+
+/// The thread-local part of a key, for [`task_local!`](crate::task_local).
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Slot<T>(Cell<*const T>);
+
+impl<T> Slot<T> {
+    /// Makes an empty slot.
+    #[expect(clippy::new_without_default, reason = "hidden")]
+    pub const fn new() -> Self {
+        Self(Cell::new(ptr::null()))
+    }
+}
+
+/// Key of a task-local value, which [`task_local!`](crate::task_local) declares.
+///
+/// ```
+/// selvedge::task_local! {
+///     static DEPTH: u32;
+/// }
+///
+/// assert!(DEPTH.try_with(|_| {}).is_err() && DEPTH.try_get().is_err());
+/// DEPTH.sync_scope(1, || {
+///     DEPTH.sync_scope(2, || assert_eq!(DEPTH.get(), 2));
+///     DEPTH.with(|depth| assert_eq!(*depth, 1));
+/// });
+/// ```
+pub struct LocalKey<T: 'static> {
+    slot: std::thread::LocalKey<Slot<T>>,
+}
+
+impl<T: 'static> LocalKey<T> {
+    /// Makes a key of a slot, for [`task_local!`](crate::task_local).
+    #[doc(hidden)]
+    pub const fn new(slot: std::thread::LocalKey<Slot<T>>) -> Self {
+        Self { slot }
+    }
+
+    /// Returns a future in whose polls and drop this key has the value.
+    ///
+    /// Costs two accesses of a thread-local for each poll, and no allocation.
+    ///
+    /// ```
+    /// selvedge::task_local! {
+    ///     static USER: &'static str;
+    /// }
+    ///
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let inner = USER.scope("Noether", async { USER.get() });
+    /// let both = USER.scope("Hopper", async { (inner.await, USER.get()) });
+    /// assert_eq!(runtime.block_on(both), ("Noether", "Hopper"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn scope<F: Future>(&'static self, value: T, future: F) -> TaskLocalFuture<T, F> {
+        TaskLocalFuture {
+            key: self,
+            value: Some(value),
+            future: Some(future),
+        }
+    }
+
+    /// Runs `f`, in which this key has the value.
+    #[track_caller]
+    pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
+        self.within(Some(&value), f)
+    }
+
+    /// Runs `f` with the value of the innermost scope of this key.
+    ///
+    /// # Panics
+    /// If this thread is in no scope of this key.
+    #[track_caller]
+    pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
+        match self.try_with(f) {
+            Ok(result) => result,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Runs `f` with the value of the innermost scope of this key, if there is one.
+    ///
+    /// # Errors
+    /// If this thread is in no scope of this key.
+    pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
+        let value = self.slot.with(|slot| slot.0.get());
+        // SAFETY: null, or valid and not written during this call (rules 2 and 3).
+        match unsafe { value.as_ref() } {
+            Some(value) => Ok(f(value)),
+            None => Err(AccessError(())),
+        }
+    }
+
+    /// Returns a clone of the value of the innermost scope of this key.
+    ///
+    /// # Panics
+    /// If this thread is in no scope of this key.
+    #[track_caller]
+    pub fn get(&'static self) -> T
+    where
+        T: Clone,
+    {
+        self.with(T::clone)
+    }
+
+    /// Returns a clone of the value of the innermost scope of this key, if there is one.
+    ///
+    /// # Errors
+    /// If this thread is in no scope of this key.
+    pub fn try_get(&'static self) -> Result<T, AccessError>
+    where
+        T: Clone,
+    {
+        self.try_with(T::clone)
+    }
+
+    /// A scope (rule 1), which borrows the value until `f` has returned or unwound (rule 2).
+    fn within<R>(&'static self, value: Option<&T>, f: impl FnOnce() -> R) -> R {
+        struct Restore<T: 'static>(&'static LocalKey<T>, *const T);
+        impl<T> Drop for Restore<T> {
+            fn drop(&mut self) {
+                self.0.slot.with(|slot| slot.0.set(self.1));
+            }
+        }
+        let value = value.map_or(ptr::null(), ptr::from_ref);
+        let _restore = Restore(self, self.slot.with(|slot| slot.0.replace(value)));
+        f()
+    }
+}
+
+impl<T: 'static> fmt::Debug for LocalKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("LocalKey { .. }")
+    }
+}
+
+/// Error of [`LocalKey::try_with`]: the thread is in no scope of the key.
+///
+/// ```
+/// selvedge::task_local! {
+///     static USER: String;
+/// }
+///
+/// let error: selvedge::task::AccessError = USER.try_get().unwrap_err();
+/// assert_eq!(error.to_string(), "task-local value not set: call this in a scope of its key");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessError(());
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("task-local value not set: call this in a scope of its key")
+    }
+}
+
+impl std::error::Error for AccessError {}
+
+/// Future of [`LocalKey::scope`].
+///
+/// ```
+/// use selvedge::task::futures::TaskLocalFuture;
+/// use std::{future::{Ready, ready}, pin::pin};
+///
+/// selvedge::task_local! {
+///     static USER: String;
+/// }
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let future: TaskLocalFuture<String, Ready<u32>> = USER.scope("Ada".into(), ready(7));
+/// let mut future = pin!(future);
+/// assert_eq!(runtime.block_on(future.as_mut()), 7);
+/// assert_eq!(future.take_value().unwrap(), "Ada");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct TaskLocalFuture<T: 'static, F> {
+    key: &'static LocalKey<T>,
+    value: Option<T>,
+    /// Pinned with the struct. Dropped when it is ready, in its scope.
+    future: Option<F>,
+}
+
+impl<T: 'static, F> TaskLocalFuture<T, F> {
+    /// Takes the value out, unless that was done before. Polls after this are in a scope without a
+    /// value.
+    pub fn take_value(self: Pin<&mut Self>) -> Option<T> {
+        self.project().1.take()
+    }
+
+    fn project(
+        self: Pin<&mut Self>,
+    ) -> (&'static LocalKey<T>, &mut Option<T>, Pin<&mut Option<F>>) {
+        // SAFETY: the value is not pinned; the future is not moved out of what this returns.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: the future is pinned with the struct: nothing moves it, the drop below drops it in
+        // place, and the struct is `Unpin` only if the future is.
+        let future = unsafe { Pin::new_unchecked(&mut this.future) };
+        (this.key, &mut this.value, future)
+    }
+}
+
+impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
+    type Output = F::Output;
+
+    /// # Panics
+    /// If it is polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let (key, value, mut future) = self.project();
+        key.within(value.as_ref(), || {
+            let Some(polled) = future.as_mut().as_pin_mut() else {
+                panic!("a TaskLocalFuture was polled after it was ready");
+            };
+            let output = polled.poll(cx);
+            if output.is_ready() {
+                future.set(None);
+            }
+            output
+        })
+    }
+}
+
+impl<T: 'static, F> Drop for TaskLocalFuture<T, F> {
+    fn drop(&mut self) {
+        if self.future.is_some() {
+            // SAFETY: it is pinned, or was never polled, and is not used after this drop.
+            let (key, value, mut future) = unsafe { Pin::new_unchecked(self) }.project();
+            key.within(value.as_ref(), || future.set(None));
+        }
+    }
+}
+
+impl<T: fmt::Debug, F> fmt::Debug for TaskLocalFuture<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskLocalFuture")
+            .field("value", &self.value)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Futures of this module, under tokio's path.
+pub mod futures {
+    pub use super::TaskLocalFuture;
+}
