@@ -233,12 +233,11 @@ pub enum Turns {
     From(usize),
 }
 
+/// Polls one branch.
+pub type PollBranch<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> ControlFlow<(), bool>;
+
 /// Polls the branches, until one breaks. Returns whether one is pending.
-pub fn poll(
-    turns: &mut Turns,
-    branches: &mut [&mut dyn FnMut(&mut Context<'_>) -> ControlFlow<(), bool>],
-    cx: &mut Context<'_>,
-) -> bool {
+pub fn poll(turns: &mut Turns, branches: &mut [PollBranch<'_>], cx: &mut Context<'_>) -> bool {
     let first = match turns {
         Turns::Biased => 0,
         Turns::From(next) => {
