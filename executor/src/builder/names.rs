@@ -107,8 +107,8 @@ impl Builder {
         self
     }
 
-    /// Returns the builder as it is: timers work in every runtime. It exists where they do: with the
-    /// feature `time`.
+    /// Returns the builder as it is: timers work in every runtime. It exists where they do: with
+    /// the feature `time`.
     ///
     /// ```
     /// use selvedge::time::{Duration, sleep};

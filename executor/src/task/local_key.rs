@@ -4,9 +4,9 @@
 //! null. A scope is a call of [`LocalKey::sync_scope`], or one poll or the drop of a
 //! [`TaskLocalFuture`].
 //!
-//! 1. Only a scope writes the slot ([`LocalKey::within`]): at its start, its own value's address; at
-//!    its end, also by a panic, the address that was there. So the slot names the innermost scope
-//!    of this thread that has not ended.
+//! 1. Only a scope writes the slot ([`LocalKey::within`]): at its start, its own value's address;
+//!    at its end, also by a panic, the address that was there. So the slot names the innermost
+//!    scope of this thread that has not ended.
 //! 2. A scope borrows its value, shared, until it has ended. It ends in the frame that began it. So
 //!    an address in the slot is valid, and nobody moves, drops or changes the value.
 //! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.
@@ -252,8 +252,8 @@ impl<T: 'static, F> TaskLocalFuture<T, F> {
     ) -> (&'static LocalKey<T>, &mut Option<T>, Pin<&mut Option<F>>) {
         // SAFETY: the value is not pinned; the future is not moved out of what this returns.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the future is pinned with the struct: nothing moves it, the drop below drops it in
-        // place, and the struct is `Unpin` only if the future is.
+        // SAFETY: the future is pinned with the struct: nothing moves it, the drop below drops it
+        // in place, and the struct is `Unpin` only if the future is.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         (this.key, &mut this.value, future)
     }
