@@ -26,8 +26,9 @@ pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 pub use id::{id, try_id};
 #[doc(hidden)]
 pub use local_key::Slot;
-pub use local_key::{AccessError, LocalKey, futures};
+pub use local_key::{AccessError, LocalKey};
 
+pub mod futures;
 mod id;
 mod local_key;
 

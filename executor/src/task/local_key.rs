@@ -296,8 +296,3 @@ impl<T: fmt::Debug, F> fmt::Debug for TaskLocalFuture<T, F> {
             .finish_non_exhaustive()
     }
 }
-
-/// Futures of this module, under tokio's path.
-pub mod futures {
-    pub use super::TaskLocalFuture;
-}
