@@ -67,7 +67,7 @@ macro_rules! pin {
 macro_rules! join {
     (@branches $turns:ident [$($branch:ident)+]) => {{
         let outputs = ::core::future::poll_fn(move |cx| {
-            let pending = $crate::__join::poll(
+            let pending = $crate::join::poll(
                 &mut $turns,
                 &mut [$(&mut |cx: &mut ::core::task::Context<'_>| $branch.poll(cx)),+],
                 cx,
@@ -81,19 +81,19 @@ macro_rules! join {
         outputs
     }};
     (@branches $turns:ident [$($branch:ident)*] $future:expr $(, $($rest:expr),*)?) => {{
-        let future = ::core::pin::pin!($crate::__join::some($future));
-        let mut branch = $crate::__join::Branch::new(future);
+        let future = ::core::pin::pin!($crate::join::some($future));
+        let mut branch = $crate::join::Branch::new(future);
         $crate::join!(@branches $turns [$($branch)* branch] $($($rest),*)?)
     }};
     (biased; $($future:expr),+ $(,)?) => {{
-        let mut turns = $crate::__join::Turns::Biased;
+        let mut turns = $crate::join::Turns::Biased;
         $crate::join!(@branches turns [] $($future),+)
     }};
     ($(biased;)?) => {
         ()
     };
     ($($future:expr),+ $(,)?) => {{
-        let mut turns = $crate::__join::Turns::From(0);
+        let mut turns = $crate::join::Turns::From(0);
         $crate::join!(@branches turns [] $($future),+)
     }};
 }
@@ -122,7 +122,7 @@ macro_rules! join {
 macro_rules! try_join {
     (@branches $turns:ident [$($branch:ident)+]) => {{
         let outputs = ::core::future::poll_fn(move |cx| {
-            let pending = $crate::__join::poll(
+            let pending = $crate::join::poll(
                 &mut $turns,
                 &mut [$(&mut |cx: &mut ::core::task::Context<'_>| $branch.try_poll(cx)),+],
                 cx,
@@ -143,19 +143,19 @@ macro_rules! try_join {
         outputs
     }};
     (@branches $turns:ident [$($branch:ident)*] $future:expr $(, $($rest:expr),*)?) => {{
-        let future = ::core::pin::pin!($crate::__join::some($future));
-        let mut branch = $crate::__join::Branch::new(future);
+        let future = ::core::pin::pin!($crate::join::some($future));
+        let mut branch = $crate::join::Branch::new(future);
         $crate::try_join!(@branches $turns [$($branch)* branch] $($($rest),*)?)
     }};
     (biased; $($future:expr),+ $(,)?) => {{
-        let mut turns = $crate::__join::Turns::Biased;
+        let mut turns = $crate::join::Turns::Biased;
         $crate::try_join!(@branches turns [] $($future),+)
     }};
     ($(biased;)?) => {
         ::core::result::Result::Ok(())
     };
     ($($future:expr),+ $(,)?) => {{
-        let mut turns = $crate::__join::Turns::From(0);
+        let mut turns = $crate::join::Turns::From(0);
         $crate::try_join!(@branches turns [] $($future),+)
     }};
 }

@@ -18,7 +18,8 @@ mod handle;
 mod hooks;
 mod identity;
 mod interval;
-mod join;
+#[doc(hidden)]
+pub mod join;
 mod join_set;
 mod local;
 mod metrics;
@@ -91,12 +92,6 @@ pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 pub use trace::{Capture, Tracer};
 pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
-
-/// What [`join!`] and [`try_join!`] expand to.
-#[doc(hidden)]
-pub mod __join {
-    pub use crate::join::{Branch, Turns, poll, some};
-}
 
 #[cfg(all(test, not(selvedge_loom)))]
 mod crowd {

@@ -46,6 +46,7 @@ macro_rules! program {
                     .unwrap();
                 runtime.block_on(tasks(&log));
                 runtime.block_on(failures(&log));
+                runtime.block_on(current(&log));
                 runtime.block_on(sets(&log));
                 runtime.block_on(blocking(&log));
                 local(&log, &runtime);
@@ -130,6 +131,39 @@ macro_rules! program {
                     "aborted: {}",
                     task.await.unwrap_err().is_cancelled()
                 ));
+            }
+
+            $rt::task_local! {
+                static NUMBER: u32;
+            }
+
+            async fn current(log: &Log) {
+                let task = $rt::spawn(async { $rt::task::id() });
+                let id = task.id();
+                log.line(format!("own id: {}", task.await.unwrap() == id));
+                log.line(format!("in block_on: {}", $rt::task::try_id().is_none()));
+
+                let task = $rt::spawn(NUMBER.scope(7, async {
+                    $rt::task::yield_now().await;
+                    NUMBER.with(|number| *number)
+                }));
+                log.line(format!("task-local: {}", task.await.unwrap()));
+                log.line(format!("no scope: {}", NUMBER.try_with(|_| {}).is_err()));
+                log.line(format!("sync: {}", NUMBER.sync_scope(8, || NUMBER.get())));
+
+                let future = async { 9 };
+                $rt::pin!(future);
+                log.line(format!("pinned: {}", (&mut future).await));
+
+                let flavor = Handle::current().runtime_flavor();
+                log.line(format!("{flavor:?}"));
+                let task = $rt::spawn(pending::<()>());
+                task.abort();
+                let error: std::io::Error = task.await.unwrap_err().into();
+                log.line(format!("{:?}", error.kind()));
+                let mut set = JoinSet::new();
+                set.extend((0..3).map(|n| async move { n }));
+                log.line(format!("extended: {}", set.join_all().await.len()));
             }
 
             async fn sets(log: &Log) {
