@@ -18,10 +18,10 @@ mod handle;
 mod hooks;
 mod identity;
 mod interval;
-#[doc(hidden)]
 pub mod join;
 mod join_set;
 mod local;
+mod macros;
 mod metrics;
 #[cfg(feature = "monitor")]
 mod monitor;

@@ -67,7 +67,7 @@ pub struct Slot<T>(Cell<*const T>);
 
 impl<T> Slot<T> {
     /// Makes an empty slot.
-    #[expect(clippy::new_without_default, reason = "hidden")]
+    #[doc(hidden)]
     pub const fn new() -> Self {
         Self(Cell::new(ptr::null()))
     }
