@@ -282,6 +282,25 @@ macro_rules! duplex_methods {
                 crate::net::stream_io::Duplex::shut_down_write(self)
             }
 
+            /// Polls a read into memory that need not be initialised. Returns the number of bytes.
+            /// Zero bytes mean the end of the stream, or that `to` is empty. Only the last task that
+            /// polled is woken.
+            ///
+            /// Unsafe code may rely on this: the first bytes of `to`, as many as it returns, are
+            /// initialised, and no byte is made uninitialised. It is one system call.
+            ///
+            /// # Errors
+            /// That of the system call, or if the driver has shut down.
+            pub fn poll_read_uninit(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                to: &mut [std::mem::MaybeUninit<u8>],
+            ) -> std::task::Poll<std::io::Result<usize>> {
+                self.transfer(cx, crate::slot::Direction::Read, to.len(), || {
+                    socket2::SockRef::from(self.source.io()).recv(to)
+                })
+            }
+
             /// Reads without a wait. Zero bytes mean the end of the stream.
             ///
             /// # Errors

@@ -225,7 +225,7 @@ stream_io::readiness_methods!(
     ///
     /// ```
     /// use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
-    /// use std::{future::poll_fn, io::{ErrorKind, IoSlice, IoSliceMut}};
+    /// use std::{future::poll_fn, io::{ErrorKind, IoSlice, IoSliceMut}, mem::MaybeUninit};
     ///
     /// Driver::new(1).park(0).block_on(async {
     ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -234,7 +234,7 @@ stream_io::readiness_methods!(
     ///     stream.writable().await?;
     ///     poll_fn(|cx| stream.poll_write_ready(cx)).await?;
     ///     assert!(stream.ready(Interest::WRITABLE).await?.is_writable());
-    ///     assert_eq!(stream.try_write(b"ab")?, 2);
+    ///     assert_eq!(stream.try_write(b"abd")?, 3);
     ///     assert_eq!(stream.try_write_vectored(&[IoSlice::new(b"c")])?, 1);
     ///
     ///     let mut to = [0; 1];
@@ -244,6 +244,8 @@ stream_io::readiness_methods!(
     ///     assert_eq!(peek(to)?, 1);
     ///     peer.async_io(Interest::READABLE, || peer.try_read(&mut to)).await?;
     ///     assert_eq!(peer.try_read_vectored(&mut [IoSliceMut::new(&mut to)])?, 1);
+    ///     let mut uninit = [MaybeUninit::uninit(); 1];
+    ///     assert_eq!(poll_fn(|cx| peer.poll_read_uninit(cx, &mut uninit)).await?, 1);
     ///     assert_eq!(peer.try_read(&mut to)?, 1);
     ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
     ///     assert!(peer.take_error()?.is_none());
