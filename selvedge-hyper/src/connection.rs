@@ -1,0 +1,92 @@
+//! The task of a connection: hyper's future, which the server's shutdown can end.
+use crate::connections::{Guard, Stage};
+use hyper::{
+    body::{Body, Incoming},
+    rt::{Read, Write},
+    server::conn::http1,
+    service::HttpService,
+};
+use pin_project_lite::pin_project;
+use std::{
+    error::Error,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+/// Receives the errors of connections.
+pub(crate) type OnError = Arc<dyn Fn(hyper::Error) + Send + Sync>;
+
+/// A connection that can finish its requests and take no more.
+pub(crate) trait Graceful: Future<Output = hyper::Result<()>> {
+    fn close(self: Pin<&mut Self>);
+}
+
+impl<I, S> Graceful for http1::UpgradeableConnection<I, S>
+where
+    I: Read + Write + Unpin + Send + 'static,
+    S: HttpService<Incoming, Error: Into<Box<dyn Error + Send + Sync>>>,
+    S::ResBody: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+{
+    fn close(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+#[cfg(feature = "http2")]
+impl<I, S, E> Graceful for hyper::server::conn::http2::Connection<I, S, E>
+where
+    I: Read + Write + Unpin + 'static,
+    S: HttpService<Incoming, Error: Into<Box<dyn Error + Send + Sync>>>,
+    S::ResBody: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+    E: hyper::rt::bounds::Http2ServerConnExec<S::Future, S::ResBody>,
+{
+    fn close(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+pin_project! {
+    /// The connection is before the guard: its descriptor is closed when the count goes down.
+    pub(crate) struct Connection<C> {
+        #[pin]
+        connection: C,
+        is_closing: bool,
+        on_error: Option<OnError>,
+        guard: Guard,
+    }
+}
+
+impl<C> Connection<C> {
+    pub(crate) fn new(connection: C, guard: Guard, on_error: Option<OnError>) -> Self {
+        Self {
+            connection,
+            is_closing: false,
+            on_error,
+            guard,
+        }
+    }
+}
+
+impl<C: Graceful> Future for Connection<C> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        match this.guard.poll_stage(cx) {
+            Stage::Open => {}
+            Stage::Closing if *this.is_closing => {}
+            Stage::Closing => {
+                *this.is_closing = true;
+                this.connection.as_mut().close();
+            }
+            Stage::Aborted => return Poll::Ready(()),
+        }
+        let ended = ready!(this.connection.poll(cx));
+        if let (Err(error), Some(on_error)) = (ended, this.on_error) {
+            on_error(error);
+        }
+        Poll::Ready(())
+    }
+}

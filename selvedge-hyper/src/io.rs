@@ -1,0 +1,166 @@
+//! hyper's I/O over the sockets of Selvedge.
+//!
+//! hyper reads into memory that may be uninitialised, and so does
+//! [`poll_read_uninit`](TcpStream::poll_read_uninit): there is no copy, and nothing is zeroed.
+use futures_io::AsyncWrite;
+use hyper::rt;
+use selvedge::net::{TcpStream, UnixStream};
+use std::{
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+mod sealed {
+    use super::*;
+
+    /// A stream whose reads take uninitialised memory.
+    pub trait Stream: AsyncWrite + Unpin {
+        /// As [`TcpStream::poll_read_uninit`], with its guarantees for unsafe code.
+        fn poll_read_uninit(
+            &self,
+            cx: &mut Context<'_>,
+            to: &mut [MaybeUninit<u8>],
+        ) -> Poll<io::Result<usize>>;
+    }
+
+    impl Stream for TcpStream {
+        fn poll_read_uninit(
+            &self,
+            cx: &mut Context<'_>,
+            to: &mut [MaybeUninit<u8>],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_read_uninit(cx, to)
+        }
+    }
+
+    impl Stream for UnixStream {
+        fn poll_read_uninit(
+            &self,
+            cx: &mut Context<'_>,
+            to: &mut [MaybeUninit<u8>],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_read_uninit(cx, to)
+        }
+    }
+}
+
+/// A [`TcpStream`] or a [`UnixStream`] with the traits of [`hyper::rt`].
+///
+/// A read is one system call, straight into hyper's buffer. A write is one, also of several
+/// buffers. Both are charged to the task's budget.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http_body_util::{BodyExt, Empty, Full};
+/// use hyper::{Request, Response, client, server, service::service_fn};
+/// use selvedge::net::UnixStream;
+/// use selvedge_hyper::SelvedgeIo;
+/// use std::convert::Infallible;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let (near, far) = UnixStream::pair()?;
+///     selvedge::spawn_detached(async move {
+///         let service = service_fn(|_| async {
+///             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
+///         });
+///         let io = SelvedgeIo::new(far);
+///         let _ = server::conn::http1::Builder::new().serve_connection(io, service).await;
+///     });
+///     let io = SelvedgeIo::new(near);
+///     assert!(io.inner().peer_addr()?.is_unnamed());
+///     let (mut sender, connection) = client::conn::http1::handshake(io).await?;
+///     selvedge::spawn_detached(async { drop(connection.await) });
+///     let response = sender.send_request(Request::new(Empty::<Bytes>::new())).await?;
+///     assert_eq!(response.into_body().collect().await?.to_bytes(), "hello");
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SelvedgeIo<T> {
+    stream: T,
+}
+
+impl<T> SelvedgeIo<T> {
+    /// Wraps a stream.
+    pub const fn new(stream: T) -> Self {
+        Self { stream }
+    }
+
+    /// Returns the stream, for its addresses and options.
+    pub const fn inner(&self) -> &T {
+        &self.stream
+    }
+
+    /// Returns the stream itself.
+    ///
+    /// ```
+    /// use selvedge::net::UnixStream;
+    /// use selvedge_hyper::SelvedgeIo;
+    ///
+    /// selvedge::Runtime::new()?.block_on(async {
+    ///     let (near, _far) = UnixStream::pair()?;
+    ///     let near: UnixStream = SelvedgeIo::new(near).into_inner();
+    /// #   drop(near);
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.stream
+    }
+}
+
+impl<T> From<T> for SelvedgeIo<T> {
+    fn from(stream: T) -> Self {
+        Self::new(stream)
+    }
+}
+
+impl<T: sealed::Stream> rt::Read for SelvedgeIo<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut to: rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        // SAFETY: `poll_read_uninit` makes no byte uninitialised.
+        let unfilled = unsafe { to.as_mut() };
+        let count = ready!(self.stream.poll_read_uninit(cx, unfilled))?;
+        // SAFETY: the read initialised the first `count` bytes of the unfilled part.
+        unsafe { to.advance(count) };
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, from)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_close(cx)
+    }
+}

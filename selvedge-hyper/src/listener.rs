@@ -1,0 +1,66 @@
+//! Where a server's connections come from.
+use crate::SelvedgeIo;
+use hyper::rt::{Read, Write};
+use selvedge::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use std::{
+    io,
+    task::{Context, Poll, ready},
+};
+
+/// A source of connections for [`serve`](crate::serve).
+///
+/// Implement it to set options of each socket, or to hand out streams of another kind.
+///
+/// ```
+/// use selvedge::net::{TcpListener, TcpStream};
+/// use selvedge_hyper::{Listener, SelvedgeIo};
+/// use std::{io, task::{Context, Poll}, time::Duration};
+///
+/// /// Resets connections that the server drops.
+/// struct Resetting(TcpListener);
+///
+/// impl Listener for Resetting {
+///     type Io = SelvedgeIo<TcpStream>;
+///
+///     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>> {
+///         let accepted = Listener::poll_accept(&mut self.0, cx);
+///         if let Poll::Ready(Ok(io)) = &accepted {
+///             io.inner().set_zero_linger()?;
+///         }
+///         accepted
+///     }
+/// }
+/// ```
+pub trait Listener {
+    /// A connection.
+    type Io: Read + Write + Unpin + Send + 'static;
+
+    /// Polls for a connection. The task that polled last is woken when there may be one.
+    ///
+    /// # Errors
+    /// An error with a number of the system ends the server only if the listener itself is broken
+    /// (`EBADF`, `EINVAL`, `ENOTSOCK`). After another one the server polls again 10 ms later. An
+    /// error without a number ends the server.
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>>;
+}
+
+/// Accepts connections, with `TCP_NODELAY`.
+impl Listener for TcpListener {
+    type Io = SelvedgeIo<TcpStream>;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>> {
+        let (stream, _) = ready!(TcpListener::poll_accept(self, cx))?;
+        // A connection that refuses the option has ended; its first read says so.
+        let _ = stream.set_nodelay(true);
+        Poll::Ready(Ok(SelvedgeIo::new(stream)))
+    }
+}
+
+impl Listener for UnixListener {
+    type Io = SelvedgeIo<UnixStream>;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>> {
+        let (stream, _) = ready!(UnixListener::poll_accept(self, cx))?;
+        Poll::Ready(Ok(SelvedgeIo::new(stream)))
+    }
+}

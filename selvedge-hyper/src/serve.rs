@@ -1,0 +1,429 @@
+//! `serve`: a server, from a listener and a service.
+use crate::{
+    Listener, SelvedgeTimer,
+    connection::{Connection, OnError},
+    connections::Connections,
+};
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::Service,
+};
+use selvedge::time::{self, Sleep};
+use std::{
+    error::Error,
+    fmt,
+    future::{Future, IntoFuture, pending, poll_fn},
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+/// How long the server waits after an error of `accept`.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long connections may take to finish, unless the caller says otherwise.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+#[cfg(feature = "http2")]
+type Http2 = hyper::server::conn::http2::Builder<crate::SelvedgeExecutor>;
+
+/// Serves HTTP on each connection of `listener`, by a clone of `service`.
+///
+/// Await the returned [`Serve`], after its options. It runs until its shutdown, or until the
+/// listener fails. Each connection is a task of the current runtime.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use http_body_util::Full;
+/// use hyper::{Request, Response, body::Incoming, service::service_fn};
+/// use selvedge::net::TcpListener;
+/// use std::convert::Infallible;
+///
+/// async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+///     Ok(Response::new(Full::new(Bytes::from("hello\n"))))
+/// }
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:8080").await?;
+///     selvedge_hyper::serve(listener, service_fn(hello)).await
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn serve<L, S>(listener: L, service: S) -> Serve<L, impl FnMut(&L::Io) -> S + use<L, S>>
+where
+    L: Listener,
+    S: Clone,
+{
+    serve_with(listener, move |_: &L::Io| service.clone())
+}
+
+/// Serves HTTP on each connection of `listener`, by a service that `make` makes for it.
+///
+/// `make` sees the connection, for example its peer's address. It runs in the server's task, so it
+/// should be quick. A panic of it ends the server.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use http_body_util::Full;
+/// use hyper::{Request, Response, body::Incoming, service::service_fn};
+/// use selvedge::net::{TcpListener, TcpStream};
+/// use selvedge_hyper::{SelvedgeIo, serve_with};
+/// use std::convert::Infallible;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:8080").await?;
+///     serve_with(listener, |io: &SelvedgeIo<TcpStream>| {
+///         let peer = io.inner().peer_addr();
+///         let page = Bytes::from(format!("you are {peer:?}\n"));
+///         service_fn(move |_: Request<Incoming>| {
+///             let body = Full::new(page.clone());
+///             async { Ok::<_, Infallible>(Response::new(body)) }
+///         })
+///     })
+///     .await
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn serve_with<L, M, S>(listener: L, make: M) -> Serve<L, M>
+where
+    L: Listener,
+    M: FnMut(&L::Io) -> S,
+{
+    let mut http1 = http1::Builder::new();
+    http1.timer(SelvedgeTimer);
+    Serve {
+        listener,
+        make,
+        shutdown: None,
+        options: Options {
+            http1,
+            #[cfg(feature = "http2")]
+            http2: None,
+            connection_limit: usize::MAX,
+            shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
+            on_error: None,
+        },
+    }
+}
+
+/// A server that [`serve`] returns: set its options, and await it.
+///
+/// It returns when it has shut down and all its connections have ended. If it is dropped before,
+/// the connections finish their requests, and nobody waits for them.
+///
+/// A connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then on: it
+/// counts no more, and a shutdown does not end it.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http_body_util::Full;
+/// use hyper::{Request, Response, body::Incoming, service::service_fn};
+/// use selvedge::net::TcpListener;
+/// use std::{convert::Infallible, io::{Read, Write}, net::TcpStream, time::Duration};
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let service = service_fn(|_: Request<Incoming>| async {
+///         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
+///     });
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let address = listener.local_addr()?;
+///     let client = selvedge::spawn_blocking(move || {
+///         let mut stream = TcpStream::connect(address)?;
+///         stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
+///         let mut response = String::new();
+///         stream.read_to_string(&mut response)?;
+///         Ok::<_, std::io::Error>(response)
+///     });
+///     selvedge_hyper::serve(listener, service)
+///         .connection_limit(10_000)
+///         .header_read_timeout(Duration::from_secs(10))
+///         .http1(|http1| http1.max_buf_size(64 * 1024))
+///         .on_error(|error| eprintln!("{error}"))
+///         .shutdown_timeout(Duration::from_secs(5))
+///         .shutdown_on(async move {
+///             let response = client.await.unwrap().unwrap();
+///             assert!(response.ends_with("\r\n\r\nhello"));
+///         })
+///         .await
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// The error of the listener that ended the server, or of the source of the shutdown. `TimedOut` if
+/// the [`shutdown_timeout`](Self::shutdown_timeout) cut connections off.
+///
+/// # Panics
+/// Outside a runtime, as [`selvedge::spawn_detached`] does.
+#[must_use = "a server does nothing unless it is awaited"]
+pub struct Serve<L, M> {
+    listener: L,
+    make: M,
+    shutdown: Option<BoxFuture<io::Result<()>>>,
+    options: Options,
+}
+
+struct Options {
+    http1: http1::Builder,
+    #[cfg(feature = "http2")]
+    http2: Option<Http2>,
+    connection_limit: usize,
+    shutdown_timeout: Option<Duration>,
+    on_error: Option<OnError>,
+}
+
+impl<L, M> Serve<L, M> {
+    /// Sets how many connections are open at a time. At the limit the server accepts no more: others
+    /// wait in the listener's backlog.
+    ///
+    /// Without it the process's limit of descriptors is the only one.
+    ///
+    /// # Panics
+    /// If it is zero.
+    #[track_caller]
+    pub fn connection_limit(mut self, limit: usize) -> Self {
+        assert!(limit > 0, "a server with no connection serves nobody");
+        self.options.connection_limit = limit;
+        self
+    }
+
+    /// Sets how long an HTTP/1 client may take for the head of a request: 30 seconds by default,
+    /// `None` for any time.
+    ///
+    /// The time begins with the connection, and again with the end of each response; so it limits
+    /// idle connections too.
+    pub fn header_read_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options.http1.header_read_timeout(limit);
+        self
+    }
+
+    /// Sets other options of HTTP/1.
+    ///
+    /// Keep its timer: without one, no timeout works.
+    pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder) -> &mut http1::Builder) -> Self {
+        set(&mut self.options.http1);
+        self
+    }
+
+    /// Serves HTTP/2 alone, to clients that know it: there is no upgrade from HTTP/1. `set` sets
+    /// its options.
+    ///
+    /// Each request is a task. If the [`shutdown_timeout`](Self::shutdown_timeout) cuts its
+    /// connection off, the task runs on.
+    ///
+    /// ```no_run
+    /// # use bytes::Bytes;
+    /// # use http_body_util::Full;
+    /// # use hyper::{Request, Response, body::Incoming, service::service_fn};
+    /// # use selvedge::net::TcpListener;
+    /// # use std::convert::Infallible;
+    /// # async fn run(listener: TcpListener) -> std::io::Result<()> {
+    /// # let service = service_fn(|_: Request<Incoming>| async {
+    /// #     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
+    /// # });
+    /// selvedge_hyper::serve(listener, service)
+    ///     .http2_only(|http2| http2.max_concurrent_streams(100))
+    ///     .await
+    /// # }
+    /// ```
+    #[cfg(feature = "http2")]
+    pub fn http2_only(mut self, set: impl FnOnce(&mut Http2) -> &mut Http2) -> Self {
+        let mut http2 = Http2::new(crate::SelvedgeExecutor);
+        http2.timer(SelvedgeTimer);
+        set(&mut http2);
+        self.options.http2 = Some(http2);
+        self
+    }
+
+    /// Sets a function that receives the errors of connections. It runs in a connection's task.
+    ///
+    /// Most are of clients that went away. Without it they are ignored.
+    pub fn on_error(mut self, f: impl Fn(hyper::Error) + Send + Sync + 'static) -> Self {
+        self.options.on_error = Some(Arc::new(f));
+        self
+    }
+
+    /// Shuts the server down when `signal` is ready.
+    ///
+    /// The server closes its listener. A connection that waits for a request ends, and each other
+    /// one when it has answered its request.
+    pub fn shutdown_on(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.shutdown = Some(Box::pin(async {
+            signal.await;
+            Ok(())
+        }));
+        self
+    }
+
+    /// Shuts the server down at the next SIGINT, which Ctrl-C sends.
+    ///
+    /// ```no_run
+    /// # use bytes::Bytes;
+    /// # use http_body_util::Full;
+    /// # use hyper::{Request, Response, body::Incoming, service::service_fn};
+    /// # use selvedge::net::TcpListener;
+    /// # use std::convert::Infallible;
+    /// # async fn run(listener: TcpListener) -> std::io::Result<()> {
+    /// # let service = service_fn(|_: Request<Incoming>| async {
+    /// #     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
+    /// # });
+    /// selvedge_hyper::serve(listener, service).shutdown_on_ctrl_c().await
+    /// # }
+    /// ```
+    #[cfg(feature = "signal")]
+    pub fn shutdown_on_ctrl_c(mut self) -> Self {
+        self.shutdown = Some(Box::pin(selvedge::signal::ctrl_c()));
+        self
+    }
+
+    /// Sets how long a shutdown waits for connections before it cuts them off: 30 seconds by
+    /// default, `None` for any time.
+    pub fn shutdown_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options.shutdown_timeout = limit.into();
+        self
+    }
+}
+
+impl<L, M> fmt::Debug for Serve<L, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = &self.options;
+        f.debug_struct("Serve")
+            .field("connection_limit", &options.connection_limit)
+            .field("shutdown_timeout", &options.shutdown_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<L, M, S, B> IntoFuture for Serve<L, M>
+where
+    L: Listener + Send + 'static,
+    M: FnMut(&L::Io) -> S + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    type Output = io::Result<()>;
+    type IntoFuture = BoxFuture<io::Result<()>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(run(self))
+    }
+}
+
+/// Lets the connections finish, also if the server is dropped or panics.
+struct CloseOnDrop(Arc<Connections>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn run<L, M, S, B>(serve: Serve<L, M>) -> io::Result<()>
+where
+    L: Listener + Send + 'static,
+    M: FnMut(&L::Io) -> S + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let Serve {
+        mut listener,
+        mut make,
+        shutdown,
+        options,
+    } = serve;
+    let connections = Arc::new(Connections::default());
+    let close = CloseOnDrop(connections.clone());
+    let mut shutdown = shutdown.unwrap_or_else(|| Box::pin(pending()));
+    let mut accept = Accept::default();
+    let ended = poll_fn(|cx| {
+        if let Poll::Ready(ended) = shutdown.as_mut().poll(cx) {
+            return Poll::Ready(ended);
+        }
+        loop {
+            ready!(connections.poll_at_most(options.connection_limit - 1, cx));
+            let io = ready!(accept.poll(&mut listener, cx))?;
+            let service = make(&io);
+            let guard = connections.open();
+            let on_error = options.on_error.clone();
+            #[cfg(feature = "http2")]
+            if let Some(http2) = &options.http2 {
+                let connection = http2.serve_connection(io, service);
+                selvedge::spawn_detached(Connection::new(connection, guard, on_error));
+                continue;
+            }
+            let connection = options.http1.serve_connection(io, service);
+            let connection = connection.with_upgrades();
+            selvedge::spawn_detached(Connection::new(connection, guard, on_error));
+        }
+    })
+    .await;
+    drop(listener);
+    drop(close);
+    let cut = end_connections(&connections, options.shutdown_timeout).await;
+    ended.and(cut)
+}
+
+/// Waits for the connections, and after the time limit cuts them off.
+async fn end_connections(connections: &Connections, limit: Option<Duration>) -> io::Result<()> {
+    let all_ended = || poll_fn(|cx| connections.poll_at_most(0, cx));
+    let Some(limit) = limit else {
+        all_ended().await;
+        return Ok(());
+    };
+    if time::timeout(limit, all_ended()).await.is_ok() {
+        return Ok(());
+    }
+    let left = connections.count();
+    connections.abort();
+    all_ended().await;
+    let message = format!("the shutdown cut {left} connections off");
+    Err(io::Error::new(io::ErrorKind::TimedOut, message))
+}
+
+/// Accepts connections, with a pause after an error.
+#[derive(Default)]
+struct Accept {
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Accept {
+    fn poll<L: Listener>(
+        &mut self,
+        listener: &mut L,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<L::Io>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            match ready!(listener.poll_accept(cx)) {
+                Err(error) if !is_fatal(&error) => {
+                    self.pause = Some(Box::pin(time::sleep(ACCEPT_PAUSE)));
+                }
+                accepted => return Poll::Ready(accepted),
+            }
+        }
+    }
+}
+
+/// Whether the error is of the listener itself, rather than of a connection or a shortage.
+fn is_fatal(error: &io::Error) -> bool {
+    const EBADF: i32 = 9;
+    const EINVAL: i32 = 22;
+    const ENOTSOCK: i32 = 88;
+    matches!(error.raw_os_error(), None | Some(EBADF | EINVAL | ENOTSOCK))
+}
