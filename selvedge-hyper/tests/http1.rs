@@ -108,10 +108,15 @@ fn slow_header_times_out_and_others_are_served() {
 #[test]
 fn idle_connection_times_out() {
     let server = Server::with(|serve| serve.header_read_timeout(Duration::from_secs(10)));
-    let mut client = server.connect();
-    server.runtime.block_on(async {
+    let mut client = server.runtime.block_on(async {
         time::pause();
-        assert_eq!(client.get("/"), "hello");
+        // hyper must read this clock, not the system's: its deadline would have passed.
+        time::advance(Duration::from_secs(86_400)).await;
+        let mut client = server.connect();
+        for _ in 0..3 {
+            assert_eq!(client.get("/"), "hello");
+        }
+        client
     });
     assert!(client.is_closed());
     server.end().unwrap();
@@ -210,6 +215,19 @@ fn dropped_server_lets_requests_finish() {
     server.state.gate.0.send_blocking(()).unwrap();
     assert_eq!(client.response().1, "waited");
     assert!(client.is_closed());
+}
+
+#[test]
+fn client_that_leaves_cancels_its_request() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.send("GET /wait HTTP/1.1\r\nhost: a\r\n\r\n");
+    server.state.begun.1.recv_blocking().unwrap();
+    drop(client);
+    let error = server.state.errors.1.recv_blocking().unwrap();
+    assert!(error.is_incomplete_message(), "{error:?}");
+    // Nobody opens the gate.
+    server.end().unwrap();
 }
 
 #[test]

@@ -41,7 +41,11 @@ const STEPS: &[Step] = &[
         deny,
     ),
     ("no-std", "the parts without std, linked", no_std::run),
-    ("examples", "the executor's examples", examples),
+    (
+        "examples",
+        "the examples of the executor and of its crates for users",
+        examples,
+    ),
     ("doc", "documentation, and its links", doc),
     (
         "public",
@@ -174,7 +178,8 @@ fn deny() -> Result<bool> {
 }
 
 fn examples() -> Result<bool> {
-    cargo_succeeds("build --release --examples --package selvedge")
+    let hyper = "build --release --examples --all-features --package selvedge-hyper";
+    Ok(cargo_succeeds("build --release --examples --package selvedge")? && cargo_succeeds(hyper)?)
 }
 
 fn doc() -> Result<bool> {
