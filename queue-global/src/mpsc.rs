@@ -76,7 +76,8 @@ const CLOSED: usize = 1;
 /// ```
 pub struct Queue<T> {
     top: AtomicUsize,
-    owns: PhantomData<Box<Node<T>>>,
+    /// Invariant: a shared queue takes values in and hands them out.
+    owns: PhantomData<*mut Node<T>>,
 }
 
 /// Where a push put its value. See [`Queue`].

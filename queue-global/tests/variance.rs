@@ -1,6 +1,6 @@
 //! The covariant public types, and the auto traits of all generic ones.
 //! `src/variance.rs` has the invariant types.
-use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, ValueInjector};
+use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, ValueInjector, mpsc};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -22,6 +22,7 @@ macro_rules! covariant {
 covariant! {
     Closed<Long> => Closed<Short>,
     Batch<Long> => Batch<Short>,
+    mpsc::Batch<Long> => mpsc::Batch<Short>,
     Iter<'static, Boxed<u8>> => Iter<'a, Boxed<u8>>,
 }
 
@@ -35,6 +36,8 @@ assert_impl_all!(Queue<Boxed<NotSync>>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Queue<Boxed<NotSend>>: Send, Sync);
 assert_impl_all!(Values<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Values<NotSend>: Send, Sync);
+assert_impl_all!(mpsc::Queue<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe, Unpin);
+assert_not_impl_any!(mpsc::Queue<NotSend>: Send, Sync);
 assert_impl_all!(Batch<NotSync>: Send, ExactSizeIterator);
 assert_impl_all!(Batch<NotSend>: Sync);
 assert_not_impl_any!(Batch<NotSync>: Sync);
