@@ -14,12 +14,13 @@
 //! 2. `inner` belongs to the owner of the token. User code that runs meanwhile reaches the cell
 //!    only through `core` and `related`.
 //! 3. A body leaves `inner` once, to be closed and dropped.
-//! 4. User code (a step, a close, a drop, a handler) runs under `catch_unwind`, and outside of
-//!    every lock.
+//! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
+//!    and outside of every lock.
 use crate::{
     Handle, Pid, SendError,
     address::Receive,
     error::{ExitReason, InitError, SpawnError},
+    guard::{drop_guarded, guarded},
     handler::{CommandError, Complete, Completer, HandlerOf},
     lane::{Mailbox, Refused, Taken},
     oneshot,
@@ -252,7 +253,7 @@ impl<P: Process> Cell<P> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
-        inner.restart = None;
+        drop_guarded(inner.restart.take());
         close(inner);
         self.end(inner, ExitReason::NoProcess);
     }
@@ -266,7 +267,7 @@ impl<P: Process> Cell<P> {
             self.core.state.begin();
             close(inner);
             // An `init` that fails is the spawner's business, and not the supervisor's.
-            inner.restart = None;
+            drop_guarded(inner.restart.take());
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
         }
@@ -308,7 +309,8 @@ impl<P: Process> Cell<P> {
         // Ordering: SeqCst, between the stop and the load of `is_closed`. Pairs with the fence in
         // the shutdown, between its store and its look for stopped processes.
         fence(SeqCst);
-        if handle.route(supervisor, exit).is_err() || handle.is_closed() {
+        let routed = guarded(|| handle.route(supervisor, exit).is_ok());
+        if routed != Some(true) || handle.is_closed() {
             // Nobody is left to restart it.
             handle.kill_for_good(pid, ExitReason::Killed);
         }
@@ -333,23 +335,25 @@ impl<P: Process> Cell<P> {
             self.core.messages.take(&mut left);
             left.for_each(|message| self.dead_letter(message));
         }
-        guarded(|| drop(mem::take(&mut inner.pending.urgent)));
+        drop_guarded(mem::take(&mut inner.pending.urgent));
         Some(supervisor)
     }
 
     fn dead_letter(&self, message: P::Message) {
         self.handle.counters().dead_letter();
-        guarded(|| drop(message));
+        drop_guarded(message);
     }
 
     /// Ends the process for good, by the owner of the token.
     fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
         let (urgent, messages) = self.core.end();
-        guarded(|| drop(urgent));
-        guarded(|| drop(mem::take(&mut inner.pending.urgent)));
+        drop_guarded(urgent);
+        drop_guarded(mem::take(&mut inner.pending.urgent));
         mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
         messages.for_each(|message| self.dead_letter(message));
-        let supervisor = inner.restart.take().map(|restart| restart.supervisor);
+        let restart = inner.restart.take();
+        let supervisor = restart.as_ref().map(|restart| restart.supervisor);
+        drop_guarded(restart);
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);
         let mut watchers = Vec::new();
         let mut links = Vec::new();
@@ -371,16 +375,18 @@ impl<P: Process> Cell<P> {
             linked,
         };
         for linked in links {
-            drop(self.handle.route(linked, exit(true)));
+            guarded(|| drop(self.handle.route(linked, exit(true))));
         }
         for watcher in watchers {
             match watcher {
-                Watcher::Process(by) => drop(self.handle.route(by, exit(false))),
+                Watcher::Process(by) => {
+                    guarded(|| drop(self.handle.route(by, exit(false))));
+                }
                 Watcher::Thread(sender) => drop(sender.send(reason.clone())),
             }
         }
         if let Some(supervisor) = supervisor {
-            drop(self.handle.route(supervisor, exit(false)));
+            guarded(|| drop(self.handle.route(supervisor, exit(false))));
         }
         self.handle.ended();
     }
@@ -407,6 +413,7 @@ impl<P: Process> Cell<P> {
     fn dispatch(self: &Arc<Self>, commands: Vec<(u64, P::Cmd)>, incarnation: u32) {
         for (tag, command) in commands {
             let Some(handler) = &self.handler else {
+                drop_guarded(command);
                 let result = Err(CommandError::NoHandler);
                 drop(Complete::complete(&**self, tag, incarnation, result));
                 continue;
@@ -422,33 +429,32 @@ impl<P: Process> Cell<P> {
     }
 }
 
+/// The drop of a handler is user code, and the last `Arc` may be a worker's.
+impl<P: Process> Drop for Cell<P> {
+    fn drop(&mut self) {
+        drop_guarded(self.handler.take());
+    }
+}
+
 /// Rule 3: closes and drops the body, once.
 fn close<P: Process>(inner: &mut Inner<P>) {
     match mem::replace(&mut inner.body, Body::Closed) {
         Body::Own(mut body) => {
             guarded(|| body.close());
-            guarded(|| drop(body));
+            drop_guarded(body);
         }
         Body::Upgraded(mut body) => {
             guarded(|| body.close());
-            guarded(|| drop(body));
+            drop_guarded(body);
         }
         Body::Closed => {}
-    }
-}
-
-/// Runs user code whose panic concerns nobody else.
-fn guarded(f: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(f)) {
-        // The drop of a panic's payload may panic.
-        mem::forget(panic);
     }
 }
 
 /// The reason of a panic. Its payload is dropped, and leaks if that panics too.
 fn panicked(panic: Box<dyn Any + Send>) -> ExitReason {
     let reason = ExitReason::panicked(&*panic);
-    guarded(|| drop(panic));
+    drop_guarded(panic);
     reason
 }
 
@@ -572,7 +578,7 @@ impl<P: Process> AnyCell for Cell<P> {
         };
         let (make, method) = (restart.make.clone(), restart.method.clone());
         let input = restart.input.clone();
-        let made = catch_unwind(AssertUnwindSafe(|| {
+        let made = catch_unwind(AssertUnwindSafe(move || {
             (make(), input.map_or_else(Input::none, |input| input()))
         }));
         let started = match made {

@@ -6,6 +6,7 @@ mod cell;
 mod closure;
 mod core;
 mod error;
+mod guard;
 mod handle;
 mod handler;
 mod lane;

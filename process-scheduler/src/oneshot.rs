@@ -1,4 +1,5 @@
 //! One value from one thread to one future: the answer of a call, and the end of a process.
+use crate::guard::wake;
 use std::{
     mem,
     sync::Arc,
@@ -41,7 +42,7 @@ impl<R> Sender<R> {
         slot.sender_gone = true;
         let waker = mem::take(&mut slot.waker);
         drop(slot);
-        waker.into_iter().for_each(Waker::wake);
+        waker.into_iter().for_each(wake);
         Ok(())
     }
 }
@@ -53,7 +54,7 @@ impl<R> Drop for Sender<R> {
             slot.sender_gone = true;
             let waker = mem::take(&mut slot.waker);
             drop(slot);
-            waker.into_iter().for_each(Waker::wake);
+            waker.into_iter().for_each(wake);
         }
     }
 }

@@ -6,10 +6,10 @@
 //!    and notes until when (`sleeps_until`). A thread that arms an earlier one notifies it. A
 //!    deadline that is disarmed may still end the wait.
 //! 3. Wakers are woken and dropped outside of the lock.
+use crate::guard::wake;
 use std::{
     fmt,
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -117,15 +117,6 @@ impl Timer {
         while let Some(expired) = timers.pop_expired(u64::MAX) {
             wake(expired.value);
         }
-    }
-}
-
-/// Wakes a task, whose waker may panic: the others' deadlines must not go with it.
-fn wake(waker: Waker) {
-    let wake = AssertUnwindSafe(|| waker.wake());
-    if let Err(panic) = catch_unwind(wake) {
-        // Its drop may panic, too.
-        std::mem::forget(panic);
     }
 }
 

@@ -23,6 +23,7 @@
 //!    has yielded its processor. Then it parks.
 use crate::{
     cell::AnyCell,
+    guard::guarded,
     metrics::{self, WorkerCounters},
     scheduler::Shared,
 };
@@ -258,7 +259,9 @@ impl Work {
                 messages: self.shared.config.messages,
                 counters: &self.shared.counters.workers[self.index],
             };
-            let left = runnable.0.run(&mut slice);
+            // A process guards its user code. This is for a panic that it does not expect: the
+            // process is stuck then, and the worker goes on.
+            let left = guarded(|| runnable.0.run(&mut slice)).flatten();
             self.steps += (budget - slice.steps_left).max(1);
             let Some(left) = left else {
                 return;
