@@ -213,9 +213,13 @@ impl Handle {
         spawn: Spawn,
         supervised: Option<Supervised<P>>,
     ) -> Result<Address<P::Message>, SpawnError> {
+        // Before the process is in any table: this may panic.
+        let input = spawn
+            .input
+            .as_ref()
+            .map_or_else(Input::none, |input| input());
         let cell = self.prepare(process, &spawn, supervised)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        let input = spawn.input.map_or_else(Input::none, |input| input());
         cell.start(&spawn.method, input)?;
         // Ordering: Release, as the other counters.
         self.shared.counters.spawned.fetch_add(1, Release);

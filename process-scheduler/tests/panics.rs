@@ -6,7 +6,7 @@ use process_scheduler::{
 };
 use std::{
     future::Future,
-    panic,
+    panic::{self, AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{Arc, Mutex, mpsc},
     task::{Context, Wake, Waker},
@@ -176,4 +176,17 @@ fn panic_of_the_drop_of_a_maker_keeps_the_worker() {
     assert_eq!(exit.wait(), ExitReason::Killed);
     assert_works(&scheduler);
     assert_eq!(scheduler.shutdown().stuck, 0);
+}
+
+#[test]
+fn panic_of_the_input_of_a_spawn_leaves_no_process() {
+    let scheduler = one_worker();
+    let spawn = Spawn::new().name("x").input(|| panic!("in the input"));
+    let spawned = catch_unwind(AssertUnwindSafe(|| {
+        scheduler.spawn_process(from_fn(|_: u32, _| ()), spawn)
+    }));
+    assert!(spawned.is_err());
+    assert_eq!(scheduler.list(), []);
+    assert_eq!(scheduler.whereis("x"), None);
+    assert_eq!(scheduler.metrics().processes, 0);
 }
