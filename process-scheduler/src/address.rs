@@ -1,5 +1,5 @@
 //! Where messages go: addresses, the futures of a send and of a call.
-use crate::{CallError, Handle, Pid, SendError, oneshot, timer::Deadline};
+use crate::{CallError, Handle, Pid, SendError, lane::Key, oneshot, timer::Deadline};
 use std::{
     fmt,
     future::Future,
@@ -13,7 +13,15 @@ use worker_idle::park::{ThreadPark, block_on};
 /// What takes messages of one type: the cell of a process, or a process on another node.
 pub(crate) trait Receive<M>: Send + Sync {
     fn send(&self, message: M) -> Result<(), SendError<M>>;
-    fn poll_send(&self, message: &mut Option<M>, waker: &Waker) -> Poll<Result<(), SendError<M>>>;
+    /// While the send waits, `key` names its waker.
+    fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        key: &mut Option<Key>,
+        waker: &Waker,
+    ) -> Poll<Result<(), SendError<M>>>;
+    /// Drops the waker of a send that waits no longer.
+    fn forget_send(&self, key: Key);
     fn pid(&self) -> Pid;
     fn handle(&self) -> &Handle;
 }
@@ -79,6 +87,7 @@ impl<M: Send + 'static> Address<M> {
         Sending {
             to: self,
             message: Some(message),
+            key: None,
         }
     }
 
@@ -133,6 +142,8 @@ impl<M> fmt::Debug for Address<M> {
 pub struct Sending<'a, M> {
     to: &'a Address<M>,
     message: Option<M>,
+    /// It waits, and may have a waker in the lane.
+    key: Option<Key>,
 }
 
 // The message is not pinned.
@@ -143,7 +154,16 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        this.to.receiver.poll_send(&mut this.message, cx.waker())
+        let receiver = &this.to.receiver;
+        receiver.poll_send(&mut this.message, &mut this.key, cx.waker())
+    }
+}
+
+impl<M> Drop for Sending<'_, M> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.to.receiver.forget_send(key);
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     error::{ExitReason, InitError, SpawnError},
     guard::{drop_guarded, guarded},
     handler::{CommandError, Complete, Completer, HandlerOf},
-    lane::{Mailbox, Refused, Taken},
+    lane::{Key, Mailbox, Refused, Taken},
     oneshot,
     process::{
         BoxProcess, CancelReason, Context, CoreOf, Events, Input, Pending, Process, Step,
@@ -763,9 +763,10 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
     fn poll_send(
         &self,
         message: &mut Option<P::Message>,
+        key: &mut Option<Key>,
         waker: &Waker,
     ) -> Poll<Result<(), SendError<P::Message>>> {
-        let sent = self.core.poll_send(message, waker);
+        let sent = self.core.poll_send(message, key, waker);
         sent.map(|sent| match sent {
             Ok(sent) => {
                 self.submit(sent.submit);
@@ -775,6 +776,10 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
             Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
             Err(Refused::Full(message)) => Err(SendError::Full(message)),
         })
+    }
+
+    fn forget_send(&self, key: Key) {
+        self.core.messages.forget(key);
     }
 
     fn pid(&self) -> Pid {

@@ -16,7 +16,7 @@
 //! 3. The end closes both lanes. So each event is delivered, handed back, or left in a lane that
 //!    the end returns.
 use crate::{
-    lane::{Lane, Mailbox, Put, Refused, Taken},
+    lane::{Key, Lane, Mailbox, Put, Refused, Taken},
     state::{FINAL, KILL, MESSAGE, Notified, State, Suspended, URGENT, WAKE, Wait},
 };
 use queue_global::mpsc::{Batch, Pushed, Queue};
@@ -63,9 +63,10 @@ impl<M, S, T> Core<M, S, T> {
     pub(crate) fn poll_send(
         &self,
         message: &mut Option<M>,
+        key: &mut Option<Key>,
         waker: &Waker,
     ) -> Poll<Result<Sent<M, T>, Refused<M>>> {
-        let put = self.messages.poll_push(message, waker);
+        let put = self.messages.poll_push(message, key, waker);
         put.map(|put| put.map(|put| self.sent(put)))
     }
 

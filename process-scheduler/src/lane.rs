@@ -5,10 +5,14 @@
 //! 2. The sender that puts a message into an empty lane notifies the process. In the bounded lane
 //!    that is decided under its lock.
 //! 3. The process takes all messages at once. From then on they do not count against the bound.
-//! 4. No user code runs under the lock of the bounded lane, but the clone of a waker.
+//! 4. No user code runs under the lock of the bounded lane.
+//! 5. A sender that waits for room has a key, and at most one waker under it. The lane drops the
+//!    waker when there is room, when it is closed, and when the sender waits no longer. All senders
+//!    are woken in the order of their keys; the panic of a waker skips none of the others.
+use crate::guard;
 use queue_global::mpsc::{Batch, Pushed, Queue};
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     mem,
     task::{Poll, Waker},
 };
@@ -40,6 +44,9 @@ pub(crate) enum Lane<M> {
     Bounded(Box<Bounded<M>>),
 }
 
+/// Names a sender that waits for room.
+pub(crate) type Key = u64;
+
 pub(crate) struct Bounded<M> {
     inner: Mutex<Inner<M>>,
     capacity: usize,
@@ -48,7 +55,8 @@ pub(crate) struct Bounded<M> {
 
 struct Inner<M> {
     queue: VecDeque<M>,
-    waiters: Vec<Waker>,
+    waiters: BTreeMap<Key, Waker>,
+    next_key: Key,
     closed: bool,
 }
 
@@ -81,7 +89,8 @@ impl<M> Lane<M> {
         };
         let inner = Inner {
             queue: VecDeque::new(),
-            waiters: Vec::new(),
+            waiters: BTreeMap::new(),
+            next_key: 0,
             closed: false,
         };
         Self::Bounded(Box::new(Bounded {
@@ -104,31 +113,27 @@ impl<M> Lane<M> {
         }
     }
 
-    /// Like `push`, but registers the waker if the lane is full, under the same lock.
+    /// Like `push`, but registers the waker if the lane is full, under the same lock (rule 5).
     pub(crate) fn poll_push(
         &self,
         message: &mut Option<M>,
+        key: &mut Option<Key>,
         waker: &Waker,
     ) -> Poll<Result<Put<M>, Refused<M>>> {
-        let Some(taken) = message.take() else {
-            return Poll::Pending;
-        };
-        match (self, self.push(taken)) {
-            (Self::Bounded(bounded), Err(Refused::Full(refused))) => {
-                let waker = waker.clone();
-                let mut inner = bounded.inner.lock();
-                // The room may have come in between.
-                if inner.closed || bounded.has_room(&inner) {
-                    drop(inner);
-                    *message = Some(refused);
-                    waker.wake();
-                    return Poll::Pending;
-                }
-                inner.waiters.push(waker);
-                *message = Some(refused);
-                Poll::Pending
-            }
-            (_, result) => Poll::Ready(result),
+        if let Self::Bounded(bounded) = self {
+            return bounded.poll_push(message, key, waker);
+        }
+        match message.take() {
+            Some(message) => Poll::Ready(self.push(message)),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Removes the waker of a sender that waits no longer.
+    pub(crate) fn forget(&self, key: Key) {
+        if let Self::Bounded(bounded) = self {
+            let waker = bounded.inner.lock().waiters.remove(&key);
+            drop(waker);
         }
     }
 
@@ -149,7 +154,7 @@ impl<M> Lane<M> {
                 let waiters = mem::take(&mut inner.waiters);
                 drop(inner);
                 *into = Taken::Deque(full);
-                waiters.into_iter().for_each(Waker::wake);
+                waiters.into_values().for_each(guard::wake);
             }
         }
     }
@@ -164,7 +169,7 @@ impl<M> Lane<M> {
                 let queue = mem::take(&mut inner.queue);
                 let waiters = mem::take(&mut inner.waiters);
                 drop(inner);
-                waiters.into_iter().for_each(Waker::wake);
+                waiters.into_values().for_each(guard::wake);
                 Taken::Deque(queue)
             }
         }
@@ -192,11 +197,14 @@ impl<M> Bounded<M> {
     }
 
     fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
-        let mut inner = self.inner.lock();
+        self.push_locked(&mut self.inner.lock(), message)
+    }
+
+    fn push_locked(&self, inner: &mut Inner<M>, message: M) -> Result<Put<M>, Refused<M>> {
         if inner.closed {
             return Err(Refused::Closed(message));
         }
-        if !self.has_room(&inner) {
+        if !self.has_room(inner) {
             return Err(Refused::Full(message));
         }
         let first = inner.queue.is_empty();
@@ -212,6 +220,46 @@ impl<M> Bounded<M> {
         };
         inner.queue.push_back(message);
         Ok(Put { first, dropped })
+    }
+
+    fn poll_push(
+        &self,
+        message: &mut Option<M>,
+        key: &mut Option<Key>,
+        waker: &Waker,
+    ) -> Poll<Result<Put<M>, Refused<M>>> {
+        // Rule 4: the waker is cloned outside of the lock, and only if it is not registered.
+        let mut clone = None;
+        loop {
+            let Some(taken) = message.take() else {
+                return Poll::Pending;
+            };
+            let mut inner = self.inner.lock();
+            match self.push_locked(&mut inner, taken) {
+                Err(Refused::Full(refused)) => *message = Some(refused),
+                result => {
+                    // Rule 5: there is room, so no waker is registered.
+                    *key = None;
+                    return Poll::Ready(result);
+                }
+            }
+            let own = *key.get_or_insert_with(|| {
+                inner.next_key += 1;
+                inner.next_key
+            });
+            let registered = inner.waiters.get(&own);
+            if registered.is_some_and(|registered| registered.will_wake(waker)) {
+                return Poll::Pending;
+            }
+            if let Some(clone) = clone.take() {
+                let old = inner.waiters.insert(own, clone);
+                drop(inner);
+                drop(old);
+                return Poll::Pending;
+            }
+            drop(inner);
+            clone = Some(waker.clone());
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Routes to processes on other nodes.
-use crate::{CancelReason, ExitReason, Handle, Pid, SendError};
+use crate::{CancelReason, ExitReason, Handle, Pid, SendError, lane::Key};
 use std::{
     any::Any,
     collections::HashMap,
@@ -169,6 +169,7 @@ impl<M: Send + 'static> crate::address::Receive<M> for Remote {
     fn poll_send(
         &self,
         message: &mut Option<M>,
+        _: &mut Option<Key>,
         _: &std::task::Waker,
     ) -> std::task::Poll<Result<(), SendError<M>>> {
         match message.take() {
@@ -176,6 +177,8 @@ impl<M: Send + 'static> crate::address::Receive<M> for Remote {
             None => std::task::Poll::Pending,
         }
     }
+
+    fn forget_send(&self, _: Key) {}
 
     fn pid(&self) -> Pid {
         self.pid

@@ -312,7 +312,7 @@ fn bounded_send_against_take_gets_room() {
             let (core, woken) = (core.clone(), woken.clone());
             thread::spawn(move || {
                 let mut message = Some(1);
-                let polled = core.poll_send(&mut message, &Waker::from(woken));
+                let polled = core.poll_send(&mut message, &mut None, &Waker::from(woken));
                 polled.is_ready()
             })
         };
