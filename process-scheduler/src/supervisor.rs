@@ -206,7 +206,8 @@ impl Child {
         self
     }
 
-    /// Sets how long it may clean up after a cancel: 5 seconds by default.
+    /// Sets how long it may clean up after a cancel: 5 seconds by default. `Duration::MAX` is for
+    /// ever.
     pub fn shutdown(mut self, limit: Duration) -> Self {
         self.shutdown = limit;
         self
@@ -225,8 +226,14 @@ impl fmt::Debug for Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Up,
-    Stopping { kill_at: Option<Instant> },
-    Down { due: Instant },
+    /// `None`: it has been killed, or never is.
+    Stopping {
+        kill_at: Option<Instant>,
+    },
+    /// `None`: a time that the clock cannot say never comes.
+    Down {
+        due: Option<Instant>,
+    },
     Gone,
 }
 
@@ -345,7 +352,7 @@ impl Supervisor {
         if let State::Stopping { .. } = entry.state {
             entry.state = match policy {
                 Policy::Temporary => State::Gone,
-                _ => State::Down { due: now },
+                _ => State::Down { due: Some(now) },
             };
             return;
         }
@@ -366,12 +373,16 @@ impl Supervisor {
         }
         let random = RandomState::new().hash_one(now) as f64 / u64::MAX as f64;
         let longest = self.backoff.delay(entry.restarts, 1.0);
-        if now.duration_since(entry.since) > 2 * longest + Duration::from_secs(1) {
+        let settled = longest
+            .saturating_mul(2)
+            .saturating_add(Duration::from_secs(1));
+        if now.duration_since(entry.since) > settled {
             entry.restarts = 0;
         }
         let delay = self.backoff.delay(entry.restarts, random);
         entry.restarts = entry.restarts.saturating_add(1);
-        entry.state = State::Down { due: now + delay };
+        let due = now.checked_add(delay);
+        entry.state = State::Down { due };
         let (from, all) = match self.strategy {
             Strategy::OneForOne => return,
             Strategy::OneForAll => (0, true),
@@ -389,7 +400,7 @@ impl Supervisor {
     fn stop(handle: &Handle, entry: &mut Entry, now: Instant) {
         if let (State::Up, Some(pid)) = (entry.state, entry.pid) {
             handle.cancel_for(pid, CancelReason::Supervisor);
-            let kill_at = Some(now + entry.child.shutdown);
+            let kill_at = now.checked_add(entry.child.shutdown);
             entry.state = State::Stopping { kill_at };
         }
     }
@@ -433,7 +444,8 @@ impl Supervisor {
             _ => None,
         };
         // Rule 2: those that are stopped together are restarted together.
-        let last = self.entries.iter().filter_map(due).max();
+        let last = self.entries.iter().filter_map(due);
+        let last = last.reduce(|a, b| Some(a?.max(b?))).flatten();
         for entry in &mut self.entries {
             let State::Down { due } = entry.state else {
                 continue;
@@ -441,7 +453,10 @@ impl Supervisor {
             let due = match self.strategy {
                 Strategy::OneForOne => due,
                 _ if stopping => continue,
-                _ => last.unwrap_or(due),
+                _ => last,
+            };
+            let Some(due) = due else {
+                continue;
             };
             if due > now {
                 look_at(due);

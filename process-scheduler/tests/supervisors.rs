@@ -1,7 +1,7 @@
 //! Supervisors and shutdown. Where a test waits it waits for an event, not for a time.
 use process_scheduler::{
-    Backoff, Child, Completer, Event, EventsOf, ExitReason, Flow, NoCommand, OutputOf, Pid, Policy,
-    Process, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
+    Backoff, Child, Completer, Event, EventsOf, ExitReason, Flow, NoCommand, OutputOf, Phase, Pid,
+    Policy, Process, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
 };
 use std::{
     panic,
@@ -320,5 +320,38 @@ fn spawn_against_shutdown_is_refused_or_ended() {
         thread::yield_now();
         scheduler.shutdown();
         assert_eq!(spawner.join().unwrap(), ended.load(SeqCst));
+    }
+}
+
+#[test]
+fn child_may_clean_up_for_ever() {
+    let scheduler = Scheduler::builder().workers(1).build();
+    let child = Child::new(|| from_fn(|_: u32, _| ())).shutdown(Duration::MAX);
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+    let pid = supervisor.start(&scheduler).unwrap();
+    let exit = scheduler.exit_of(pid);
+    scheduler.cancel(pid);
+    assert_eq!(exit.wait(), ExitReason::Cancelled);
+}
+
+#[test]
+fn restart_that_never_comes_leaves_the_others() {
+    for strategy in [Strategy::OneForOne, Strategy::OneForAll] {
+        let scheduler = Scheduler::builder().workers(1).build();
+        let child = Child::new(|| from_fn(|_: u32, _| Flow::fail("as asked")));
+        let supervisor = Supervisor::new(strategy)
+            .backoff(Backoff::new(Duration::MAX, 2, Duration::MAX))
+            .child(child.spawn(Spawn::new().name("fails")))
+            .child(Child::new(|| from_fn(|_: u32, _| ())));
+        let pid = supervisor.start(&scheduler).unwrap();
+        let exit = scheduler.exit_of(pid);
+        let fails = scheduler.whereis("fails").unwrap();
+        scheduler.try_send(fails, 1_u32).unwrap();
+        while scheduler.inspect(fails).unwrap().phase != Phase::Stopped {
+            thread::yield_now();
+        }
+        scheduler.cancel(pid);
+        assert_eq!(exit.wait(), ExitReason::Cancelled);
+        assert_eq!(scheduler.shutdown().stuck, 0);
     }
 }
