@@ -151,7 +151,8 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
         In::Worker(shared, worker) => (Some(*shared), Some(*worker)),
         is => (is.runtime(), None),
     };
-    Events::scope_of(runtime.map(|shared| &shared.events), worker, f)
+    // SAFETY: the scope keeps its runtime alive, also where `f` ends the process (rule 6).
+    unsafe { Events::borrowed_scope(runtime.map(|shared| &shared.events), worker, f) }
 }
 
 /// Scope of an `EnterGuard`, in a box.

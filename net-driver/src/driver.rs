@@ -8,7 +8,10 @@
 //!
 //! 1. The current driver is that of the innermost frame.
 //! 2. The frame of a [`scope`](Driver::scope) is on the stack of the function, which takes it out
-//!    of the list before it returns, also in a panic. It borrows the caller's driver.
+//!    of the list before it returns, also in a panic. The function has a counted driver too, as a
+//!    thread-local may have the caller's, and `process::exit` runs the destructors of thread-locals
+//!    while frames are in the list. A [`borrowed_scope`](Driver::borrowed_scope) leaves that to its
+//!    caller.
 //! 3. The frame of an [`Entered`] is in a box, and has a counted driver. It leaves the list from
 //!    wherever it is there, because such a guard may be dropped in any order. A leaked one stays in
 //!    the list, and its box is never freed.
@@ -177,29 +180,47 @@ impl Driver {
     /// Makes this the thread's current driver while `f` runs: code in there may poll sleeps and
     /// make sockets. `worker` is the index of the worker that the thread is, if it is one.
     ///
-    /// Costs two stores to a thread-local.
+    /// Counts the driver, for two read-modify-writes, and costs two stores to a thread-local.
     ///
     /// # Panics
     /// If there is no such worker, or `f` panics.
     #[inline]
     #[track_caller]
     pub fn scope<R>(&self, worker: Option<usize>, f: impl FnOnce() -> R) -> R {
-        Self::scope_of(Some(self), worker, f)
+        let counted = self.clone();
+        // SAFETY: the counted driver stays in this function until the scope has ended. If a
+        // `process::exit` in `f` ends the thread, it stays for good.
+        unsafe { Self::borrowed_scope(Some(&counted), worker, f) }
     }
 
-    /// Runs `f` in the [scope](Self::scope) of a driver, or of the one that is current now if there
-    /// is none. For an executor whose runtimes may do without a driver.
+    /// Runs `f` in the [scope](Self::scope) of a driver that it does not count, or of the one that
+    /// is current now if there is none. For an executor that keeps the driver itself, and whose
+    /// runtimes may do without one.
     ///
     /// ```
-    /// let driver = net_driver::Driver::scope_of(None, None, net_driver::Driver::current);
-    /// assert!(driver.is_none());
+    /// use net_driver::Driver;
+    ///
+    /// let driver = Driver::new(1);
+    /// // SAFETY: the driver is in this function, which `f` cannot reach.
+    /// let current = unsafe { Driver::borrowed_scope(Some(&driver), None, Driver::current) };
+    /// assert!(current.is_some());
     /// ```
+    ///
+    /// # Safety
+    /// A clone of the driver exists until this returns. If it never returns, because `f` calls
+    /// [`process::exit`](std::process::exit), a clone exists until the process has ended. (That
+    /// call runs the destructors of thread-locals, which may drop the caller's driver. Then
+    /// [`current`](Self::current) still finds it.)
     ///
     /// # Panics
     /// As [`scope`](Self::scope).
     #[inline]
     #[track_caller]
-    pub fn scope_of<R>(driver: Option<&Self>, worker: Option<usize>, f: impl FnOnce() -> R) -> R {
+    pub unsafe fn borrowed_scope<R>(
+        driver: Option<&Self>,
+        worker: Option<usize>,
+        f: impl FnOnce() -> R,
+    ) -> R {
         struct Leave<'a>(&'a Option<Frame>);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
@@ -210,8 +231,8 @@ impl Driver {
         }
         let frame = driver.map(|driver| driver.frame(worker));
         if let Some(frame) = &frame {
-            // SAFETY: it stays in this function, which has borrowed the driver, until `leave` takes
-            // it out of the list.
+            // SAFETY: it stays in this function until `leave` takes it out of the list, and the
+            // caller keeps the driver.
             unsafe { frame.enter() };
         }
         let _leave = Leave(&frame);

@@ -278,7 +278,7 @@ impl WorkerPark {
         let mut future = pin!(future);
         let waker = Waker::from(self.token.clone());
         let mut cx = Context::from_waker(&waker);
-        driver.scope(Some(worker), || {
+        let run = || {
             loop {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
@@ -286,7 +286,9 @@ impl WorkerPark {
                 self.park();
                 self.deliver();
             }
-        })
+        };
+        // SAFETY: the counted driver stays in this function, also if `run` ends the process.
+        unsafe { Driver::borrowed_scope(Some(&driver), Some(worker), run) }
     }
 
     fn wait(&mut self, limit: Option<Duration>) {

@@ -41,13 +41,17 @@ impl Events {
     }
 
     /// Runs `f` with this driver as the thread's current one, if there is one.
+    ///
+    /// # Safety
+    /// The runtime exists until this returns, or, if `f` ends the process, until its end.
     #[inline]
-    pub(crate) fn scope_of<R>(
+    pub(crate) unsafe fn borrowed_scope<R>(
         this: Option<&Self>,
         worker: Option<usize>,
         f: impl FnOnce() -> R,
     ) -> R {
-        Driver::scope_of(this.map(|events| &events.0), worker, f)
+        // SAFETY: guaranteed by the caller, as the runtime has the driver.
+        unsafe { Driver::borrowed_scope(this.map(|events| &events.0), worker, f) }
     }
 
     /// Blocks a thread that is no worker, in the scope of the driver.

@@ -55,8 +55,14 @@ impl Events {
         ThreadPark::new()
     }
 
+    /// # Safety
+    /// As with a driver.
     #[inline(always)]
-    pub(crate) fn scope_of<R>(_: Option<&Self>, _: Option<usize>, f: impl FnOnce() -> R) -> R {
+    pub(crate) unsafe fn borrowed_scope<R>(
+        _: Option<&Self>,
+        _: Option<usize>,
+        f: impl FnOnce() -> R,
+    ) -> R {
         f()
     }
 
