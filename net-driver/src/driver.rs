@@ -22,12 +22,13 @@ use crate::time::Clock;
 use crate::{
     over::WorkerTimers,
     park::{Token, WorkerPark},
-    poller::Poller,
+    poller::{self, Poller},
     role::Role,
     time::{Instant, Timers, clock},
 };
 use std::{
     cell::Cell,
+    collections::VecDeque,
     fmt, mem,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -358,19 +359,15 @@ impl Inner {
         self.parks.fetch_add(1, Relaxed);
     }
 
-    /// Counts the drop of a park, and shuts the driver down after that of the last. A panic of a
-    /// waker is contained: the drop may be of a worker that was never started, on any thread.
-    pub(crate) fn remove_park(&self) {
+    /// Counts the drop of a park, wakes what it has collected, and shuts the driver down after the
+    /// last. A panic of a waker is contained: the drop may be of a worker that was never started,
+    /// on any thread.
+    pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
+        contain(|| poller::wake_all(collected));
         // Ordering: AcqRel, so that what the other parks did comes before the shutdown.
         if self.parks.fetch_sub(1, AcqRel) == 1 {
-            let sockets = AssertUnwindSafe(|| self.poller.shut_down());
-            let timers = AssertUnwindSafe(|| self.timers.shutdown());
-            for shutdown in [catch_unwind(sockets), catch_unwind(timers)] {
-                if let Err(payload) = shutdown {
-                    // Its drop could panic too.
-                    mem::forget(payload);
-                }
-            }
+            contain(|| self.poller.shut_down());
+            contain(|| self.timers.shutdown());
         }
     }
 
@@ -413,6 +410,14 @@ impl Inner {
             next = again;
         }
         (next != u64::MAX).then(|| clock::span_until(self.timers.park_until(next), self.now()))
+    }
+}
+
+/// Runs `f`, whose panic goes nowhere.
+fn contain(f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
+        // Its drop could panic too.
+        mem::forget(payload);
     }
 }
 

@@ -13,8 +13,8 @@ const MAX_TIMERS: usize = 256;
 
 /// Drives the timers of one worker over a parker of its own. Made by [`Driver::timers`].
 ///
-/// The drop of the last one of a driver [shuts it down](Driver::shutdown), as that of a
-/// [`WorkerPark`](crate::WorkerPark).
+/// Its drop wakes what it has collected. The drop of the last one of a driver
+/// [shuts it down](Driver::shutdown), as that of a [`WorkerPark`](crate::WorkerPark).
 ///
 /// ```
 /// use net_driver::{Driver, WorkerTimers, time};
@@ -186,7 +186,7 @@ impl<P: Park> Park for OverPark<'_, P> {
 
 impl Drop for WorkerTimers {
     fn drop(&mut self) {
-        self.driver.inner().remove_park();
+        self.driver.inner().remove_park(&mut self.collected);
     }
 }
 

@@ -180,8 +180,8 @@ impl Wake for Token {
 /// for the first timer. Before the first timer and socket of the runtime it is a
 /// [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
-/// The drop of the last park of a driver [shuts it down](Driver::shutdown). A panic of a waker in
-/// there goes nowhere.
+/// Its drop wakes what it has collected. The drop of the last park of a driver
+/// [shuts it down](Driver::shutdown). A panic of a waker in there goes nowhere.
 ///
 /// ```
 /// use net_driver::Driver;
@@ -283,7 +283,10 @@ impl WorkerPark {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
                 }
-                self.park();
+                // An earlier call leaves wakers behind if one of them panics.
+                if !self.has_events() {
+                    self.park();
+                }
                 self.deliver();
             }
         };
@@ -387,7 +390,7 @@ impl Park for WorkerPark {
 
 impl Drop for WorkerPark {
     fn drop(&mut self) {
-        self.driver.inner().remove_park();
+        self.driver.inner().remove_park(&mut self.collected);
     }
 }
 

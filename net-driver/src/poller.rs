@@ -20,7 +20,7 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    io,
+    io, mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::OnceLock,
     task::Waker,
@@ -190,11 +190,14 @@ impl Poller {
 }
 
 /// Wakes each, also if some of them panic. The first panic goes on afterwards.
-fn wake_all(wakers: &mut VecDeque<Waker>) {
+pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
     let mut panicked = None;
     while let Some(waker) = wakers.pop_front() {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            panicked.get_or_insert(payload);
+            match panicked {
+                None => panicked = Some(payload),
+                Some(_) => mem::forget(payload), // Its drop could panic too.
+            }
         }
     }
     if let Some(payload) = panicked {

@@ -67,6 +67,13 @@ fn fire(cell: &WheelCell, now: u64) {
     wakers.into_iter().for_each(Waker::wake);
 }
 
+/// Refuses and wakes all timers.
+fn shutdown(cell: &WheelCell) {
+    let mut wakers = VecDeque::new();
+    cell.shutdown(&mut wakers);
+    wakers.into_iter().for_each(Waker::wake);
+}
+
 fn firer(cell: &Arc<WheelCell>, now: u64) -> JoinHandle<()> {
     let cell = cell.clone();
     thread::spawn(move || fire(&cell, now))
@@ -212,7 +219,7 @@ fn arm_against_the_shutdown_is_refused_or_woken() {
         let (count, waker) = Count::new();
         let closer = {
             let cell = cell.clone();
-            thread::spawn(move || cell.shutdown())
+            thread::spawn(move || shutdown(&cell))
         };
         let mut timer = Box::pin(Timer::new());
         let armed = timer.as_mut().arm(&cell, 5, waker.clone()).is_ok();
@@ -237,7 +244,7 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
         let _ = reset.as_mut().arm(&cell, 5, second.clone()).unwrap();
         let closer = {
             let cell = cell.clone();
-            thread::spawn(move || cell.shutdown())
+            thread::spawn(move || shutdown(&cell))
         };
         drop(timer);
         reset.as_mut().reset(9);
@@ -258,7 +265,7 @@ fn shutdown_against_a_firing_wakes_once() {
             cell, timer, count, ..
         } = Scene::new();
         let firer = firer(&cell, 10);
-        cell.shutdown();
+        shutdown(&cell);
         firer.join().unwrap();
         assert_eq!(count.get(), 1);
         drop(timer);

@@ -17,6 +17,7 @@ use crate::{
     Driver,
     driver::{self, Inner},
     park::Token,
+    poller,
 };
 use std::{
     fmt,
@@ -354,7 +355,7 @@ pub async fn advance(span: Duration) {
     inner
         .timers
         .collect_due(wheel, usize::MAX, || inner.now(), &mut wakers);
-    wakers.into_iter().for_each(Waker::wake);
+    poller::wake_all(&mut wakers);
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {

@@ -16,7 +16,7 @@ use super::{
     Instant, clock,
     entry::{Handle, Timer},
 };
-use crate::driver::Inner;
+use crate::{driver::Inner, poller};
 use std::{
     collections::VecDeque,
     ptr::NonNull,
@@ -131,11 +131,13 @@ impl Timers {
         self.spacing.store(spacing, Relaxed);
     }
 
-    /// Wakes all timers, and refuses others (rule 4).
+    /// Wakes all timers, and refuses others (rule 4). A panic of a waker goes on after that.
     pub(crate) fn shutdown(&self) {
+        let mut wakers = VecDeque::new();
         for wheel in &self.wheels {
-            wheel.shutdown();
+            wheel.shutdown(&mut wakers);
         }
+        poller::wake_all(&mut wakers);
     }
 }
 
@@ -232,35 +234,15 @@ impl WheelCell {
         next
     }
 
-    pub(crate) fn shutdown(&self) {
-        let mut wakers = Wakers::default();
+    /// Takes the wakers of all timers, and refuses others.
+    pub(crate) fn shutdown(&self, wakers: &mut VecDeque<Waker>) {
         let mut locked = self.lock();
         locked.state.open = false;
         while let Some(timer) = locked.state.wheel.pop_any() {
-            wakers.0.push_back(timer.close());
+            wakers.push_back(timer.close());
         }
         // Ordering: Relaxed, as in `fire`.
         locked.next.store(NONE, Relaxed);
-        drop(locked);
-        wakers.wake();
-    }
-}
-
-/// Wakers that are all woken, also if one panics.
-#[derive(Default)]
-struct Wakers(VecDeque<Waker>);
-
-impl Wakers {
-    fn wake(&mut self) {
-        while let Some(waker) = self.0.pop_front() {
-            waker.wake();
-        }
-    }
-}
-
-impl Drop for Wakers {
-    fn drop(&mut self) {
-        self.wake();
     }
 }
 

@@ -1,0 +1,104 @@
+//! Tests of the wakers that a park has collected: each is woken, also if another panics.
+use net_driver::{Driver, time};
+use std::{
+    future::{Future, pending, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+use worker_idle::park::{self, Park, ThreadPark};
+
+/// Counts its wakes, and panics in the first ones.
+struct Count {
+    wakes: AtomicUsize,
+    panics: usize,
+}
+
+impl Count {
+    fn new(panics: usize) -> Arc<Self> {
+        let wakes = AtomicUsize::new(0);
+        Arc::new(Self { wakes, panics })
+    }
+
+    fn wakes(&self) -> usize {
+        self.wakes.load(SeqCst)
+    }
+}
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        let wakes = self.wakes.fetch_add(1, SeqCst);
+        assert!(wakes >= self.panics, "a waker panics");
+    }
+}
+
+/// Arms three sleeps that are due at the same time, and wake this.
+fn arm_three(driver: &Driver, count: &Arc<Count>) -> [Pin<Box<time::Sleep>>; 3] {
+    let deadline = time::Instant::now() + Duration::from_millis(300);
+    let waker = Waker::from(count.clone());
+    let mut cx = Context::from_waker(&waker);
+    driver.scope(Some(0), || {
+        [(); 3].map(|()| {
+            let mut sleep = Box::pin(time::sleep_until(deadline));
+            assert!(sleep.as_mut().poll(&mut cx).is_pending());
+            sleep
+        })
+    })
+}
+
+#[test]
+fn block_on_after_a_panic_delivers_the_rest_first() {
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    let count = Count::new(1);
+    let _sleeps = arm_three(&driver, &count);
+    let blocks = AssertUnwindSafe(|| park.block_on(pending::<()>()));
+    assert!(catch_unwind(blocks).is_err());
+    assert_eq!(count.wakes(), 1);
+    // By then a park without end has ended.
+    let mut limit = pin!(time::sleep(Duration::from_secs(20)));
+    let waited = park.block_on(poll_fn(|cx| {
+        if limit.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(false);
+        }
+        match count.wakes() {
+            3 => Poll::Ready(true),
+            _ => Poll::Pending,
+        }
+    }));
+    assert!(waited, "it parked, with wakers to wake");
+}
+
+#[test]
+fn dropped_park_wakes_what_it_has_collected() {
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    let count = Count::new(2);
+    let _sleeps = arm_three(&driver, &count);
+    while !park.has_events() {
+        park.park();
+    }
+    assert_eq!(count.wakes(), 0);
+    drop(park);
+    assert_eq!(count.wakes(), 3);
+}
+
+#[test]
+fn dropped_timers_wake_what_they_have_collected() {
+    let mut park = ThreadPark::new();
+    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    let mut timers = driver.timers(0);
+    let count = Count::new(2);
+    let _sleeps = arm_three(&driver, &count);
+    while !timers.over(&mut park).has_events() {
+        timers.over(&mut park).park();
+    }
+    assert_eq!(count.wakes(), 0);
+    drop(timers);
+    assert_eq!(count.wakes(), 3);
+}
