@@ -6,7 +6,7 @@ use crate::{
     Ready,
     registration::Registration,
     slab::{Refused, Slab, SourceId},
-    sys::{Fd, Sys},
+    sys::{Existing, Fd, Sys},
 };
 use std::{collections::VecDeque, io, task::Waker, time::Duration};
 use sync_shim::sync::Arc;
@@ -35,18 +35,33 @@ impl<S: Sys> Reactor<S> {
     }
 
     /// Registers a source that is `ready` as far as its owner knows: an operation that is tried in
-    /// vain costs less than an event that has to come first.
+    /// vain costs less than an event that has to come first. The caller owns the descriptor.
     pub(crate) fn register(
         this: &Arc<Self>,
         fd: Fd,
         ready: Ready,
         removal: Removal,
     ) -> io::Result<Registration<S>> {
+        Self::register_over(this, fd, ready, removal, Existing::Replace)
+    }
+
+    /// The same for a descriptor that may be another's, where it is refused if it is registered.
+    pub(crate) fn register_new(this: &Arc<Self>, fd: Fd) -> io::Result<Registration<S>> {
+        Self::register_over(this, fd, Ready::EMPTY, Removal::ByCall, Existing::Refuse)
+    }
+
+    fn register_over(
+        this: &Arc<Self>,
+        fd: Fd,
+        ready: Ready,
+        removal: Removal,
+        existing: Existing,
+    ) -> io::Result<Registration<S>> {
         let token = this.slab.insert(ready).map_err(|refused| match refused {
             Refused::Closed => shut_down_error(),
             Refused::Full => io::Error::other("the driver has no room for another socket"),
         })?;
-        if let Err(error) = this.sys.register(fd, token.to_bits()) {
+        if let Err(error) = this.sys.register(fd, token.to_bits(), existing) {
             this.slab.remove(token);
             return Err(error);
         }

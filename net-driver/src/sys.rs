@@ -22,14 +22,24 @@ pub(crate) use kernel::Kernel as Os;
 /// A source's number in the kernel.
 pub(crate) type Fd = std::os::fd::RawFd;
 
+/// What a registration does if the kernel has an entry for the source under that number already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It replaces the entry's token. The caller owns the number, so the entry is left over: its
+    /// owner closed the number, and another descriptor keeps the source open.
+    Replace,
+    /// It fails: the entry may be in use.
+    Refuse,
+}
+
 /// A kernel.
 pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Opens what the driver needs.
     fn open() -> io::Result<Self>;
 
-    /// Registers a source, under the bits of its token. If the source has a registration already,
-    /// the new token replaces the old one.
-    fn register(&self, fd: Fd, token: u64) -> io::Result<()>;
+    /// Registers a source, under the bits of its token. `existing` says what becomes of an entry
+    /// that the source has already.
+    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()>;
 
     /// Ends a registration. The kernel also does when the last descriptor of a source is closed.
     fn deregister(&self, fd: Fd) -> io::Result<()>;

@@ -6,13 +6,15 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use net_driver::{
     Driver, Interest,
     net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream},
+    time,
 };
 use std::{
     future::Future,
     io::{ErrorKind, Read, Write},
-    os::unix::net,
+    os::{fd::AsRawFd, unix::net},
     sync::Arc,
     thread,
+    time::Duration,
 };
 use support::{Workers, run};
 
@@ -299,4 +301,21 @@ impl std::task::Wake for Ring {
     fn wake(self: Arc<Self>) {
         let _ = self.0.try_send(());
     }
+}
+
+#[test]
+fn second_async_fd_of_a_descriptor_is_refused() {
+    run(async {
+        let (one, mut other) = net::UnixStream::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let first = AsyncFd::new(one.as_raw_fd()).unwrap();
+        let second = AsyncFd::new(one.as_raw_fd());
+        assert_eq!(second.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        other.write_all(b"x").unwrap();
+        let limit = Duration::from_secs(20);
+        let waited = time::timeout(limit, first.readable()).await;
+        assert!(waited.is_ok(), "the first one's events went elsewhere");
+        drop(first);
+        AsyncFd::new(one.as_raw_fd()).unwrap();
+    });
 }

@@ -1,8 +1,8 @@
 //! Readiness of any descriptor that the kernel's poller takes.
-use super::source::Source;
+use super::source::{Source, current_driver};
 use crate::{
-    Driver, Interest, Ready, reactor::Removal, readiness::Snapshot, registration::Registration,
-    slot::Direction, sys::Os,
+    Driver, Interest, Ready, readiness::Snapshot, registration::Registration, slot::Direction,
+    sys::Os,
 };
 use std::{
     fmt, io,
@@ -151,7 +151,9 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// Registers a descriptor for reading and writing.
     ///
     /// # Errors
-    /// If the kernel's poller does not take it: `EPERM` for a file.
+    /// If the kernel's poller does not take it: `EPERM` for a file, and `EEXIST` if this descriptor
+    /// is registered with the driver already. (A socket of this crate that was closed while a
+    /// duplicate kept it open stays registered under its old number.)
     ///
     /// # Panics
     /// Without a current driver.
@@ -171,8 +173,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     #[track_caller]
     pub fn with_interest(fd: T, interest: Interest) -> io::Result<Self> {
         let _ = interest;
-        let source = Source::new(fd, Ready::EMPTY, Removal::ByCall)?;
-        Ok(Self { source })
+        Self::new_in(&current_driver(), fd)
     }
 
     /// The same, with the driver named.
@@ -189,7 +190,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn new_in(driver: &Driver, fd: T) -> io::Result<Self> {
-        let source = Source::new_in(driver, fd, Ready::EMPTY, Removal::ByCall)?;
+        let source = Source::new_sole(driver, fd)?;
         Ok(Self { source })
     }
 }

@@ -54,6 +54,13 @@ impl<T: AsRawFd> Source<T> {
         Ok(Self { registration, io })
     }
 
+    /// Registers `io`, whose descriptor may be another's: it is refused if it is registered.
+    pub(crate) fn new_sole(driver: &Driver, io: T) -> io::Result<Self> {
+        let reactor = driver.inner().open_reactor()?;
+        let registration = Reactor::register_new(&reactor, io.as_raw_fd())?;
+        Ok(Self { registration, io })
+    }
+
     /// Registers `io`, which this source has accepted, with the same driver.
     pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
         let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());

@@ -23,8 +23,8 @@ impl Sys for Faulty {
         })
     }
 
-    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
-        self.os.register(fd, token)
+    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
+        self.os.register(fd, token, existing)
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! - A wait without end or of no length is `epoll_wait`. A timed wait is `epoll_pwait2`, whose
 //!   limit is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose
 //!   limit is in milliseconds and is rounded up.
-use super::{Fd, Sys};
+use super::{Existing, Fd, Sys};
 use crate::{Ready, slab::SourceId};
 use libc::{c_int, c_void};
 use std::{
@@ -54,14 +54,13 @@ impl Sys for Epoll {
         Ok(this)
     }
 
-    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
-        match self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token) {
-            // The open file was registered under this number before, and another descriptor keeps
-            // it open.
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
+        let done = self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token);
+        match (done, existing) {
+            (Err(error), Existing::Replace) if error.raw_os_error() == Some(libc::EEXIST) => {
                 self.control(libc::EPOLL_CTL_MOD, fd, INTEREST, token)
             }
-            done => done,
+            (done, _) => done,
         }
     }
 

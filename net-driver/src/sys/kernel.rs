@@ -1,5 +1,5 @@
 //! A kernel for models and fault tests: events are what a test makes them, late, twice or spurious.
-use super::{Fd, Sys};
+use super::{Existing, Fd, Sys};
 use crate::Ready;
 use std::{collections::VecDeque, io, time::Duration};
 use sync_shim::sync::{Condvar, Mutex};
@@ -42,8 +42,12 @@ impl Sys for Kernel {
         })
     }
 
-    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
         let mut state = self.state.lock();
+        let is_registered = state.registered.iter().any(|(at, _)| *at == fd);
+        if is_registered && existing == Existing::Refuse {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         state.registered.retain(|(at, _)| *at != fd);
         state.registered.push((fd, token));
         Ok(())

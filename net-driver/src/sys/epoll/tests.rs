@@ -1,4 +1,7 @@
-use super::*;
+use super::{
+    Existing::{Refuse, Replace},
+    *,
+};
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -19,7 +22,7 @@ fn events(epoll: &Epoll, limit: Option<Duration>) -> Vec<(u64, Ready)> {
 fn edge_comes_once_until_the_readiness_grows() {
     let epoll = Epoll::open().unwrap();
     let (mut one, mut other) = UnixStream::pair().unwrap();
-    epoll.register(one.as_raw_fd(), 5).unwrap();
+    epoll.register(one.as_raw_fd(), 5, Refuse).unwrap();
     assert_eq!(events(&epoll, NOW), [(5, Ready::WRITABLE)]);
     assert_eq!(events(&epoll, NOW), []);
     other.write_all(b"x").unwrap();
@@ -46,11 +49,14 @@ fn wakes_before_a_wait_end_it_once() {
 }
 
 #[test]
-fn second_registration_of_a_file_replaces_the_token() {
+fn second_registration_replaces_the_token_or_is_refused() {
     let epoll = Epoll::open().unwrap();
     let (one, _other) = UnixStream::pair().unwrap();
-    epoll.register(one.as_raw_fd(), 1).unwrap();
-    epoll.register(one.as_raw_fd(), 2).unwrap();
+    let register = |token, existing| epoll.register(one.as_raw_fd(), token, existing);
+    register(1, Refuse).unwrap();
+    register(2, Replace).unwrap();
+    let error = register(3, Refuse).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(events(&epoll, NOW), [(2, Ready::WRITABLE)]);
     epoll.deregister(one.as_raw_fd()).unwrap();
     epoll.deregister(one.as_raw_fd()).unwrap_err();
@@ -61,7 +67,7 @@ fn regular_file_is_refused() {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let error = Epoll::open()
         .unwrap()
-        .register(file.as_raw_fd(), 1)
+        .register(file.as_raw_fd(), 1, Refuse)
         .unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EPERM));
 }
@@ -103,7 +109,9 @@ fn wait_takes_no_more_than_it_may() {
     let epoll = Epoll::open().unwrap();
     let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
     for (token, (one, _)) in pairs.iter().enumerate() {
-        epoll.register(one.as_raw_fd(), token as u64).unwrap();
+        epoll
+            .register(one.as_raw_fd(), token as u64, Refuse)
+            .unwrap();
     }
     let mut seen = 0;
     epoll.wait(NOW, 2, |_, _| seen += 1).unwrap();
