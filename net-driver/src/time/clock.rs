@@ -45,6 +45,12 @@ pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     Duration::from_nanos(at.saturating_sub(nanos(now)))
 }
 
+/// Returns the last time that a paused clock shows: a tick before that of the deadlines beyond it.
+#[cfg(feature = "test-util")]
+pub(crate) fn end() -> std::time::Instant {
+    time_of(FAR - 1)
+}
+
 /// Returns the time of a tick.
 #[cfg(feature = "test-util")]
 pub(crate) fn time_of(tick: u64) -> std::time::Instant {

@@ -55,10 +55,13 @@ impl Instant {
         self.0
     }
 
-    /// A time so late that it never comes: for a deadline that would overflow.
+    /// A time so late that it never comes: for a deadline that would overflow. It is beyond the last
+    /// tick, unless the system's `Instant` has few bits above the present time.
     pub(crate) fn far_future() -> Self {
-        // A system's `Instant` may have few bits above the present time.
-        Self::now() + Duration::from_secs(30 * 365 * 86_400)
+        const YEAR: u64 = 365 * 86_400;
+        let now = Self::now();
+        now.checked_add(Duration::from_secs(600 * YEAR))
+            .unwrap_or_else(|| now + Duration::from_secs(30 * YEAR))
     }
 
     /// The time after this span, or one that never comes if that overflows.

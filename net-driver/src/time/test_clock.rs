@@ -94,12 +94,13 @@ impl Clock {
         }
     }
 
-    /// Sets the clock forward to a time, if it is paused and shows an earlier one.
+    /// Sets the clock forward to a time, if it is paused and shows an earlier one, at most to its
+    /// end.
     fn jump_to(&self, time: std::time::Instant) {
         if let Some(reading) = &mut *lock(&self.reading)
             && reading.since.is_none()
         {
-            reading.shown = reading.shown.max(time);
+            reading.shown = reading.shown.max(time.min(clock::end()));
         }
     }
 }
@@ -331,6 +332,9 @@ pub fn resume() {
 
 /// Sets the paused clock of the current driver forward, wakes what is due by then, and yields.
 ///
+/// The clock ends 584 years after its start: a longer span leads to its end. A sleep beyond that
+/// stays.
+///
 /// ```
 /// use net_driver::{Driver, time};
 /// use std::time::Duration;
@@ -344,12 +348,13 @@ pub fn resume() {
 /// ```
 ///
 /// # Panics
-/// If it is not paused, no driver is current, or the time overflows.
+/// If it is not paused, or no driver is current.
 pub async fn advance(span: Duration) {
     let driver = current();
     let inner = driver.inner();
     assert!(inner.clock.is_paused(), "the clock is not paused");
-    inner.clock.jump_to(inner.clock.now().into_std() + span);
+    let time = inner.clock.now().into_std().checked_add(span);
+    inner.clock.jump_to(time.unwrap_or_else(clock::end));
     let mut wakers = std::collections::VecDeque::new();
     let wheel = driver::with_current(|_, wheel| wheel).unwrap_or(0);
     inner

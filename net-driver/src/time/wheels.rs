@@ -14,7 +14,7 @@
 //! 4. After a shutdown no wheel takes an entry.
 use super::{
     Instant, clock,
-    entry::{Handle, Timer},
+    entry::{Handle, LAST_TICK, Timer},
 };
 use crate::{driver::Inner, poller};
 use std::{
@@ -70,13 +70,12 @@ impl Timers {
         next.min().unwrap_or(NONE)
     }
 
-    /// Returns the tick at which the first timer expires.
+    /// Returns the tick at which the first timer expires. `None` also if that is the last tick,
+    /// which stands for all deadlines beyond the clock.
     #[cfg(feature = "test-util")]
     pub(crate) fn next_exact(&self) -> Option<u64> {
-        self.wheels
-            .iter()
-            .filter_map(|wheel| wheel.next_exact())
-            .min()
+        let ticks = self.wheels.iter().filter_map(|wheel| wheel.next_exact());
+        ticks.min().filter(|tick| *tick < LAST_TICK)
     }
 
     /// Returns the tick until which a park for this deadline lasts (rule 3).
@@ -85,7 +84,7 @@ impl Timers {
         let fired_at = self.fired_at.load(Relaxed);
         match next > fired_at {
             // Ordering: Relaxed, as above.
-            true => next.max(fired_at + self.spacing.load(Relaxed)),
+            true => next.max(fired_at.saturating_add(self.spacing.load(Relaxed))),
             false => next, // The firing has left some.
         }
     }
