@@ -19,6 +19,7 @@
 use crate::{
     Handle, Pid, SendError,
     address::Receive,
+    core::Core,
     error::{ExitReason, InitError, SpawnError},
     guard::{drop_guarded, guarded},
     handler::{CommandError, Complete, Completer, HandlerOf},
@@ -290,10 +291,10 @@ impl<P: Process> Cell<P> {
         };
         let (handle, pid) = (self.handle.clone(), self.pid);
         let this = Arc::as_ptr(&self);
-        // SAFETY: the token that the cell now owns keeps it live until the exchange that gives the
-        // token away, and `stop` touches nothing after that.
-        let core = unsafe { &(*this).core };
-        if let Some(token) = core.stop(Runnable(self)) {
+        // SAFETY: the token, which is this thread's, keeps the cell live.
+        let core = unsafe { &raw const (*this).core };
+        // SAFETY: as above. `this` is not used after `None`.
+        if let Some(token) = unsafe { Core::stop(core, Runnable(self)) } {
             // SAFETY: the token keeps the cell live.
             let this = unsafe { &*this };
             // SAFETY: rule 2: this has the token.
@@ -489,9 +490,10 @@ impl<P: Process> AnyCell for Cell<P> {
             };
             if let (Some(wait), true, false) = (inner.waits, may_wait, must_step) {
                 let this = Arc::as_ptr(&self);
-                // SAFETY: as in `finish`.
-                let token = unsafe { &(*this).core }.suspend(Runnable(self), wait)?;
-                return Some(token);
+                // SAFETY: the token, which is this thread's, keeps the cell live.
+                let core = unsafe { &raw const (*this).core };
+                // SAFETY: as above. `core` and `inner` are not used any more.
+                return unsafe { Core::suspend(core, Runnable(self), wait) };
             }
             must_step = false;
             slice.steps_left -= 1;

@@ -15,6 +15,9 @@
 //!    is behind that one, and the worker takes all of them.
 //! 3. The end closes both lanes. So each event is delivered, handed back, or left in a lane that
 //!    the end returns.
+//! 4. The token keeps the core live. The exchange that suspends or stops the process gives the
+//!    token away, and another thread may free the core at once. So during it this thread has a
+//!    reference to `state` only, an atomic, and uses none afterwards.
 use crate::{
     lane::{Key, Lane, Mailbox, Put, Refused, Taken},
     state::{FINAL, KILL, MESSAGE, Notified, State, Suspended, URGENT, WAKE, Wait},
@@ -125,23 +128,38 @@ impl<M, S, T> Core<M, S, T> {
     }
 
     /// Suspends the process. Returns the token if an event came meanwhile: then submit it.
+    ///
+    /// # Safety
+    /// The caller runs the process. The core is live as long as its token exists. After `None` the
+    /// core may be gone.
     #[must_use]
-    pub(crate) fn suspend(&self, token: T, wait: Wait) -> Option<T> {
-        self.put_token(token);
-        match self.state.suspend(wait) {
+    pub(crate) unsafe fn suspend(this: *const Self, token: T, wait: Wait) -> Option<T> {
+        // SAFETY: rule 4: the token is the caller's, so the core is live.
+        unsafe { &*this }.put_token(token);
+        // SAFETY: rule 4: the core is live until the exchange.
+        let state = unsafe { &(*this).state };
+        match state.suspend(wait) {
             Suspended::Waits => None,
-            Suspended::Ready => self.take_token(),
+            // SAFETY: the exchange left the token to this thread, so the core is live.
+            Suspended::Ready => unsafe { &*this }.take_token(),
         }
     }
 
     /// Stops the process until its supervisor decides. Returns the token if the process must end
     /// for good.
+    ///
+    /// # Safety
+    /// As that of [`suspend`](Self::suspend).
     #[must_use]
-    pub(crate) fn stop(&self, token: T) -> Option<T> {
-        self.put_token(token);
-        match self.state.stop() {
+    pub(crate) unsafe fn stop(this: *const Self, token: T) -> Option<T> {
+        // SAFETY: rule 4: the token is the caller's, so the core is live.
+        unsafe { &*this }.put_token(token);
+        // SAFETY: rule 4: the core is live until the exchange.
+        let state = unsafe { &(*this).state };
+        match state.stop() {
             true => None,
-            false => self.take_token(),
+            // SAFETY: there was no exchange, so the token is still this thread's.
+            false => unsafe { &*this }.take_token(),
         }
     }
 

@@ -15,6 +15,18 @@ struct Token;
 
 type Cell = Core<u32, u32, Token>;
 
+/// Suspends a process that the caller runs.
+fn suspend(core: &Cell, wait: Wait) -> Option<Token> {
+    // SAFETY: the models run the process that they suspend, and keep its core.
+    unsafe { Core::suspend(core, Token, wait) }
+}
+
+/// Stops a process that the caller runs.
+fn stop(core: &Cell) -> Option<Token> {
+    // SAFETY: as above.
+    unsafe { Core::stop(core, Token) }
+}
+
 /// A process: its core, and what the owner of the token has got.
 struct Process {
     core: Cell,
@@ -37,7 +49,7 @@ impl Process {
             queued: AtomicU32::new(0),
         };
         process.core.state.begin();
-        assert!(process.core.suspend(Token, wait).is_none());
+        assert!(suspend(&process.core, wait).is_none());
         Arc::new(process)
     }
 
@@ -88,7 +100,7 @@ impl Process {
             runs += 1;
             self.core.state.begin();
             self.step();
-            self.submit(self.core.suspend(Token, wait));
+            self.submit(suspend(&self.core, wait));
         }
         runs
     }
@@ -120,7 +132,7 @@ fn completes_against(wait: Wait) {
         thread::spawn(move || process.complete(7))
     };
     process.step();
-    process.submit(process.core.suspend(Token, wait));
+    process.submit(suspend(&process.core, wait));
     process.run_queued(wait);
     handler.join().unwrap();
     process.run_queued(wait);
@@ -155,7 +167,7 @@ fn send_against_running_to_idle_is_delivered() {
             thread::spawn(move || process.send(1))
         };
         process.step();
-        process.submit(process.core.suspend(Token, Wait::Idle));
+        process.submit(suspend(&process.core, Wait::Idle));
         sender.join().unwrap();
         process.run_queued(Wait::Idle);
         assert_eq!(process.got(), [1]);
@@ -216,7 +228,7 @@ fn kill_against_step_leaves_one_token() {
             })
         };
         process.step();
-        process.submit(process.core.suspend(Token, Wait::Idle));
+        process.submit(suspend(&process.core, Wait::Idle));
         killer.join().unwrap();
         // Ordering: Relaxed, after the join.
         assert_eq!(process.queued.load(Ordering::Relaxed), 1);
@@ -233,7 +245,7 @@ fn kill_against_step_leaves_one_token() {
 fn kill_against_revive_leaves_one_token() {
     model(|| {
         let process = Process::running();
-        assert!(process.core.stop(Token).is_none());
+        assert!(stop(&process.core).is_none());
         let killer = {
             let process = process.clone();
             thread::spawn(move || process.core.kill(true).is_some())
@@ -262,7 +274,7 @@ fn full_stale_completion_against_restart_is_told() {
                 }
             })
         };
-        assert!(process.core.stop(Token).is_none());
+        assert!(stop(&process.core).is_none());
         let token = process.core.revive();
         process.submit(token);
         process.run_queued(Wait::Idle);

@@ -18,10 +18,16 @@ struct Token;
 
 type Cell = Core<u32, u32, Token>;
 
+/// Suspends a process that the caller runs, and that has no event.
+fn suspend(core: &Cell, token: Token) {
+    // SAFETY: the caller runs the process, and keeps its core.
+    assert!(unsafe { Core::suspend(core, token, Wait::Idle) }.is_none());
+}
+
 fn waiting() -> Cell {
     let core = Cell::new(Mailbox::Unbounded);
     core.state.begin();
-    assert!(core.suspend(Token, Wait::Idle).is_none());
+    suspend(&core, Token);
     core
 }
 
@@ -92,7 +98,7 @@ fn run(cells: &[Cell], (i, token): Ready) -> usize {
     let mut taken = Taken::default();
     cells[i].messages.take(&mut taken);
     let messages = taken.count();
-    assert!(cells[i].suspend(token, Wait::Idle).is_none());
+    suspend(&cells[i], token);
     messages
 }
 
