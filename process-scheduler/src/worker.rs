@@ -336,3 +336,5 @@ impl Work {
 
 #[cfg(test)]
 mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
