@@ -9,7 +9,7 @@ use process_scheduler::{
     Address, Child, Inbox, Policy, Reply, Scheduler, Spawn, Strategy, Supervisor, from_async,
     from_fn,
 };
-use std::{collections::VecDeque, env, error::Error, sync::mpsc, time::Duration};
+use std::{collections::VecDeque, env, error::Error, iter, sync::mpsc, time::Duration};
 
 const SEATS: usize = 5;
 const LONG: Duration = Duration::from_secs(60);
@@ -27,9 +27,8 @@ fn fork(seat: usize) -> Child {
             Fork::Take(reply) => is_taken = reply.send(()).is_ok(),
             // To the first who still waits.
             Fork::Drop => {
-                is_taken = waiting
-                    .drain(..1.min(waiting.len()))
-                    .any(|r| r.send(()).is_ok())
+                is_taken =
+                    iter::from_fn(|| waiting.pop_front()).any(|reply| reply.send(()).is_ok());
             }
         })
     };
