@@ -14,7 +14,7 @@
 //! 4. After a shutdown no wheel takes an entry.
 use super::{
     Instant, clock,
-    entry::{Handle, LAST_TICK, Timer},
+    entry::{Handle, Timer},
 };
 use crate::{driver::Inner, poller};
 use std::{
@@ -75,7 +75,7 @@ impl Timers {
     #[cfg(feature = "test-util")]
     pub(crate) fn next_exact(&self) -> Option<u64> {
         let ticks = self.wheels.iter().filter_map(|wheel| wheel.next_exact());
-        ticks.min().filter(|tick| *tick < LAST_TICK)
+        ticks.min().filter(|tick| *tick < super::entry::LAST_TICK)
     }
 
     /// Returns the tick until which a park for this deadline lasts (rule 3).
