@@ -182,8 +182,8 @@ struct Options {
 }
 
 impl<L, M> Serve<L, M> {
-    /// Sets how many connections are open at a time. At the limit the server accepts no more: others
-    /// wait in the listener's backlog.
+    /// Sets how many connections are open at a time. At the limit the server accepts no more:
+    /// others wait in the listener's backlog.
     ///
     /// Without it the process's limit of descriptors is the only one.
     ///

@@ -283,8 +283,8 @@ macro_rules! duplex_methods {
             }
 
             /// Polls a read into memory that need not be initialised. Returns the number of bytes.
-            /// Zero bytes mean the end of the stream, or that `to` is empty. Only the last task that
-            /// polled is woken.
+            /// Zero bytes mean the end of the stream, or that `to` is empty. Only the last task
+            /// that polled is woken.
             ///
             /// Unsafe code may rely on this: the first bytes of `to`, as many as it returns, are
             /// initialised, and no byte is made uninitialised. It is one system call.

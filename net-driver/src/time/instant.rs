@@ -55,8 +55,8 @@ impl Instant {
         self.0
     }
 
-    /// A time so late that it never comes: for a deadline that would overflow. It is beyond the last
-    /// tick, unless the system's `Instant` has few bits above the present time.
+    /// A time so late that it never comes: for a deadline that would overflow. It is beyond the
+    /// last tick, unless the system's `Instant` has few bits above the present time.
     pub(crate) fn far_future() -> Self {
         const YEAR: u64 = 365 * 86_400;
         let now = Self::now();
