@@ -12,8 +12,8 @@
 //! 3. A driver that parks is unparked by a push, as any worker, and by its future's waker.
 //! 4. A thread that drives, and blocks in a task or in its own future, must not wait for the worker
 //!    that it has: its inner `block_on` panics.
-//! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread of
-//!    a runtime. So it does not reach the `block_on` of a thread that has nothing to do with it.
+//! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread
+//!    of a runtime. So it does not reach the `block_on` of a thread that has nothing to do with it.
 //! 6. The runtime's end takes the worker, which drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},

@@ -1,5 +1,5 @@
-//! Panics of user code outside of steps. One worker runs all processes, so a panic that ends it ends
-//! the test, too.
+//! Panics of user code outside of steps. One worker runs all processes, so a panic that ends it
+//! ends the test, too.
 use process_scheduler::{
     Child, Completer, EventsOf, ExitReason, Handler, NoCommand, OutputOf, Parcel, Pid, Process,
     Relay, Scheduler, Signal, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,

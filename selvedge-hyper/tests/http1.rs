@@ -81,8 +81,8 @@ fn large_body_is_echoed_while_it_is_sent() {
     server.end().unwrap();
 }
 
-// A paused clock stands still while a thread runs in `block_on`, and jumps to the next deadline while
-// everything in the runtime waits.
+// A paused clock stands still while a thread runs in `block_on`, and jumps to the next deadline
+// while everything in the runtime waits.
 
 #[test]
 fn slow_header_times_out_and_others_are_served() {
