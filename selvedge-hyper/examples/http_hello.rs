@@ -1,7 +1,9 @@
 //! An HTTP server that says hello, until Ctrl-C.
 //!
-//! `cargo run --release -p selvedge-hyper --features signal --example http_hello -- 127.0.0.1:8080`,
-//! then `curl http://127.0.0.1:8080/`.
+//! ```sh
+//! cargo run --release -p selvedge-hyper --features signal --example http_hello -- 127.0.0.1:8080
+//! curl http://127.0.0.1:8080/
+//! ```
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, body::Incoming, service::service_fn};
