@@ -17,8 +17,8 @@
 //! 2. Children that the strategy stops with another are cancelled in reverse order, all at once,
 //!    and are restarted in order when the last of them has stopped and the delay is over.
 //! 3. More restarts than the intensity allows end the supervisor, as a failure, after its children.
-//! 4. A supervisor that ends cancels its children, and waits for them. If it is killed, so are
-//!    they.
+//! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). Their
+//!    pids and names may be there a moment longer. If it is killed, so are they.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,

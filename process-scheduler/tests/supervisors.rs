@@ -167,14 +167,16 @@ fn tree_shows_children_under_their_supervisor() {
 #[test]
 fn cancelled_supervisor_ends_its_children_first() {
     let (scheduler, _, pid) = family(Strategy::OneForAll);
+    let names = ["a", "b", "c"];
+    let children = names.map(|name| scheduler.exit_of(scheduler.whereis(name).unwrap()));
     let end = scheduler.exit_of(pid);
     scheduler.cancel(pid);
     assert_eq!(end.wait(), ExitReason::Cancelled);
-    assert!(
-        ["a", "b", "c"]
-            .iter()
-            .all(|name| scheduler.whereis(name).is_none())
-    );
+    // The last incarnation of each has ended. Its name is free as soon as it is gone, too.
+    for child in children {
+        child.wait();
+    }
+    assert!(names.iter().all(|name| scheduler.whereis(name).is_none()));
 }
 
 #[test]
