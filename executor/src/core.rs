@@ -248,7 +248,7 @@ impl Core {
     }
 
     /// Returns the task to run next, in the order of the page above.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&self) -> Option<Task> {
         self.count_tick()
             .or_else(|| self.look_at_slice())

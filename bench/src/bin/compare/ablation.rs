@@ -91,13 +91,13 @@ const ABLATIONS: &[Ablation] = &[
         edits: &[
             (
                 "executor/src/spawn.rs",
-                "let (task, join) = task_header::new(future, Scheduler::of(shared));",
-                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(shared));",
+                "let (task, join) = task_header::new(future, Scheduler::inherited(shared));",
+                "let (task, join) = task_header::new(Box::pin(future), Scheduler::inherited(shared));",
             ),
             (
                 "executor/src/spawn.rs",
-                "let (task, join) = task_header::new(future, Scheduler::of(&core.shared));",
-                "let (task, join) = task_header::new(Box::pin(future), Scheduler::of(&core.shared));",
+                "let (task, join) = task_header::new(future, Scheduler::inherited_on(core));",
+                "let (task, join) = task_header::new(Box::pin(future), Scheduler::inherited_on(core));",
             ),
         ],
     },
