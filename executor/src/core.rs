@@ -250,30 +250,37 @@ impl Core {
     /// Returns the task to run next, in the order of the page above.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Task> {
-        self.count_tick()
-            .or_else(|| self.look_at_slice())
-            .or_else(|| self.next_own())
-            .or_else(|| self.take_share())
+        let interval_is_over = self.interval.tick();
+        if interval_is_over || self.slice().is_set() || self.forced.get() {
+            let task = self.look_before_own(interval_is_over);
+            if task.is_some() {
+                return task;
+            }
+        }
+        let own = self.next_own();
+        if own.is_some() {
+            return own;
+        }
+        self.look_behind_own()
+    }
+
+    /// Looks at the injector, if its turn has come, if a nudge came in, or if a refused operation
+    /// has ended the last poll.
+    #[cold]
+    #[inline(never)]
+    fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
+        let at_interval = || self.hold(Self::at_interval);
+        let task = interval_is_over.then(at_interval).flatten();
+        let is_signalled = || self.slice().is_set() || self.forced.get();
+        task.or_else(|| is_signalled().then(|| self.look_at_signal()).flatten())
+    }
+
+    /// Looks wherever else there may be a task, when the worker's own queue is empty.
+    #[inline(never)]
+    fn look_behind_own(&self) -> Option<Task> {
+        self.take_share()
             .or_else(|| self.poll_events())
             .or_else(|| self.search())
-    }
-
-    /// Counts a tick, and looks at the injector if its turn has come.
-    #[inline]
-    fn count_tick(&self) -> Option<Task> {
-        if self.interval.tick() {
-            return self.hold(Self::at_interval);
-        }
-        None
-    }
-
-    /// Looks at the injector if a nudge came in, or a refused operation has ended the last poll.
-    #[inline]
-    fn look_at_slice(&self) -> Option<Task> {
-        if self.slice().is_set() || self.forced.get() {
-            return self.look_at_signal();
-        }
-        None
     }
 
     /// Takes a task from the worker's own queue.
