@@ -121,6 +121,28 @@ fn retakes_of_two_threads_racing_an_exit_have_one_owner() {
     });
 }
 
+/// A thread takes a core out of its cell that another thread has put there.
+///
+/// Fails with: the exchange of `exit` with Relaxed.
+#[test]
+fn exit_with_the_core_of_another_sees_its_uses() {
+    model(|| {
+        let cell = Arc::new(Handoff::new());
+        let other = {
+            let cell = cell.clone();
+            thread::spawn(move || {
+                let core = Core::boxed();
+                core.use_it();
+                cell.enter(core);
+            })
+        };
+        if let Some(core) = cell.exit() {
+            core.use_it();
+        }
+        other.join().unwrap();
+    });
+}
+
 /// A call within a call: the inner one has no core to enter with. Meanwhile a monitor retakes.
 #[test]
 fn nested_call_racing_a_retake_leaves_one_owner() {

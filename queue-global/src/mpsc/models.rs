@@ -110,3 +110,84 @@ fn push_against_take_and_push_loses_nothing() {
         assert_eq!(got, [0, 1, 2]);
     });
 }
+
+/// A word that one thread writes before it uses the queue, and that another reads after it.
+#[derive(Clone)]
+struct Before(Arc<sync_shim::atomic::AtomicU32>);
+
+impl Before {
+    fn new() -> Self {
+        Self(Arc::new(sync_shim::atomic::AtomicU32::new(0)))
+    }
+
+    fn write(&self) {
+        self.0.store(1, Relaxed);
+    }
+
+    fn assert_written(&self) {
+        assert_eq!(self.0.load(Relaxed), 1, "what came before");
+    }
+}
+
+/// A pusher that is refused sees what came before the close.
+///
+/// Fails with: a load, or a failed exchange, of `push` with Relaxed; a close without Release.
+#[test]
+fn refused_pusher_sees_what_came_before_the_close() {
+    model(|| {
+        let (queue, before) = (Arc::new(Queue::new()), Before::new());
+        let closer = {
+            let (queue, before) = (queue.clone(), before.clone());
+            thread::spawn(move || {
+                before.write();
+                drop(queue.close());
+            })
+        };
+        if queue.push(1).is_err() {
+            before.assert_written();
+        }
+        closer.join().unwrap();
+    });
+}
+
+/// A thread that sees the queue closed sees what came before the close.
+///
+/// Fails with: the load of `is_closed` with Relaxed; a close without Release.
+#[test]
+fn closed_queue_shows_what_came_before_the_close() {
+    model(|| {
+        let (queue, before) = (Arc::new(Queue::<u8>::new()), Before::new());
+        let closer = {
+            let (queue, before) = (queue.clone(), before.clone());
+            thread::spawn(move || {
+                before.write();
+                drop(queue.close());
+            })
+        };
+        if queue.is_closed() {
+            before.assert_written();
+        }
+        closer.join().unwrap();
+    });
+}
+
+/// A thread that sees a value in the queue sees what its pusher did before.
+///
+/// Fails with: the load of `is_empty` with Relaxed.
+#[test]
+fn queue_with_a_value_shows_what_its_pusher_did_before() {
+    model(|| {
+        let (queue, before) = (Arc::new(Queue::new()), Before::new());
+        let pusher = {
+            let (queue, before) = (queue.clone(), before.clone());
+            thread::spawn(move || {
+                before.write();
+                queue.push(1).unwrap();
+            })
+        };
+        if !queue.is_empty() {
+            before.assert_written();
+        }
+        pusher.join().unwrap();
+    });
+}
