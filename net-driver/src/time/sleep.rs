@@ -81,7 +81,11 @@ pin_project! {
 }
 
 /// A deadline, the tick of a timer, and 6 words of an entry.
-#[cfg(all(target_pointer_width = "64", target_os = "linux", not(selvedge_loom)))]
+#[cfg(all(
+    target_pointer_width = "64",
+    target_os = "linux",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_tsan))
+))]
 const _: () = assert!(size_of::<Sleep>() == 72);
 
 impl Sleep {
