@@ -202,9 +202,7 @@ impl Timer {
         }
         // SAFETY: the timer is not moved.
         let this = unsafe { self.get_unchecked_mut() };
-        if state <= LAST_TICK
-            && let Some(cell) = &this.cell
-        {
+        if let (true, Some(cell)) = (state <= LAST_TICK, &this.cell) {
             let mut locked = cell.lock();
             // Ordering: Relaxed under the lock, as in `replace_waker`.
             if this.state.load(Relaxed) <= LAST_TICK {

@@ -144,11 +144,11 @@ impl Sleep {
         let this = self.project();
         *this.deadline = deadline;
         let tick = clock::tick_of(deadline);
-        if let Some(cell) = this.timer.reset(tick)
-            && let Some(driver) = cell.driver()
-            && let Some(workers) = driver.armed(tick)
-        {
-            driver.unpark(workers);
+        let driver = this.timer.reset(tick).and_then(|cell| cell.driver());
+        if let Some(driver) = driver {
+            if let Some(workers) = driver.armed(tick) {
+                driver.unpark(workers);
+            }
         }
     }
 

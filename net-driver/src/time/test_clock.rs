@@ -87,20 +87,20 @@ impl Clock {
     }
 
     pub(crate) fn set_started(&self, worker: usize) {
-        if let Some(started) = self.started.get(worker)
-            && !started.load(SeqCst)
-        {
-            started.store(true, SeqCst);
+        if let Some(started) = self.started.get(worker) {
+            if !started.load(SeqCst) {
+                started.store(true, SeqCst);
+            }
         }
     }
 
     /// Sets the clock forward to a time, if it is paused and shows an earlier one, at most to its
     /// end.
     fn jump_to(&self, time: std::time::Instant) {
-        if let Some(reading) = &mut *lock(&self.reading)
-            && reading.since.is_none()
-        {
-            reading.shown = reading.shown.max(time.min(clock::end()));
+        if let Some(reading) = &mut *lock(&self.reading) {
+            if reading.since.is_none() {
+                reading.shown = reading.shown.max(time.min(clock::end()));
+            }
         }
     }
 }

@@ -114,9 +114,7 @@ impl Timers {
                 }
             }
         }
-        if let Some(now) = tick
-            && left < max
-        {
+        if let Some(now) = tick.filter(|_| left < max) {
             self.record_firing(now, (max - left) as u64);
         }
     }
