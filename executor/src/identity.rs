@@ -1,4 +1,4 @@
-//! What a runtime is: its id, its name and its flavor; and which of its workers this thread is.
+//! The identity of a runtime: its id, name and flavor, and the index of the current worker.
 use crate::{Handle, context::with_core};
 use std::{
     fmt,

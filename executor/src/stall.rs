@@ -72,7 +72,7 @@ impl fmt::Display for Stall {
     }
 }
 
-/// What a worker polls, and in which thread.
+/// The task that a worker polls, and the worker's thread.
 pub(crate) fn subject(shared: &Shared, worker: usize) -> Subject {
     let remote = &shared.remotes[worker];
     let task = remote.counters.polled();

@@ -59,7 +59,7 @@ use sync_shim::atomic::{
 #[derive(Clone)]
 pub struct Driver(Arc<Inner>);
 
-/// What the clones of a driver, its parks and its frames share.
+/// The state that the clones of a driver, its parks and its frames share.
 pub(crate) struct Inner {
     pub(crate) role: Role,
     /// The tokens of the workers.

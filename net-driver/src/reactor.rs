@@ -17,7 +17,7 @@ pub(crate) struct Reactor<S> {
     slab: Slab,
 }
 
-/// What takes a source out of the kernel when its registration ends.
+/// The step that takes a source out of the kernel when its registration ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// The close of its only descriptor, which follows. That is one system call less.

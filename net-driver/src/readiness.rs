@@ -1,4 +1,4 @@
-//! What a source is ready for: one 64-bit word, and all of its transitions.
+//! The readiness of a source: one 64-bit word, and all of its transitions.
 //!
 //! # The word
 //!
@@ -107,6 +107,7 @@ impl Readiness {
     }
 
     fn clear_if(&self, seen: Snapshot, interest: Interest, may: impl Fn(Snapshot) -> bool) {
+        // Ordering: Relaxed, as the exchange below decides; a stale word repeats the loop.
         let mut word = self.0.load(Relaxed);
         loop {
             let new = Snapshot(word).cleared(seen, interest).0;

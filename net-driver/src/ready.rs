@@ -1,4 +1,4 @@
-//! What a source may be ready for, and what a task may wait for.
+//! The states of a source, and the interests of a task.
 use core::{fmt, ops};
 
 /// A set of states that a source may be in.
@@ -174,7 +174,7 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// What a task waits for.
+/// The states that a task waits for.
 ///
 /// ```
 /// use net_driver::Interest;

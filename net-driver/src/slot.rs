@@ -62,7 +62,7 @@ enum Entry {
 #[must_use = "the entry stays until it is removed"]
 pub(crate) struct WaiterKey(usize);
 
-/// Which half the one waiter of a cell polls.
+/// The half that the one waiter of a cell polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,

@@ -22,7 +22,7 @@ pub(crate) use kernel::Kernel as Os;
 /// A source's number in the kernel.
 pub(crate) type Fd = std::os::fd::RawFd;
 
-/// What a registration does if the kernel has an entry for the source under that number already.
+/// The answer to an entry that the kernel has for the source's number already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// It replaces the entry's token. The caller owns the number, so the entry is left over: its

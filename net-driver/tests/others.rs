@@ -278,7 +278,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
         let mut read = Box::pin(one.readable());
         let waker = std::task::Waker::from(Arc::new(Ring(ready)));
         let mut cx = std::task::Context::from_waker(&waker);
-        // What is ready at first is taken as not ready, by a read.
+        // A read takes the first readiness away.
         assert!(one.try_read(&mut [0; 1]).is_err());
         assert!(read.as_mut().poll(&mut cx).is_pending());
         other.write_all(b"x").await.unwrap();

@@ -16,7 +16,7 @@ use std::{
 };
 use support::{Random, run};
 
-/// What the two streams have in common, for the test.
+/// The methods that both streams have, for the test.
 trait Stream: futures_io::AsyncRead + futures_io::AsyncWrite + Unpin {
     fn try_read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn try_write(&self, from: &[u8]) -> io::Result<usize>;

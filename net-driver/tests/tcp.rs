@@ -308,7 +308,7 @@ fn clone_of_a_socket_registers_again_under_its_number() {
 fn shutdown_of_the_driver_ends_waits_with_an_error() {
     let driver = Driver::new(2);
     let (stream, client) = driver.park(0).block_on(pair());
-    // That park was the only one: its drop has shut the driver down.
+    // The park was the only one, so its drop has shut the driver down.
     let mut cx = Context::from_waker(Waker::noop());
     let mut stream = stream;
     let mut buffer = [0; 8];

@@ -10,7 +10,7 @@ use std::{
 };
 use worker_idle::park::{ThreadPark, block_on};
 
-/// What takes messages of one type: the cell of a process, or a process on another node.
+/// Takes messages of one type: the cell of a process, or a process on another node.
 pub(crate) trait Receive<M>: Send + Sync {
     fn send(&self, message: M) -> Result<(), SendError<M>>;
     /// While the send waits, `key` names its waker.

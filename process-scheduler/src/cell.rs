@@ -108,13 +108,13 @@ struct More {
     supervisor: Option<Pid>,
 }
 
-/// Who learns of an end.
+/// The processes and futures that learn of an end.
 pub(crate) enum Watcher {
     Process(Pid),
     Thread(oneshot::Sender<ExitReason>),
 }
 
-/// What can be said of any process. See [`Handle::inspect`].
+/// The state of any process. See [`Handle::inspect`].
 ///
 /// ```
 /// use process_scheduler::{Phase, Scheduler, Spawn};
@@ -173,7 +173,7 @@ pub(crate) trait AnyCell: Send + Sync {
     fn info(&self) -> Info;
 }
 
-/// What a new cell is made of.
+/// The parts of a new cell.
 pub(crate) struct Parts<P: Process> {
     pub(crate) body: P,
     pub(crate) pid: Pid,

@@ -5,7 +5,7 @@ use crate::{
 };
 use std::{fmt, marker::PhantomData};
 
-/// What a closure, or an `async` block, says at its end.
+/// The result of a closure, or of an `async` block.
 ///
 /// `()` is `Continue` for a closure, and `Stop` for an `async` block.
 ///
@@ -52,7 +52,7 @@ impl<E: fmt::Display> From<Result<(), E>> for Flow {
     }
 }
 
-/// What a closure may ask for: see [`Handle::spawn_fn`].
+/// The context of a closure: see [`Handle::spawn_fn`].
 ///
 /// ```
 /// # let scheduler = process_scheduler::Scheduler::new();

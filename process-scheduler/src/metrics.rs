@@ -55,6 +55,7 @@ impl Counters {
     }
 
     pub(crate) fn dead_letter(&self) {
+        // Ordering: Release pairs with the Acquire load of the snapshot.
         self.dead_letters.fetch_add(1, Release);
     }
 
@@ -70,6 +71,7 @@ impl Counters {
             spawned: self.spawned.load(Acquire),
             exited: self.exited.load(Acquire),
             abnormal: self.abnormal.load(Acquire),
+            // Ordering: Acquire pairs with the Release of the counts.
             restarts: self.restarts.load(Acquire),
             dead_letters: self.dead_letters.load(Acquire),
             steps: sum(|w| &w.steps),
@@ -81,7 +83,7 @@ impl Counters {
     }
 }
 
-/// What a scheduler has counted since its start. See [`Handle::metrics`](crate::Handle::metrics).
+/// The counts of a scheduler since its start. See [`Handle::metrics`](crate::Handle::metrics).
 ///
 /// ```
 /// use process_scheduler::Scheduler;

@@ -1,4 +1,4 @@
-//! What a process is: a state machine that a worker steps with events.
+//! A process: a state machine that a worker steps with events.
 use crate::{
     Address, Handle, Pid,
     core::Core,
@@ -50,7 +50,7 @@ use std::{any::Any, fmt, marker::PhantomData, sync::Arc, task::Waker};
 /// assert_eq!(scheduler.shutdown().graceful, 1);
 /// ```
 pub trait Process: Send + 'static {
-    /// What other processes send.
+    /// The messages that other processes send.
     type Message: Send + 'static;
     /// What it asks its [`Handler`](crate::Handler) to do: [`NoCommand`] if nothing.
     type Cmd: Send + 'static;
@@ -113,7 +113,7 @@ pub type StepOf<P> = Step<
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoCommand {}
 
-/// What a process does after a step. See [`Process`].
+/// The state of a process after a step. See [`Process`].
 #[non_exhaustive]
 pub enum Step<M, C, O, E> {
     /// It steps again, when the others had their turn.
@@ -191,7 +191,7 @@ pub enum CancelReason {
     Supervisor,
 }
 
-/// What happened to a process.
+/// An event of a process.
 ///
 /// ```
 /// use process_scheduler::{Event, Scheduler};
@@ -232,7 +232,7 @@ impl<M, O, E> Event<M, O, E> {
     }
 }
 
-/// What the urgent lane holds.
+/// An entry of the urgent lane.
 pub(crate) enum Urgent<O, E> {
     Complete {
         tag: u64,
@@ -421,7 +421,7 @@ impl<C> fmt::Debug for StepOutput<'_, C> {
     }
 }
 
-/// What a process may ask for at its start. See [`Process::init`].
+/// The context of a process at its start. See [`Process::init`].
 ///
 /// ```
 /// use process_scheduler::{

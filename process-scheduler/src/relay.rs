@@ -34,7 +34,7 @@ pub trait Relay: Send + Sync + 'static {
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
 }
 
-/// What goes to another node.
+/// A parcel for another node.
 #[non_exhaustive]
 pub enum Parcel {
     /// A message, for the mailbox.
@@ -52,7 +52,7 @@ impl fmt::Debug for Parcel {
     }
 }
 
-/// What concerns a process and is no message.
+/// A signal to a process, which is no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {

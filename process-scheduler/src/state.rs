@@ -85,7 +85,7 @@ pub enum Phase {
     Done,
 }
 
-/// What a process waits for.
+/// The events that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// A completion or a signal, or a waker.
@@ -94,7 +94,7 @@ pub(crate) enum Wait {
     Idle,
 }
 
-/// What a notifier owes.
+/// The duty of a notifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Notified {
@@ -106,7 +106,7 @@ pub(crate) enum Notified {
     Gone,
 }
 
-/// What a worker owes that has suspended a process.
+/// The duty of a worker that has suspended a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Suspended {

@@ -35,15 +35,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Which children a supervisor restarts when one ends.
+/// The children that a supervisor restarts when one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// That child.
+    /// The child that ended.
     OneForOne,
     /// All children.
     OneForAll,
-    /// That child and those that were added after it.
+    /// The child that ended, and those that were added after it.
     RestForOne,
 }
 
@@ -124,7 +124,7 @@ impl Default for Backoff {
 
 type Start = dyn Fn(&Handle, Pid, &Child) -> Result<Pid, SpawnError> + Send + Sync;
 
-/// What a supervisor starts: see [`Supervisor::child`].
+/// A child that a supervisor starts: see [`Supervisor::child`].
 ///
 /// ```
 /// use process_scheduler::{Child, Policy, Spawn, from_fn};

@@ -53,7 +53,7 @@ const TIGHT: u32 = 4;
 /// The right to run a process: its token (`core.rs`). There is one a process.
 pub(crate) struct Runnable(pub(crate) Arc<dyn AnyCell>);
 
-/// What a process may use before the worker looks for another.
+/// The steps of a process before the worker looks for another.
 pub(crate) struct Slice<'a> {
     pub(crate) steps_left: u32,
     pub(crate) messages: u32,
@@ -157,7 +157,7 @@ impl Work {
                 None => self.wait(),
             }
         }
-        // What is left belongs to nobody: its drop frees it outside of the borrow.
+        // The rest belongs to nobody: its drop frees it outside of the borrow.
         drop(LOCAL.take());
     }
 

@@ -173,7 +173,7 @@ fn state(stat: &str) -> Option<char> {
     rest.trim_start().chars().next()
 }
 
-/// What the file `syscall` says.
+/// The contents of the file `syscall`.
 #[derive(Debug, PartialEq, Eq)]
 enum Call {
     Running,

@@ -35,7 +35,7 @@ impl Core {
     }
 }
 
-/// Who has taken the core, and how often.
+/// Counts the threads that have taken the core.
 #[derive(Default)]
 struct Owners(AtomicUsize);
 
@@ -146,7 +146,7 @@ fn exit_with_the_core_of_another_sees_its_uses() {
 /// A call within a call: the inner one has no core to enter with. Meanwhile a monitor retakes.
 #[test]
 fn nested_call_racing_a_retake_leaves_one_owner() {
-    /// What a thread does: the core is in its hands, or it is not.
+    /// Makes a call. The thread has the core, or it has not.
     fn call(
         cell: &Handoff<Core>,
         core: &mut Option<Box<Core>>,

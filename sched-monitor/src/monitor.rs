@@ -26,7 +26,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(10);
 /// How long all workers are idle before the monitor sleeps.
 const LINGER: Duration = Duration::from_millis(50);
 
-/// What a worker does at the moment of a sample.
+/// The state of a worker at the moment of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// It sleeps, or has no thread yet. All idle: the monitor sleeps.
@@ -45,7 +45,7 @@ pub enum State {
 /// The monitor reads them while the worker goes on, so they need not agree with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// What the worker does.
+    /// The state of the worker.
     pub state: State,
     /// Polls that the worker has begun.
     pub polls: u64,
@@ -143,7 +143,7 @@ pub trait Duty: Send {
     fn look(&mut self, round: &Round<'_>) -> Option<Duration>;
 }
 
-/// What a monitor does until its next round.
+/// The wait of a monitor until its next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a monitor without pauses spins"]
 pub enum Pause {

@@ -11,7 +11,7 @@
 use crate::{Cause, Duty, Observed, Round, State, Times};
 use std::{fmt, time::Duration};
 
-/// What a scheduler knows of a worker's poll.
+/// The facts that a scheduler knows of a worker's poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The task that is polled, by a number of the scheduler's.
@@ -70,7 +70,7 @@ pub struct Stalls<S, F> {
     held_back: u64,
 }
 
-/// What the duty remembers of a worker.
+/// The duty's record of a worker.
 #[derive(Clone, Copy, Default)]
 struct Watched {
     /// The poll that the rest is about.

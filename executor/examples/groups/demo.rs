@@ -1,4 +1,4 @@
-//! What the demonstrations of groups have in common: options, load, table and picture.
+//! The shared parts of the groups' demonstrations: options, load, table and picture.
 use plotters::prelude::*;
 use selvedge::{Builder, Runtime, SchedulingGroup, spawn_in, yield_now};
 use std::{

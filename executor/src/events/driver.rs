@@ -92,7 +92,7 @@ impl Events {
     }
 }
 
-/// What drives the timers of a worker that a user's loop drives.
+/// Drives the timers of a worker that a user's loop drives.
 pub(crate) struct DrivenEvents(WorkerTimers);
 
 impl DrivenEvents {

@@ -1,4 +1,4 @@
-//! Which group a spawn is for: that of the task, or of the closure, which spawns.
+//! Finds the group of a spawn: the group of the task, or of the closure, that spawns.
 //!
 //! 1. A task that a worker runs is of the group that has the worker's turn.
 //! 2. A closure of `spawn_blocking`, and the rest of a poll that has given its worker away, have no

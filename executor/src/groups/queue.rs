@@ -81,7 +81,7 @@ impl GroupStealer {
     }
 }
 
-/// What the worker does next, as its turns say.
+/// The worker's next action, as its turns decide it.
 enum Turn {
     /// Runs this task, of another group than main.
     Run(Task),

@@ -281,7 +281,7 @@ impl State {
     }
 }
 
-/// What a thief finds in a victim's turns.
+/// The result of a thief's look at a victim's turns.
 pub(super) enum Loot {
     /// The neediest group is main.
     Main,

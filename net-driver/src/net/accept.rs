@@ -1,4 +1,4 @@
-//! What `accept` does when the process or the system has run out of descriptors.
+//! `accept` waits when the process or the system has run out of descriptors.
 //!
 //! The connection stays in the listener's queue then, so no event would announce it again, and
 //! another try at once would only spin. So `accept` reports the error once, and then tries again

@@ -175,7 +175,7 @@ async fn resolve(addresses: Addresses) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// What a closure that blocks leaves for its task.
+/// The result that a closure that blocks leaves for its task.
 enum Outcome<R> {
     Running(Option<Waker>),
     Done(R),

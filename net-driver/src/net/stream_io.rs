@@ -1,4 +1,4 @@
-//! What streams and their halves have in common: the traits for reading and writing, and the
+//! The shared parts of streams and their halves: the traits for reading and writing, and the
 //! methods that wait for readiness or do not wait at all.
 use std::{
     io::{self, IoSlice, IoSliceMut},

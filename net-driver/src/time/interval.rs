@@ -62,7 +62,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
     }
 }
 
-/// What an [`Interval`] does after a tick that comes more than 5 ms late.
+/// The schedule of an [`Interval`] after a tick that comes more than 5 ms late.
 ///
 /// Ticks are due at 0, 10, 20, … ms. The one at 10 ms comes at 35 ms:
 ///

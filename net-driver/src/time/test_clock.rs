@@ -77,6 +77,7 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Instant {
+        // Ordering: SeqCst, as all of this clock: its flags have one order.
         let paused_once = self.is_used.load(SeqCst);
         let reading = paused_once.then(|| *lock(&self.reading)).flatten();
         Instant::from_std(reading.map_or_else(std::time::Instant::now, Reading::now))
@@ -88,6 +89,7 @@ impl Clock {
 
     pub(crate) fn set_started(&self, worker: usize) {
         if let Some(started) = self.started.get(worker) {
+            // Ordering: SeqCst, as all of this clock: its flags have one order.
             if !started.load(SeqCst) {
                 started.store(true, SeqCst);
             }
@@ -111,6 +113,7 @@ impl Inner {
         fence(SeqCst);
         let clock = &self.clock;
         let mut workers = self.tokens.iter().zip(&clock.started).enumerate();
+        // Ordering: SeqCst, as all of this clock: its flags have one order.
         clock.holds.load(SeqCst) == 0
             && workers.all(|(index, (token, started))| {
                 index == worker || !started.load(SeqCst) || token.is_waiting()
@@ -166,6 +169,7 @@ impl Driver {
         assert!(!inner.clock.is_paused(), "the clock is paused already");
         let shown = inner.clock.now().into_std();
         *lock(&inner.clock.reading) = Some(Reading { shown, since: None });
+        // Ordering: SeqCst, as all of this clock: its flags have one order.
         inner.clock.is_used.store(true, SeqCst);
         inner.unpark_poller();
     }
@@ -199,6 +203,7 @@ impl Driver {
     /// std::thread::spawn(move || drop(hold)).join().unwrap();
     /// ```
     pub fn hold_clock(&self) -> ClockHold {
+        // Ordering: SeqCst, as all of this clock: its flags have one order.
         self.inner().clock.holds.fetch_add(1, SeqCst);
         ClockHold(self.clone())
     }
@@ -264,6 +269,7 @@ pub struct ClockHold(Driver);
 impl Drop for ClockHold {
     fn drop(&mut self) {
         let inner = self.0.inner();
+        // Ordering: SeqCst, as all of this clock: its flags have one order.
         inner.clock.holds.fetch_sub(1, SeqCst);
         inner.began_to_wait();
     }

@@ -14,7 +14,7 @@ fn after(word: u64, event: impl Fn(&State)) -> u64 {
     state.0.load(Relaxed)
 }
 
-/// What may happen to a process in a state: the events and the words after them.
+/// The events that a state allows, and the words after them.
 fn transitions(word: u64) -> Vec<(&'static str, u64)> {
     let on = |event: &dyn Fn(&State)| after(word, event);
     let notify = |bit| {

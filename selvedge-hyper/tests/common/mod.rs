@@ -23,7 +23,7 @@ pub fn text(text: &'static str) -> Answer {
     Response::new(Either::Left(Full::new(Bytes::from_static(text.as_bytes()))))
 }
 
-/// What the services of a server count, and how a test holds up a request.
+/// Counts of a server's services, and the gate by which a test holds up a request.
 pub struct State {
     /// Connections that have a service, now and at most.
     pub open: AtomicUsize,

@@ -78,7 +78,7 @@ pub enum Event {
         task: u64,
         /// The task that woke it, if a task did.
         by: Option<u64>,
-        /// What woke it.
+        /// The cause of the wake.
         cause: Cause,
     },
     /// The worker took tasks from another worker's ring.
