@@ -7,30 +7,15 @@
 use crate::{
     Handle,
     core::Core,
-    events::ClockHold,
-    shared::Shared,
+    shared::{Job, PanicReporter, Shared},
     threads,
     trace::{self, TaskKind},
-    unhandled::PanicReporter,
 };
 use blocking_threads::{Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 use worker_idle::Backoff;
-
-/// Pool of one runtime.
-pub(crate) type Pool = blocking_threads::Pool<Job>;
-
-/// Job of a thread.
-pub(crate) enum Job {
-    /// With what keeps a test's clock from jumping meanwhile.
-    Closure(Closure<Option<PanicReporter>>, ClockHold),
-    /// Run a worker that was unstarted.
-    Worker(Box<Core>),
-    /// Accept the core of the worker with this index, if it is still on offer, and run it.
-    Core(Arc<Shared>, usize),
-}
 
 /// Queues a closure.
 ///
@@ -47,7 +32,7 @@ where
     R: Send + 'static,
 {
     let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
-    let on_panic = PanicReporter::by(handle);
+    let on_panic = PanicReporter::by(handle.shared());
     let (task, join) = match name {
         None => Closure::with_hook(on_panic, future),
         Some(name) => Closure::named(name, at, on_panic, future),

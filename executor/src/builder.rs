@@ -1,14 +1,13 @@
 //! `Builder`: the settings of a runtime, and how its parts are put together.
 #[cfg(feature = "groups")]
 mod groups;
-mod names;
 
 #[cfg(feature = "groups")]
 use crate::groups::{GroupSettings, Groups};
 use crate::{
     Runtime, UnhandledPanic, Worker,
     attributes::Attributes,
-    blocking::{self, Pool},
+    blocking,
     core::Core,
     driver::{MakeDriver, Parker},
     events::Events,
@@ -21,7 +20,7 @@ use crate::{
     scope,
     shared::{Remote, Settings, Shared},
 };
-use blocking_threads::Lent;
+use blocking_threads::{Lent, Pool};
 use coop_budget::Budget;
 use std::{any::Any, fmt, io, task::Waker, time::Duration};
 use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
@@ -49,7 +48,7 @@ pub struct Builder {
     /// Whether the interval of looks at the injector was set.
     fixed_interval: bool,
     ring_capacity: usize,
-    settings: Settings,
+    pub(crate) settings: Settings,
     threads: blocking_threads::Settings,
     monitor: monitor::Settings,
     hooks: Hooks,
@@ -984,6 +983,12 @@ impl Builder {
         let remotes: Vec<_> = remotes.collect();
         let wakers = || remotes.iter().map(|remote| remote.unpark.clone());
         let events = events.unwrap_or_else(|| Events::over(wakers()));
+        #[cfg(all(
+            feature = "net",
+            target_os = "linux",
+            not(any(selvedge_loom, selvedge_shuttle))
+        ))]
+        events.set_blocking(crate::net::run_blocking);
         #[cfg(feature = "test-util")]
         if self.start_paused {
             events.pause();
@@ -1014,7 +1019,7 @@ impl Builder {
             groups.clone(),
         ));
         #[cfg(feature = "groups")]
-        groups.bind(&shared);
+        groups.bind(shared.address());
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);

@@ -7,9 +7,9 @@
 use crate::{
     core::Core,
     events::ClockHold,
+    scheduler::{Scheduler, Task},
     scope::{self, In},
-    shared::{Shared, Task},
-    wake::Scheduler,
+    shared::Shared,
 };
 use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
@@ -44,6 +44,15 @@ pub(crate) unsafe fn as_worker<R>(
         set(core);
         f()
     })
+}
+
+impl Core {
+    /// Runs `f` in this worker's scope. The core stays with this thread.
+    pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
+        debug_assert!(!self.lendable.get(), "it could be given away");
+        // SAFETY: it is borrowed for as long, and not given away.
+        unsafe { as_worker(&self.shared, self, f) }
+    }
 }
 
 /// Runs user code in the middle of an operation of this thread's core, which stays with this

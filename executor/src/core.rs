@@ -26,29 +26,25 @@
 //! [`Lent`](blocking_threads::Lent)). A task in its poll may lend the core, so nothing borrows it
 //! across a call of user code in a poll.
 use crate::{
-    context,
     driver::Parker,
     interval::{Interval, Slice},
     metrics::Counters,
     queue::Queue,
-    shared::{Remote, Shared, Task},
-    trace,
-    wake::Scheduler,
-    watch::Seen,
+    scheduler::{Scheduler, Task},
+    shared::{Remote, Shared},
 };
 use coop_budget::{Budget, Exhausted, Preempt};
 use queue_global::List;
 use std::{cell::Cell, task::Waker, time::Instant};
-use sync_shim::{
-    atomic::{Ordering::SeqCst, fence},
-    cell::UnsafeCell,
-    sync::Arc,
-};
+use sync_shim::{cell::UnsafeCell, sync::Arc};
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
 use worker_queue::QueueHooks;
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
+
+/// A slot at one look: its content, and its worker's count of polls.
+pub(crate) type Seen = Option<(worker_queue::Seen, u64)>;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
 /// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
@@ -111,7 +107,7 @@ impl Core {
             poll_is_due: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
             // SAFETY: the core has the runtime, and drops the slice first.
-            slice: unsafe { Slice::of(&shared, index) },
+            slice: unsafe { Slice::of(&shared.slices, index) },
             searching: Cell::new(false),
             spin: Spin::new(),
             notified_at: Cell::new(None),
@@ -161,7 +157,7 @@ impl Core {
     /// Queues a task that this thread woke.
     #[inline]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
-        trace::wake(self, &task, why);
+        self.shared.trace.wake(self.index, task.id(), why);
         self.counters().local_schedules.add(1);
         if let WakeKind::Wake = why {
             self.queue.push_next(task, self);
@@ -197,7 +193,7 @@ impl Core {
     }
 
     pub(crate) fn forced_yield(&self, why: Exhausted) {
-        trace::forced_yield(self);
+        self.shared.trace.forced_yield(self.index);
         if why == Exhausted::Slice {
             self.counters().preempted.add(1);
         } else {
@@ -324,7 +320,7 @@ impl Core {
     fn begin_slice(&self) {
         let slice = self.slice();
         if slice.need_preempt() {
-            trace::slice(self);
+            self.shared.trace.slice(self.index);
             self.counters().slices_ended.add(1);
             slice.open_slice();
         }
@@ -384,42 +380,10 @@ impl Core {
         let look = || self.queue.take_share(injector, remotes.len(), self);
         let share = self.slice().look(look)?;
         self.counters().injected.add(1 + share.moved as u64);
-        trace::inject(self, 1 + share.moved);
+        self.shared.trace.inject(self.index, 1 + share.moved);
         Some(share.first)
     }
 
-    /// Drops the futures of this worker's tasks and of all queued tasks. Returns whether this
-    /// worker's list and the queues are empty.
-    pub(crate) fn end(&self) -> bool {
-        self.clock_in();
-        self.counters().set_polled(None);
-        self.leave_search();
-        // SAFETY: borrowed for this call. The futures' drops may reach the queues, but no list: no
-        // task is polled here, and a core is lent only in a poll.
-        let owned = unsafe { self.owned() };
-        owned.close();
-        owned.cancel_all_and(|id| self.ended(id));
-        let injected = || self.shared.pop_injected();
-        while let Some(task) = self.queue.take_any().or_else(injected) {
-            let id = task.id();
-            owned.cancel(task);
-            self.ended(id);
-        }
-        owned.drain();
-        self.clock_out();
-        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. It comes
-        // after this thread has seen the close.
-        fence(SeqCst);
-        owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
-    }
-
-    /// Returns whether an end that failed has something to do if it is tried again at once.
-    pub(crate) fn has_leftovers(&self) -> bool {
-        self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
-    }
-}
-
-impl Core {
     /// Runs `f`, which may be user code outside of a poll. The core stays with this thread.
     #[cold]
     pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
@@ -427,19 +391,6 @@ impl Core {
         let result = f(self);
         self.lendable.set(lendable);
         result
-    }
-
-    /// Runs `f` in this worker's scope. The core stays with this thread.
-    pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
-        debug_assert!(!self.lendable.get(), "it could be given away");
-        // SAFETY: it is borrowed for as long, and not given away.
-        unsafe { context::as_worker(&self.shared, self, f) }
-    }
-
-    /// Counts the end of a queued task whose future was dropped, and calls the hook.
-    pub(crate) fn ended(&self, task: Id) {
-        self.counters().ended.add(1);
-        self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }
 }
 
@@ -451,7 +402,7 @@ impl Drop for Core {
 
 impl QueueHooks<Node<Scheduler>> for Core {
     fn overflow(&self, tasks: List<Node<Scheduler>>) {
-        trace::overflow(self);
+        self.shared.trace.overflow(self.index);
         self.counters().overflows.add(1);
         self.shared.injector.requeue_batch(tasks);
     }

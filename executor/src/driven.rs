@@ -1,7 +1,15 @@
 //! A worker without a thread of the runtime: its user's loop ticks it.
 use crate::{
-    Handle, context::OnWorker, core::Core, events::DrivenEvents, hooks, park::Park, run::run,
-    scope, shared::Task, sleep::Patience,
+    Handle,
+    context::OnWorker,
+    core::Core,
+    events::DrivenEvents,
+    hooks,
+    park::{Park, Patience},
+    run::run,
+    scheduler::Task,
+    scope,
+    shutdown::abandon,
 };
 use coop_budget::{Budget, Scope, Turns};
 use std::{
@@ -313,31 +321,6 @@ impl<P: Park> Drop for Worker<P> {
         if self.stage != Stage::Ended {
             abandon(&core, self.found.take());
         }
-    }
-}
-
-/// Ends the runtime of a worker that is dropped before its end.
-fn abandon(core: &Core, found: Option<Task>) {
-    let shared = core.shared.clone();
-    shared.abandon();
-    if let Some(task) = found {
-        core.queue.push_back(task, core);
-    }
-    let has_ended = core.as_worker(|| {
-        loop {
-            let has_ended = core.end();
-            // Else a task came in after the check of its queue: by a thread that may not have seen
-            // that the worker is dropped, by a drop in this end, or by an end on another thread.
-            if has_ended || !core.has_leftovers() {
-                return has_ended;
-            }
-        }
-    });
-    if has_ended {
-        Registry::wait_keeping(&shared.foreign, || shared.clone());
-    } else {
-        // Tasks that other threads hold point to it.
-        std::mem::forget(shared);
     }
 }
 

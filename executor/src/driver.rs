@@ -14,9 +14,7 @@
 //! 4. A panic of a driver is contained as one of a hook is. The worker goes on. A panic of its drop
 //!    goes nowhere: any thread may drop the core of a worker that was never started.
 use crate::{
-    context,
-    core::Core,
-    events::{DrivenEvents, Events, EventsPark, Over},
+    events::{DrivenEvents, Events, EventsPark},
     hooks,
     park::{self, Park},
 };
@@ -26,11 +24,6 @@ use std::{
     task::Waker,
     time::Duration,
 };
-#[cfg(feature = "groups")]
-use worker_queue::RunQueue;
-
-/// Events that a busy worker collects at once.
-const MAX_EVENTS: usize = 64;
 
 /// Makes the driver of the worker with this index.
 pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> Box<dyn Driver> + Send + Sync>;
@@ -79,19 +72,9 @@ pub(crate) enum Parker {
 
 /// Owns a driver, and catches a panic of its drop: any thread may drop the core (rule 4).
 pub(crate) struct OwnedDriver {
-    driver: Option<Box<dyn Driver>>,
+    pub(crate) driver: Option<Box<dyn Driver>>,
     /// The timers over it, from the moment that the core has it.
-    events: Option<DrivenEvents>,
-}
-
-impl OwnedDriver {
-    /// Runs `f` on the driver, with the timers over it.
-    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Over<'_, Borrowed<'_>>) -> R) -> R {
-        let driver = self.driver.as_deref_mut();
-        let mut driver = Borrowed(driver.expect("it is there until the drop"));
-        let events = self.events.as_mut();
-        f(&mut events.expect("the core has it").over(&mut driver))
-    }
+    pub(crate) events: Option<DrivenEvents>,
 }
 
 impl Drop for OwnedDriver {
@@ -127,79 +110,6 @@ impl Parker {
                 let driver = driver.driver.as_ref();
                 driver.expect("it is there until the drop").waker()
             }
-        }
-    }
-}
-
-/// A borrowed driver, which nobody asks for an unparker.
-pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
-
-/// Stands for the unparker, which was taken when the runtime was built.
-#[derive(Clone)]
-pub(crate) struct NoUnpark;
-
-impl park::Unpark for NoUnpark {
-    fn unpark(&self) {}
-}
-
-impl Park for Borrowed<'_> {
-    type Unpark = NoUnpark;
-
-    fn park(&mut self) {
-        context::without_core(|| self.0.park());
-    }
-
-    fn park_timeout(&mut self, limit: Duration) {
-        context::without_core(|| self.0.park_timeout(limit));
-    }
-
-    fn poll(&mut self, max: usize) {
-        context::without_core(|| self.0.poll(max));
-    }
-
-    fn has_events(&self) -> bool {
-        context::without_core(|| self.0.has_events())
-    }
-
-    fn deliver(&mut self) {
-        self.0.deliver();
-    }
-
-    fn unparker(&self) -> NoUnpark {
-        NoUnpark
-    }
-}
-
-impl Core {
-    /// Wakes what was collected, if anything was (rule 3). No task may give the core away
-    /// meanwhile.
-    pub(crate) fn deliver(&self, park: &mut impl Park) {
-        if !park.has_events() {
-            return;
-        }
-        self.as_worker(|| {
-            self.leave_search();
-            park.deliver();
-            self.queue.requeue_slot(self);
-        });
-    }
-
-    /// A busy worker's look at its driver (rule 2).
-    pub(crate) fn poll_park(&self, park: &mut impl Park) {
-        park.poll(MAX_EVENTS);
-        self.deliver(park);
-    }
-
-    /// The same for a worker with a thread of the runtime.
-    #[cold]
-    pub(crate) fn poll_driver(&self) {
-        if let Some(mut parker) = self.park.take() {
-            let hooks = &self.shared.hooks;
-            hooks.contain(|| match &mut parker {
-                Parker::Events(park) => self.poll_park(park),
-                Parker::Driver(driver) => driver.with(|park| self.poll_park(park)),
-            });
-            self.park.set(Some(parker));
         }
     }
 }

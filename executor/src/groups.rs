@@ -3,7 +3,7 @@
 //! # Actors and places
 //!
 //! Every task belongs to one *group*: to *main*, or to a group that the user built. Its scheduler
-//! pointer names the group ([`Scheduler`](crate::wake::Scheduler)).
+//! pointer names the group ([`Scheduler`](crate::scheduler::Scheduler)).
 //!
 //! | place | holds | filled by | emptied by |
 //! |---|---|---|---|
@@ -47,13 +47,12 @@
 //!    between two polls brings its fair queue up to date. The group of the task that it runs stays
 //!    in memory until the worker's next task is chosen, even if the group is destroyed meanwhile.
 use crate::{
-    shared::{Shared, Task},
-    wake::Scheduler,
+    identity::RuntimePtr,
+    scheduler::{Scheduler, Task},
 };
 use clock::Clock;
 use queue_global::Injector;
 use std::{
-    ptr::NonNull,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -121,7 +120,7 @@ pub(crate) struct Groups {
     /// Whether a group was ever built. Set before the group's first task is made. It is std's, so
     /// that the models of runtimes without groups do not branch at it.
     used: std::sync::atomic::AtomicBool,
-    shared: OnceLock<SharedPtr>,
+    shared: OnceLock<RuntimePtr>,
     clock: Clock,
     settings: GroupSettings,
 }
@@ -144,17 +143,6 @@ impl Table {
         group
     }
 }
-
-/// Address of the runtime that a group belongs to.
-#[derive(Clone, Copy)]
-pub(crate) struct SharedPtr(NonNull<Shared>);
-
-// SAFETY: it stands for a shared borrow of a `Shared`, which is `Sync`. `Groups::runtime_of` says
-// for how long it is good.
-unsafe impl Send for SharedPtr {}
-
-// SAFETY: as above.
-unsafe impl Sync for SharedPtr {}
 
 impl Groups {
     pub(crate) fn new(workers: usize, settings: GroupSettings) -> Self {
@@ -179,8 +167,7 @@ impl Groups {
     }
 
     /// Tells the groups which runtime they belong to. Called once, before the first task.
-    pub(crate) fn bind(&self, shared: &Shared) {
-        let address = SharedPtr(NonNull::from(shared));
+    pub(crate) fn bind(&self, address: RuntimePtr) {
         let first = self.shared.set(address).is_ok();
         debug_assert!(first, "groups belong to one runtime");
         self.main.bind(address);

@@ -1,8 +1,9 @@
 //! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
     Snapshot, blocking,
+    compat::tokio::RuntimeMetrics,
+    context,
     current_thread::CurrentThread,
-    runtime_metrics::RuntimeMetrics,
     scope::{self, In},
     shared::Shared,
     unhandled,
@@ -95,9 +96,11 @@ impl Handle {
     /// # Errors
     /// If this thread is in no runtime.
     pub fn try_current() -> Result<Self, TryCurrentError> {
-        scope::current().ok_or_else(|| TryCurrentError {
-            in_local_set: scope::local_set().is_some(),
-        })
+        scope::current()
+            .map(Self::new)
+            .ok_or_else(|| TryCurrentError {
+                in_local_set: scope::local_set().is_some(),
+            })
     }
 
     /// Makes this the thread's current runtime until the guard is dropped.
@@ -118,7 +121,7 @@ impl Handle {
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard {
-            _guard: scope::Guard::enter(self.clone()),
+            _guard: Guard::enter(self.shared.clone()),
             handle: PhantomData,
             stays: PhantomData,
         }
@@ -345,10 +348,33 @@ impl std::error::Error for TryCurrentError {}
 /// the runtime by that.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
-    _guard: scope::Guard,
+    _guard: Guard,
     handle: PhantomData<&'a Handle>,
     /// Keeps it in its thread: not `Send`.
     stays: PhantomData<*mut ()>,
+}
+
+/// A guard's scope, and the way that the spawns of this thread's core take meanwhile.
+struct Guard(
+    #[expect(dead_code, reason = "its drop")] scope::Guard,
+    Update,
+);
+
+impl Guard {
+    fn enter(shared: Arc<Shared>) -> Self {
+        let guard = Self(scope::Guard::enter(shared), Update);
+        context::update_special_spawns();
+        guard
+    }
+}
+
+/// Decides anew whether spawns take the slow path, when the scope has been left.
+struct Update;
+
+impl Drop for Update {
+    fn drop(&mut self) {
+        context::update_special_spawns();
+    }
 }
 
 // SAFETY: the only operation on a shared guard is `Debug`, which reads none of its fields. Only the

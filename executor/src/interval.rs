@@ -24,16 +24,14 @@
 //! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
 //! the builder's length.
 //!
-//! The worker records how long the work that it found had waited ([`Core::record_wait`]).
-use crate::{core::Core, shared::Shared, shared::Task};
-use coop_budget::Preempt;
+//! The worker records how long the work that it found had waited (`Core::record_wait`). The looks
+//! themselves are in [`look`](crate::look).
+use coop_budget::{Preempt, Slices};
 use std::{
     cell::Cell,
     ptr::NonNull,
     time::{Duration, Instant},
 };
-use sync_shim::atomic::Ordering::Relaxed;
-use worker_queue::RunQueue;
 
 /// The time that an interval is to take.
 const TARGET: Duration = Duration::from_micros(10);
@@ -76,8 +74,8 @@ pub(crate) struct Interval {
 
 /// A reading of the clock at a look.
 pub(crate) struct Reading {
-    now: Instant,
-    before: Option<Instant>,
+    pub(crate) now: Instant,
+    pub(crate) before: Option<Instant>,
 }
 
 impl Interval {
@@ -112,7 +110,7 @@ impl Interval {
     }
 
     /// Begins the next interval, and reads the clock if that is due.
-    fn begin(&self, is_due: bool) -> Option<Reading> {
+    pub(crate) fn begin(&self, is_due: bool) -> Option<Reading> {
         if !self.adapts {
             if !is_due {
                 self.left.set(self.length.get());
@@ -165,12 +163,22 @@ impl Interval {
     }
 
     /// Whether tasks from outside are taken one by one, and the clock need not be read yet.
-    fn goes_on_repaying(&self) -> bool {
+    pub(crate) fn goes_on_repaying(&self) -> bool {
         self.repays.get() && self.skips.get() > 0
     }
 
+    /// Whether tasks from outside are owed time.
+    pub(crate) fn owes(&self) -> bool {
+        self.owed.get() > 0
+    }
+
+    /// Lets the ticks from here on be the worker's own.
+    pub(crate) fn stop_repaying(&self) {
+        self.repays.set(false);
+    }
+
     /// Lets the next tick end with a look that takes one task.
-    fn repay(&self, reads: bool) {
+    pub(crate) fn repay(&self, reads: bool) {
         self.length.set(1);
         self.left.set(1);
         self.repays.set(true);
@@ -203,104 +211,15 @@ unsafe impl Send for Slice {}
 
 impl Slice {
     /// # Safety
-    /// `shared` is alive while the result is.
-    pub(crate) unsafe fn of(shared: &Shared, worker: usize) -> Self {
-        Self(NonNull::from(shared.slices.of(worker)))
+    /// `slices` are alive, at the same address, while the result is.
+    pub(crate) unsafe fn of(slices: &Slices, worker: usize) -> Self {
+        Self(NonNull::from(slices.of(worker)))
     }
 
     #[inline]
     pub(crate) fn get(&self) -> &Preempt {
         // SAFETY: the runtime owns it at a fixed address, and is alive by the contract of `of`.
         unsafe { self.0.as_ref() }
-    }
-}
-
-impl Core {
-    /// Begins the next interval, and looks. For the end of an interval.
-    pub(crate) fn look_at_interval(&self) -> Option<Task> {
-        self.look(false)
-    }
-
-    /// Looks because of a signal.
-    ///
-    /// A refused operation also leads here. Without a signal it has used up a budget, and the
-    /// interval goes on.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn look_at_signal(&self) -> Option<Task> {
-        self.forced.set(false);
-        if !self.slice().is_set() {
-            return self.take_share();
-        }
-        if self.begin_slice_before_own() {
-            return None;
-        }
-        self.look(true)
-    }
-
-    fn look(&self, is_due: bool) -> Option<Task> {
-        let interval = &self.interval;
-        let reading = interval.begin(is_due);
-        let repays = interval.owed.get() > 0;
-        let task = if repays {
-            self.take_one()
-        } else {
-            self.take_share()
-        };
-        if repays && task.is_some() {
-            interval.repay(reading.is_some());
-        } else {
-            interval.repays.set(false);
-        }
-        if let Some(reading) = reading.filter(|_| task.is_some()) {
-            self.record_wait(&reading);
-        }
-        task
-    }
-
-    /// Takes the next task from outside, if they are taken one by one.
-    pub(crate) fn look_again(&self) -> Option<Task> {
-        let goes_on = self.interval.goes_on_repaying();
-        goes_on.then(|| self.look(false)).flatten()
-    }
-
-    fn take_one(&self) -> Option<Task> {
-        let injector = &self.shared.injector;
-        let task = self.slice().look(|| self.queue.take_one(injector, self))?;
-        self.counters().injected.add(1);
-        Some(task)
-    }
-
-    /// Records how long the work waited that this look has found: since the push that nudged this
-    /// worker, or since the worker's last reading of the clock if that is later.
-    fn record_wait(&self, reading: &Reading) {
-        let nudged = &self.remote.nudged_at;
-        // Ordering: Relaxed, a time that orders nothing. A look that does not see the nudger's
-        // stamp yet takes the last reading, which is before the push.
-        let nudge = match nudged.load(Relaxed) {
-            0 => None,
-            at => self.shared.begun.checked_add(Duration::from_nanos(at)),
-        };
-        // Ordering: Relaxed, as above. A stamp that is lost here is that of a push which waits for
-        // the next look.
-        nudged.store(0, Relaxed);
-        if let Some(since) = nudge.max(reading.before) {
-            let waited = reading.now.saturating_duration_since(since);
-            self.counters().record_wait(waited);
-        }
-    }
-}
-
-impl Shared {
-    /// Nudges a busy worker after a push, and notes when.
-    pub(crate) fn nudge(&self) {
-        if let Some(worker) = self.slices.nudge_one()
-            && self.settings.adapts
-        {
-            let now = self.begun.elapsed().as_nanos() as u64;
-            // Ordering: Relaxed, see `Core::record_wait`.
-            self.remotes[worker].nudged_at.store(now.max(1), Relaxed);
-        }
     }
 }
 

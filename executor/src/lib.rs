@@ -5,6 +5,7 @@ mod block_in_place;
 mod blocking;
 mod builder;
 mod call;
+mod compat;
 mod context;
 mod core;
 mod current_thread;
@@ -21,6 +22,7 @@ mod interval;
 pub mod join;
 mod join_set;
 mod local;
+mod look;
 mod macros;
 mod metrics;
 #[cfg(feature = "monitor")]
@@ -33,13 +35,14 @@ mod monitor;
 pub mod net;
 #[cfg(not(feature = "monitor"))]
 mod no_monitor;
+pub mod park;
 mod queue;
 mod run;
 pub mod runtime;
-mod runtime_metrics;
+mod scheduler;
 mod scope;
 mod shared;
-mod sleep;
+mod shutdown;
 #[cfg(all(feature = "signal", unix))]
 pub use net_driver::signal;
 mod spawn;
@@ -90,7 +93,6 @@ pub use syscall::syscall;
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use trace::{Capture, Tracer};
-pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
 
 #[cfg(all(test, not(selvedge_loom)))]

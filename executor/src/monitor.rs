@@ -26,90 +26,24 @@
 //! 5. Driven workers have no monitor.
 //!
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
-use crate::{
-    attributes::Attributes,
-    blocking, scope,
-    shared::Shared,
-    stall::{self, StallHook},
-};
+use crate::{blocking, scope, shared::Shared};
 use sched_monitor::{
-    Doorbell, Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
+    Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
 };
 use std::{io, time::Duration};
 use sync_shim::{
-    atomic::{
-        AtomicU32, AtomicU64, AtomicUsize,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
-    },
-    sync::{Arc, Mutex},
+    atomic::Ordering::{Acquire, Relaxed, Release},
+    sync::Arc,
     thread,
 };
 
-/// Whether there may be a monitor. A model has no time.
-pub(crate) const WATCHES: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+mod report;
+mod state;
 
-const OFF: u32 = 0;
-const UNSTARTED: u32 = 1;
-const STARTING: u32 = 2;
-const RUNNING: u32 = 3;
-const REFUSED: u32 = 4;
-
-/// The builder's settings for the monitor.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) on: bool,
-    /// Whether `build` starts it.
-    pub(crate) at_once: bool,
-    pub(crate) threshold: Duration,
-    pub(crate) on_stall: Option<StallHook>,
-    /// Whether the start of the thread fails.
-    #[cfg(test)]
-    pub(crate) fails: bool,
-}
-
-impl Settings {
-    pub(crate) fn new() -> Self {
-        Self {
-            on: true,
-            at_once: false,
-            threshold: Duration::from_millis(25),
-            on_stall: None,
-            #[cfg(test)]
-            fails: false,
-        }
-    }
-
-    pub(crate) fn turn_off(&mut self) {
-        self.on = false;
-    }
-}
-
-/// The monitor's state, which the runtime shares.
-pub(crate) struct Monitor {
-    state: AtomicU32,
-    bell: Doorbell,
-    /// Cores that are not dropped yet.
-    cores: AtomicUsize,
-    thread: Mutex<Option<thread::JoinHandle<()>>>,
-    settings: Settings,
-    attributes: Attributes,
-    stalls: AtomicU64,
-}
+pub(crate) use state::{Monitor, Settings};
+use state::{REFUSED, RUNNING, STARTING, UNSTARTED};
 
 impl Monitor {
-    pub(crate) fn new(settings: Settings, cores: usize) -> Self {
-        let on = settings.on && WATCHES;
-        Self {
-            state: AtomicU32::new(if on { UNSTARTED } else { OFF }),
-            bell: Doorbell::new(),
-            cores: AtomicUsize::new(cores),
-            thread: Mutex::new(None),
-            settings,
-            attributes: Attributes::of_this_thread(),
-            stalls: AtomicU64::new(0),
-        }
-    }
-
     /// Starts it in `build`, if the builder says so.
     pub(crate) fn start_at_once(&self, shared: &Arc<Shared>) {
         if self.settings.at_once {
@@ -155,43 +89,6 @@ impl Monitor {
             scope::mark_own_thread(&shared.hooks);
             rounds(&shared).run(&shared.monitor.bell);
         })
-    }
-
-    /// Wakes the monitor, if there may be one, after a worker became busy. A fence and a load.
-    #[inline]
-    pub(crate) fn ring(&self) {
-        if WATCHES && self.settings.on {
-            self.bell.ring();
-        }
-    }
-
-    /// Counts the drop of a core (rule 3).
-    pub(crate) fn core_dropped(&self) {
-        // Ordering: AcqRel, so that the last drop follows the others.
-        if WATCHES && self.cores.fetch_sub(1, AcqRel) == 1 {
-            self.bell.stop();
-        }
-    }
-
-    /// Waits for the end of the thread, after all workers have ended.
-    pub(crate) fn join(&self) {
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
-            // Panics of duties and of hooks are contained.
-            let _ = thread.join();
-        }
-    }
-
-    /// Reports of stalls, with those that were held back.
-    pub(crate) fn stalls(&self) -> u64 {
-        // Ordering: Relaxed, for a snapshot.
-        self.stalls.load(Relaxed)
-    }
-
-    /// Whether the thread could not be started.
-    pub(crate) fn is_refused(&self) -> bool {
-        // Ordering: Relaxed, for a snapshot.
-        self.state.load(Relaxed) == REFUSED
     }
 }
 
@@ -265,7 +162,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     };
     let (subjects, reports) = (of(), of());
     let stalls = Stalls::new(
-        move |worker| stall::subject(&subjects, worker),
+        move |worker| report::subject(&subjects, worker),
         move |stall| {
             let monitor = &reports.monitor;
             // Ordering: Relaxed, a count.
@@ -273,7 +170,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
             let hook = monitor.settings.on_stall.as_ref();
             reports
                 .hooks
-                .contain(|| stall::report(&reports, stall, hook));
+                .contain(|| report::report(&reports, stall, hook));
         },
     );
     Rounds::new(Workers(shared.clone()))

@@ -6,7 +6,7 @@
 //! [`Stealer`](worker_queue::Stealer).
 //! With groups it is a `GroupQueue`.
 #[cfg(not(feature = "groups"))]
-use {crate::wake::Scheduler, task_header::Node};
+use {crate::scheduler::Scheduler, task_header::Node};
 
 /// A worker's queue.
 #[cfg(not(feature = "groups"))]

@@ -12,14 +12,15 @@
 use crate::{
     context::{self, with_core},
     core::Core,
-    shared::{Shared, Task},
+    metrics::Times,
+    scheduler::Task,
+    shared::Shared,
     trace,
 };
 use coop_budget::{Budget, Turns};
 use std::time::Instant;
 use sync_shim::atomic::Ordering::Relaxed;
 use task_header::Ran;
-use thread_counts::Times;
 use worker_queue::RunQueue;
 
 /// Polls of the slot in a row.

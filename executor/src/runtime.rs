@@ -10,18 +10,17 @@
 //! ```
 pub use crate::{
     builder::Builder,
+    compat::tokio::{RuntimeFlavor, RuntimeMetrics, worker_index},
     handle::{EnterGuard, Handle, TryCurrentError},
     hooks::UnhandledPanic,
-    identity::{Id, RuntimeFlavor, worker_index},
+    identity::Id,
     local::LocalRuntime,
-    runtime_metrics::RuntimeMetrics,
 };
 
 use crate::{
-    Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, scope,
-    shared::Shared,
+    Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, shared::Shared,
 };
-use std::{fmt, future::Future, io, time::Duration};
+use std::{fmt, future::Future, io};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
@@ -64,11 +63,11 @@ use task_header::JoinHandle;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Runtime {
-    handle: Handle,
+    pub(crate) handle: Handle,
     /// The worker, if the thread in `block_on` is to drive it.
-    current_thread: Option<CurrentThread>,
+    pub(crate) current_thread: Option<CurrentThread>,
     /// Whether `end` was called.
-    over: bool,
+    pub(crate) over: bool,
 }
 
 impl Runtime {
@@ -216,73 +215,6 @@ impl Runtime {
     /// ```
     pub fn metrics(&self) -> Snapshot {
         self.handle.metrics()
-    }
-
-    /// Shuts the runtime down as its drop does, and waits no longer than `limit` for the threads.
-    ///
-    /// It returns whether all threads have ended their work by then. If so, it also waits for the
-    /// destructors of their thread-locals, without a limit. Otherwise the remaining threads go on
-    /// until they are done, and keep the memory that they need.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// let runtime = selvedge::Builder::new().workers(1).build()?;
-    /// runtime.spawn_blocking(|| std::thread::sleep(Duration::from_secs(3)));
-    /// # std::thread::sleep(Duration::from_millis(50));
-    /// assert!(!runtime.shutdown_timeout(Duration::from_millis(10)));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn shutdown_timeout(mut self, limit: Duration) -> bool {
-        self.end(Some(limit))
-    }
-
-    /// Shuts the runtime down as its drop does, and does not wait.
-    ///
-    /// Closures that were spawned before still run, unless the process ends first.
-    ///
-    /// ```
-    /// let runtime = selvedge::Runtime::new()?;
-    /// runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_secs(3)));
-    /// runtime.shutdown_background();
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn shutdown_background(mut self) {
-        self.end(Some(Duration::ZERO));
-    }
-
-    fn end(&mut self, limit: Option<Duration>) -> bool {
-        self.over = true;
-        let shared = self.handle.shared();
-        if shared.process != std::process::id() {
-            // The copy of a `fork`: the threads, which may have held locks, are the parent's.
-            return false;
-        }
-        shared.close();
-        // Without a wait each thread still ends by itself.
-        let waits = scope::may_wait_for_end_of(shared);
-        let limit = if waits { limit } else { Some(Duration::ZERO) };
-        if let Some(driven) = &self.current_thread
-            && !driven.end(limit)
-        {
-            return false;
-        }
-        // Without a limit the joins below are the wait.
-        let ended = limit.is_none() || shared.blocking.wait(limit);
-        if ended && waits {
-            shared.blocking.join();
-            shared.monitor.join();
-            // The monitor may have handed a core to a new thread meanwhile.
-            shared.blocking.join();
-        }
-        ended
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        if !self.over {
-            self.end(None);
-        }
     }
 }
 

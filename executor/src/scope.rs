@@ -33,7 +33,6 @@
 //!    thread-local, so the scope keeps these alive. A driven [`Worker`](crate::Worker) that is
 //!    dropped in its own poll leaks its core, which the scope points to.
 use crate::{
-    Handle, context,
     events::{Entered, Events},
     hooks::Hooks,
     shared::Shared,
@@ -61,7 +60,7 @@ pub(crate) enum In<'a> {
     LocalSet(Rc<task_set::LocalSet>),
     Closure(&'a Arc<Shared>),
     BlockInPlace,
-    Guard(Handle),
+    Guard(Arc<Shared>),
     Ending(&'a Shared),
 }
 
@@ -83,8 +82,7 @@ impl In<'_> {
     fn runtime(&self) -> Option<&Arc<Shared>> {
         match self {
             In::Worker(shared, _) | In::Closure(shared) => Some(shared),
-            In::BlockOn(shared) => Some(shared),
-            In::Guard(handle) => Some(handle.shared()),
+            In::BlockOn(shared) | In::Guard(shared) => Some(shared),
             In::LocalSet(_) | In::BlockInPlace | In::Ending(_) => None,
         }
     }
@@ -162,9 +160,10 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    pub(crate) fn enter(handle: Handle) -> Self {
-        let entered = handle.shared().events.enter();
-        let scope = Box::new(Scope::new(In::Guard(handle)));
+    /// The caller decides anew whether spawns take the slow path, here and after the drop.
+    pub(crate) fn enter(shared: Arc<Shared>) -> Self {
+        let entered = shared.events.enter();
+        let scope = Box::new(Scope::new(In::Guard(shared)));
         let guard = Self {
             scope: NonNull::from(Box::leak(scope)),
             _entered: entered,
@@ -172,7 +171,6 @@ impl Guard {
         // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
         // thread, as a `Guard` is not `Send`.
         unsafe { guard.list_entry().enter() };
-        context::update_special_spawns();
         guard
     }
 
@@ -185,7 +183,6 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.list_entry().leave();
-        context::update_special_spawns();
         // SAFETY: it was made from a box, and is in no list by now. (This may drop the last handle,
         // which frees the runtime.)
         drop(unsafe { Box::from_raw(self.scope.as_ptr()) });
@@ -207,8 +204,8 @@ fn innermost<R>(mut look: impl FnMut(&In<'_>) -> Option<R>) -> Option<R> {
 }
 
 /// Runtime that this thread is in (rule 1).
-pub(crate) fn current() -> Option<Handle> {
-    innermost(|is| is.runtime().cloned()).map(Handle::new)
+pub(crate) fn current() -> Option<Arc<Shared>> {
+    innermost(|is| is.runtime().cloned())
 }
 
 /// Budget of a poll in the current runtime, or the default.

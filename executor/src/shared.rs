@@ -16,40 +16,45 @@
 //! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues
 //!    the task that the poll leaves. If the workers have left by then, it ends the queued tasks.
 use crate::{
-    blocking::{self, Pool},
-    context,
     core::Core,
-    events::Events,
+    events::{ClockHold, Events},
     extensions::Extensions,
     hooks::Hooks,
-    identity::Id,
+    identity::{Id, RuntimePtr},
     metrics::Counters,
     monitor::{self, Monitor},
     queue::Stealer,
-    scope::{self, In},
-    trace::{self, Trace},
+    scheduler::{Scheduler, Task},
+    trace::Trace,
     unhandled::Unhandled,
-    wake::Scheduler,
 };
-use blocking_threads::Lent;
+use blocking_threads::{Closure, Lent, Pool};
 use coop_budget::{Budget, Slices};
 use queue_global::Injector;
-use std::{task::Waker, time::Instant};
+use std::{ptr::NonNull, task::Waker, time::Instant};
 use sync_shim::{
     CachePadded,
-    atomic::{
-        AtomicBool, AtomicU64,
-        Ordering::{Relaxed, Release},
-        Retire,
-    },
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Retire},
     count,
     sync::Arc,
 };
-use task_header::{Node, Notified};
+use task_header::Node;
 use worker_idle::{Backoff, Idle, announce::Registry};
 
-/// A queued task of this executor.
-pub(crate) type Task = Notified<Scheduler>;
+/// Job of a thread of the pool. [`blocking`](crate::blocking) runs it.
+pub(crate) enum Job {
+    /// With what keeps a test's clock from jumping meanwhile.
+    Closure(Closure<Option<PanicReporter>>, ClockHold),
+    /// Run a worker that was unstarted.
+    Worker(Box<Core>),
+    /// Accept the core of the worker with this index, if it is still on offer, and run it.
+    Core(Arc<Shared>, usize),
+}
+
+/// Runtime to which a task or a closure reports its panics ([`unhandled`](crate::unhandled)).
+///
+/// It holds the runtime's memory beyond the runtime's end, as an output may be dropped later.
+pub(crate) struct PanicReporter(pub(crate) Arc<Shared>);
 
 /// The builder's settings for the workers.
 #[derive(Clone, Debug)]
@@ -87,7 +92,7 @@ pub(crate) struct Shared {
     pub(crate) remotes: Box<[Arc<Remote>]>,
     /// The workers' time slices. A push into the injector nudges one of them while all are busy.
     pub(crate) slices: Slices,
-    pub(crate) blocking: Pool,
+    pub(crate) blocking: Pool<Job>,
     pub(crate) monitor: Monitor,
     pub(crate) foreign: Arc<Registry>,
     /// The time that stamps count from.
@@ -104,7 +109,7 @@ pub(crate) struct Shared {
     pub(crate) id: Id,
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
-    closing: CachePadded<AtomicBool>,
+    pub(crate) closing: CachePadded<AtomicBool>,
     /// The scheduler of main's tasks.
     #[cfg(feature = "groups")]
     pub(crate) main: Scheduler,
@@ -113,7 +118,7 @@ pub(crate) struct Shared {
     pub(crate) groups: std::sync::Arc<crate::groups::Groups>,
     /// Whether a driven worker was dropped before its end: then no worker may come for queued
     /// tasks.
-    abandoned: AtomicBool,
+    pub(crate) abandoned: AtomicBool,
 }
 
 /// The part of a worker that the others see.
@@ -145,7 +150,7 @@ impl Shared {
     )]
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
-        blocking: Pool,
+        blocking: Pool<Job>,
         monitor: monitor::Settings,
         settings: Settings,
         hooks: Arc<Hooks>,
@@ -182,76 +187,27 @@ impl Shared {
         }
     }
 
-    /// Wakes one worker after a push into a queue that others can see, if none searches, or starts
-    /// that worker's thread. If the thread cannot be started, the next worker is tried. A notifier
-    /// that has relied on the failed one as a searcher is served by the next one, or by a busy
-    /// worker, which checks all queues before it parks.
-    pub(crate) fn notify(&self) {
-        let next = self.idle.notify();
-        if next.is_some() {
-            self.call(next);
-        }
-    }
-
-    /// Unparks a worker, or starts its thread. This may be in the middle of an operation of this
-    /// thread's worker, and an unparker or the drop of a refused worker's driver is user code.
-    #[cold]
-    fn call(&self, mut next: Option<usize>) {
-        context::hold_core(|| {
-            while let Some(worker) = next {
-                trace::notify(self, worker);
-                let remote = &self.remotes[worker];
-                let Some(core) = remote.unstarted.take() else {
-                    return self.unpark(worker);
-                };
-                // A copy that `fork` made has no threads, and starts none.
-                if self.process != std::process::id() || blocking::start(core).is_ok() {
-                    return;
-                }
-                // This thread had the core, so it is the counter's only writer.
-                remote.counters.refused.add(1);
-                self.idle.stop_searching();
-                next = self.idle.notify();
-            }
-        });
-    }
-
-    /// Notifies after a push into the injector by a thread that is no worker. If all workers are
-    /// busy and the push was not taken at once, one worker is nudged: the next operation of the
-    /// task that it polls is refused, which usually ends the poll, and the worker looks at the
-    /// injector after the poll. A worker that was just nudged ignores the nudge, and the task waits
-    /// for that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
-    pub(crate) fn notify_from_outside(&self) {
-        self.notify();
-        // Correctness does not depend on it, so the models leave it out. coop-budget models it.
-        let nudges = cfg!(not(selvedge_loom));
-        if nudges && self.idle.counts() == (0, 0) && self.has_injected() {
-            self.nudge();
-        }
-    }
-
     /// Unparks a worker. A panic of a user's unparker is contained, so that a waker's caller goes
     /// on.
-    fn unpark(&self, worker: usize) {
+    pub(crate) fn unpark(&self, worker: usize) {
         self.hooks
             .contain(|| self.remotes[worker].unpark.wake_by_ref());
+    }
+
+    /// Its address, which tasks and groups keep.
+    pub(crate) fn address(&self) -> RuntimePtr {
+        RuntimePtr(NonNull::from(self).cast())
+    }
+
+    /// The runtime at this address, if it is still there.
+    #[inline]
+    pub(crate) fn at(address: RuntimePtr) -> NonNull<Self> {
+        address.0.cast()
     }
 
     /// Returns whether slots are watched: there are slots, and another worker to watch them.
     pub(crate) fn watches_slots(&self) -> bool {
         self.settings.lifo && self.remotes.len() > 1
-    }
-
-    /// Asks for a watcher after a worker has filled its empty slot. A load if there is a watcher,
-    /// three if no worker sleeps that could become one. It may start a thread: see
-    /// [`watch`](crate::watch).
-    pub(crate) fn call_watcher(&self) {
-        if !self.idle.is_watched() && self.watches_slots() {
-            self.idle.want_watcher();
-            if self.idle.counts().1 > 0 {
-                self.notify();
-            }
-        }
     }
 
     /// The queue for a task from outside: the injector, or that of the groups.
@@ -314,63 +270,6 @@ impl Shared {
         self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();
-        }
-    }
-
-    /// Cancels the queued tasks on this thread. If the thread is in this loop already, the drop of
-    /// a future has queued a task, which the outer loop finds. Panics of the drops and of the hook
-    /// are contained, so the loop goes on.
-    #[cold]
-    pub(crate) fn end_queued(&self) {
-        if scope::is_ending(self) {
-            return;
-        }
-        scope::within(In::Ending(self), || {
-            while let Some(task) = self.pop_injected() {
-                let id = task.id();
-                drop(task);
-                // Ordering: Relaxed, a count.
-                self.ended_outside.fetch_add(1, Relaxed);
-                self.hooks.call_with(&self.hooks.on_end, id);
-            }
-        });
-    }
-
-    /// Closes the runtime because a driven worker is dropped before its end, which it tries next.
-    pub(crate) fn abandon(&self) {
-        // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in
-        // `schedule`: a wake that comes in after the end's last check sees this.
-        self.abandoned.store(true, Relaxed);
-        self.close();
-    }
-
-    /// Returns whether a driven worker was dropped before its end.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        // Ordering: Relaxed, pairs with `abandon` by the fence of the notification before it.
-        self.abandoned.load(Relaxed)
-    }
-
-    /// Refuses spawns from now on, and unparks the workers so that they end.
-    pub(crate) fn close(&self) {
-        self.injector.close();
-        #[cfg(feature = "groups")]
-        self.groups.injector.close();
-        // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that
-        // ends finds the injector closed, and so every task that was pushed before. Tasks that come
-        // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
-        self.closing.store(true, Release);
-        // Before the workers, which look at the pool when they end.
-        self.blocking.finish();
-        for (worker, remote) in self.remotes.iter().enumerate() {
-            if remote.unstarted.take().is_some() {
-                // The worker counts as searching now. A notifier that relied on that is served by
-                // the others, which are unparked below.
-                self.idle.wake_self(worker);
-                self.idle.stop_searching();
-            }
-        }
-        for worker in 0..self.remotes.len() {
-            self.unpark(worker);
         }
     }
 

@@ -6,10 +6,9 @@ use crate::{
     Handle,
     context::{self, with_core},
     core::Core,
-    shared::{Shared, Task},
+    scheduler::{Scheduler, Task},
+    shared::{PanicReporter, Shared},
     trace::{self, TaskKind},
-    unhandled::PanicReporter,
-    wake::Scheduler,
 };
 use std::{borrow::Cow, future::Future, panic::Location, ptr};
 use task_header::JoinHandle;
@@ -107,7 +106,7 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
-        let builder = task_header::Builder::new().metadata(PanicReporter::by(self));
+        let builder = task_header::Builder::new().metadata(PanicReporter::by(self.shared()));
         let (shared, to) = (self.shared(), to());
         let (task, join) = match name {
             None => builder.spawn(future, to),

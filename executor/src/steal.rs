@@ -18,7 +18,7 @@
 //!    4, or by this check. [`worker_idle`] proves that for each order of events.
 use crate::{
     core::Core,
-    shared::Task,
+    scheduler::Task,
     trace::{self, Victim},
 };
 use worker_queue::RunQueue;

@@ -3,10 +3,10 @@ use crate::{
     context::{self, OnWorker},
     core::Core,
     driver::Parker,
-    park::Park,
+    park::{Park, Patience},
     run::run,
-    shared::{Shared, Task},
-    sleep::Patience,
+    scheduler::Task,
+    shared::Shared,
 };
 use coop_budget::{Budget, Scope, Turns};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -119,21 +119,5 @@ impl Core {
         }
         hooks.contain(|| self.deliver(park));
         task
-    }
-
-    fn wait_in_thread(&self) {
-        if let Some(mut parker) = self.park.take() {
-            match &mut parker {
-                Parker::Events(park) => self.wait_in(park),
-                Parker::Driver(driver) => driver.with(|park| self.wait_in(park)),
-            }
-            self.park.set(Some(parker));
-        }
-    }
-
-    fn wait_in(&self, park: &mut impl Park) {
-        let hooks = &self.shared.hooks;
-        hooks.contain(|| self.sleep_until_release(park, None));
-        hooks.contain(|| self.deliver(park));
     }
 }

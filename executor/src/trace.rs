@@ -13,38 +13,29 @@ pub(crate) use off::*;
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) use on::*;
 
+mod lanes;
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tracer;
+
+pub(crate) use lanes::Trace;
 
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use {task_trace::recorder::Capture, tracer::Tracer};
 
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 mod on {
-    use crate::queue::Stealer;
+    use super::lanes::number;
     use crate::{
         context::with_core,
         core::Core,
-        shared::{Remote, Shared, Task},
-        wake::Scheduler,
+        queue::Stealer,
+        scheduler::{Scheduler, Task},
+        shared::{Remote, Shared},
     };
     use std::{cell::Cell, panic::Location};
     use sync_shim::sync::Arc;
-    use task_header::{Id, Ran, WakeKind};
-    use task_trace::recorder::{Cause, Event, Lane, Outcome, Recorder};
-
-    /// The recorder of a runtime.
-    pub(crate) struct Trace(Recorder);
-
-    impl Trace {
-        pub(crate) fn new(workers: usize) -> Self {
-            Self(Recorder::new(workers))
-        }
-
-        pub(crate) fn recorder(&self) -> &Recorder {
-            &self.0
-        }
-    }
+    use task_header::{Ran, WakeKind};
+    use task_trace::recorder::{Cause, Event, Lane, Outcome};
 
     /// The worker from which a searcher steals.
     pub(crate) struct Victim(Cell<usize>);
@@ -63,24 +54,16 @@ mod on {
         }
     }
 
-    #[inline]
-    fn number(task: Id) -> u64 {
-        task.into()
-    }
-
     /// Runs `f` on the worker's lane, if the recorder is on.
     #[inline]
     fn record(core: &Core, f: impl FnOnce(&Lane)) {
-        let recorder = &core.shared.trace.0;
-        if recorder.is_on() {
-            f(recorder.worker(core.index));
-        }
+        core.shared.trace.record(core.index, f);
     }
 
     /// Runs `f` on this thread's lane of the runtime: that of its worker, or its own.
     #[cold]
     fn on_lane(shared: &Shared, f: impl FnOnce(&Lane)) {
-        let recorder = &shared.trace.0;
+        let recorder = shared.trace.recorder();
         let own = |core: &Core| std::ptr::eq(&*core.shared, shared).then_some(core.index);
         match with_core(own).flatten() {
             Some(index) => f(recorder.worker(index)),
@@ -98,7 +81,7 @@ mod on {
     /// A task is spawned at a place, without a name.
     #[inline]
     pub(crate) fn spawn_at(shared: &Shared, task: &Task, at: &'static Location<'static>) {
-        if shared.trace.0.is_on() {
+        if shared.trace.recorder().is_on() {
             on_lane(shared, |lane| lane.spawn(number(task.id()), at));
         }
     }
@@ -119,38 +102,27 @@ mod on {
         why
     }
 
-    /// A worker wakes a task of its runtime.
-    #[inline]
-    pub(crate) fn wake(core: &Core, task: &Task, why: WakeKind) {
-        record(core, |lane| {
-            let (task, by) = (number(task.id()), lane.polled());
-            let cause = match why {
-                WakeKind::Wake if by.is_some() => Cause::Task,
-                WakeKind::Wake => Cause::Worker,
-                _ => Cause::Abort,
-            };
-            lane.record(Event::Wake { task, by, cause });
-        });
-    }
-
     /// A thread that is no worker of the runtime wakes a task.
     #[inline]
     pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: Reason) {
-        if shared.trace.0.is_on() {
+        if shared.trace.recorder().is_on() {
             let cause = match why {
                 WakeKind::Wake => Cause::Thread,
                 _ => Cause::Abort,
             };
             let (task, by) = (number(task.id()), None);
             let event = Event::Wake { task, by, cause };
-            shared.trace.0.with_thread(|lane| lane.record(event));
+            shared
+                .trace
+                .recorder()
+                .with_thread(|lane| lane.record(event));
         }
     }
 
     /// A poll begins.
     #[inline]
     pub(crate) fn poll_begin(shared: &Shared, task: &Task) {
-        if shared.trace.0.is_on() {
+        if shared.trace.recorder().is_on() {
             let (task, named) = (number(task.id()), task.name().is_some());
             with_core(|core| record(core, |lane| lane.poll_begin(task, named)));
         }
@@ -160,7 +132,7 @@ mod on {
     /// the worker's lane.
     #[inline]
     pub(crate) fn poll_end(shared: &Shared, ran: &Ran<Scheduler>) {
-        if shared.trace.0.is_on() {
+        if shared.trace.recorder().is_on() {
             let outcome = match ran {
                 Ran::Pending => Outcome::Pending,
                 Ran::Complete => Outcome::Ready,
@@ -201,16 +173,6 @@ mod on {
         record(core, |lane| lane.record(Event::StealSlot { from, task }));
     }
 
-    #[inline]
-    pub(crate) fn inject(core: &Core, tasks: usize) {
-        let tasks = tasks as u32;
-        record(core, |lane| lane.record(Event::Inject { tasks }));
-    }
-
-    pub(crate) fn overflow(core: &Core) {
-        record(core, |lane| lane.record(Event::Overflow));
-    }
-
     pub(crate) fn park(core: &Core) {
         record(core, |lane| lane.record(Event::Park));
     }
@@ -220,17 +182,9 @@ mod on {
         record(core, |lane| lane.record(Event::Unpark { notified }));
     }
 
-    pub(crate) fn slice(core: &Core) {
-        record(core, |lane| lane.record(Event::Slice));
-    }
-
-    pub(crate) fn forced_yield(core: &Core) {
-        record(core, |lane| lane.record(Event::ForcedYield));
-    }
-
     /// This thread unparks a worker, or starts its thread.
     pub(crate) fn notify(shared: &Shared, worker: usize) {
-        if shared.trace.0.is_on() {
+        if shared.trace.recorder().is_on() {
             on_lane(shared, |lane| lane.record(Event::Notify { worker }));
         }
     }
@@ -239,24 +193,15 @@ mod on {
 /// The same names, which do nothing.
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
 mod off {
-    use crate::queue::Stealer;
     use crate::{
         core::Core,
-        shared::{Remote, Shared, Task},
-        wake::Scheduler,
+        queue::Stealer,
+        scheduler::{Scheduler, Task},
+        shared::{Remote, Shared},
     };
     use std::panic::Location;
     use sync_shim::sync::Arc;
     use task_header::{Ran, WakeKind};
-
-    pub(crate) struct Trace;
-
-    impl Trace {
-        #[inline(always)]
-        pub(crate) fn new(_: usize) -> Self {
-            Self
-        }
-    }
 
     pub(crate) struct Victim;
 
@@ -302,19 +247,14 @@ mod off {
         spawn(&Shared, &Task);
         spawn_at(&Shared, &Task, &'static Location<'static>);
         spawn_named(&Shared, &Task, &'static Location<'static>);
-        wake(&Core, &Task, WakeKind);
         wake_from_outside(&Shared, &Task, Reason);
         poll_begin(&Shared, &Task);
         poll_end(&Shared, &Ran<Scheduler>);
         take_back(&Core, Lender);
         steal(&Core, &Victim, usize);
         steal_slot(&Core, usize, &Task);
-        inject(&Core, usize);
-        overflow(&Core);
         park(&Core);
         unpark(&Core);
-        slice(&Core);
-        forced_yield(&Core);
         notify(&Shared, usize);
     }
 }

@@ -15,28 +15,29 @@
 //!    and wakes it, or it finds the panic.
 //! 5. And the future of a waiting `block_on` does not see the tasks that the shutdown cancels: they
 //!    are cancelled after the panic was recorded, so the next check finds it.
-use crate::{Handle, UnhandledPanic, scope, shared::Shared};
+use crate::{
+    Handle, UnhandledPanic, scope,
+    shared::{PanicReporter, Shared},
+};
 use blocking_threads::OnPanic;
 use std::{
     any::Any,
-    collections::BTreeMap,
     future::{Future, poll_fn},
-    mem::take,
     pin::Pin,
     task::Waker,
 };
-use sync_shim::sync::{Arc, Mutex};
+use sync_shim::sync::Arc;
 
-/// Runtime to which a task or a closure reports its panics.
-///
-/// It holds the runtime's memory beyond the runtime's end, as an output may be dropped later.
-pub(crate) struct PanicReporter(Handle);
+mod lock;
+
+pub(crate) use lock::Unhandled;
+use lock::Waiting;
 
 impl PanicReporter {
     /// Returns it if panics are reported in this runtime.
-    pub(crate) fn by(handle: &Handle) -> Option<Self> {
-        let observed = handle.shared().hooks.observe_panics();
-        observed.then(|| Self(handle.clone()))
+    pub(crate) fn by(shared: &Arc<Shared>) -> Option<Self> {
+        let observed = shared.hooks.observe_panics();
+        observed.then(|| Self(shared.clone()))
     }
 }
 
@@ -46,10 +47,10 @@ impl OnPanic for PanicReporter {
     /// A handle with the output may be dropped anywhere, so this thread may be in another runtime,
     /// or in none.
     fn panicked(&self, payload: &(dyn Any + Send)) {
-        let Self(handle) = self;
-        let shared = handle.shared();
-        let is_current = scope::current().is_some_and(|here| Arc::ptr_eq(here.shared(), shared));
-        let entered = (!is_current).then(|| handle.enter());
+        let Self(shared) = self;
+        let is_current = scope::current().is_some_and(|here| Arc::ptr_eq(&here, shared));
+        let handle = (!is_current).then(|| Handle::new(shared.clone()));
+        let entered = handle.as_ref().map(Handle::enter);
         shared.hooks.panicked(payload);
         drop(entered);
         if shared.hooks.policy == UnhandledPanic::Shutdown {
@@ -57,64 +58,6 @@ impl OnPanic for PanicReporter {
             shared.close();
             waiting.into_values().for_each(Waker::wake);
         }
-    }
-}
-
-/// Whether a panic has shut the runtime down, and the wakers that such a panic wakes.
-pub(crate) struct Unhandled(Mutex<State>);
-
-struct State {
-    /// Whether there was a panic.
-    panicked: bool,
-    /// Wakers of the `block_on`s that wait, by their keys.
-    waiting: BTreeMap<u64, Waker>,
-    next_key: u64,
-}
-
-impl Unhandled {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(State {
-            panicked: false,
-            waiting: BTreeMap::new(),
-            next_key: 0,
-        }))
-    }
-
-    /// Records a panic, and returns the wakers.
-    fn record(&self) -> BTreeMap<u64, Waker> {
-        let mut state = self.0.lock();
-        state.panicked = true;
-        take(&mut state.waiting)
-    }
-
-    /// Adds a waker and returns its key, unless a panic was recorded.
-    fn add(&self, waker: &Waker) -> Option<u64> {
-        let mut state = self.0.lock();
-        if state.panicked {
-            return None;
-        }
-        let key = state.next_key;
-        state.next_key += 1;
-        state.waiting.insert(key, waker.clone());
-        Some(key)
-    }
-}
-
-/// A `block_on` that has waited: its waker is removed when this is dropped.
-struct Waiting<'a> {
-    unhandled: &'a Unhandled,
-    key: u64,
-}
-
-impl Waiting<'_> {
-    fn has_panicked(&self) -> bool {
-        self.unhandled.0.lock().panicked
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.unhandled.0.lock().waiting.remove(&self.key);
     }
 }
 

@@ -7,35 +7,23 @@
 //!    [`shared`](crate::shared)). It then notifies a sleeping worker, or nudges a busy one.
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then its thread
 //!    ends what is queued.
-use crate::{context, shared::Task, trace, unhandled::PanicReporter};
+use crate::{
+    blocking, context,
+    scheduler::{Scheduler, Task},
+    shared::{PanicReporter, Shared},
+    trace,
+};
 #[cfg(not(feature = "groups"))]
-use crate::{core::Core, shared::Shared};
-use ::core::ptr::NonNull;
+use crate::{core::Core, identity::RuntimePtr};
 use blocking_threads::OnPanic;
-use std::any::Any;
+use std::{any::Any, ptr::NonNull};
 use task_header::{Schedule, TaskRef, WakeKind};
 use worker_idle::announce::Registry;
-
-/// A task's pointer to its runtime, or with groups to its group, which knows the runtime.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Scheduler(pub(super) NonNull<Target>);
-
-#[cfg(not(feature = "groups"))]
-type Target = Shared;
-#[cfg(feature = "groups")]
-type Target = crate::groups::Group;
-
-// SAFETY: it is a shared borrow of a `Shared`, or of a group, which are `Sync`. Rules 1 and 2 of
-// `shared`, and rule 5 of `groups`, say for how long it is good.
-unsafe impl Send for Scheduler {}
-
-// SAFETY: as above.
-unsafe impl Sync for Scheduler {}
 
 #[cfg(not(feature = "groups"))]
 impl Scheduler {
     pub(crate) fn of(shared: &Shared) -> Self {
-        Self(NonNull::from(shared))
+        Self(shared.address().0)
     }
 
     /// The scheduler of a task that this thread spawns.
@@ -49,15 +37,15 @@ impl Scheduler {
     }
 
     pub(crate) fn is(self, shared: &Shared) -> bool {
-        self.0 == NonNull::from(shared)
+        self == Self::of(shared)
     }
 
     /// The runtime.
     ///
     /// # Safety
     /// The caller has a `Notified` with this scheduler.
-    unsafe fn runtime(self) -> NonNull<Shared> {
-        self.0
+    unsafe fn runtime(self) -> RuntimePtr {
+        RuntimePtr(self.0)
     }
 }
 
@@ -81,7 +69,7 @@ impl Schedule for Scheduler {
         let scheduler = *task.scheduler();
         if let Some(task) = context::schedule(scheduler, task, why) {
             // SAFETY: this thread holds the `Notified`.
-            let shared = unsafe { scheduler.runtime() };
+            let shared = Shared::at(unsafe { scheduler.runtime() });
             // SAFETY: as above, so the runtime is there (rule 1 of `shared`).
             let foreign = NonNull::from(unsafe { &(*shared.as_ptr()).foreign });
             let why = trace::reason(why);
@@ -98,6 +86,56 @@ impl Schedule for Scheduler {
             };
             // SAFETY: as above.
             unsafe { Registry::announce(foreign, push) };
+        }
+    }
+}
+
+impl Shared {
+    /// Wakes one worker after a push into a queue that others can see, if none searches, or starts
+    /// that worker's thread. If the thread cannot be started, the next worker is tried. A notifier
+    /// that has relied on the failed one as a searcher is served by the next one, or by a busy
+    /// worker, which checks all queues before it parks.
+    pub(crate) fn notify(&self) {
+        let next = self.idle.notify();
+        if next.is_some() {
+            self.call(next);
+        }
+    }
+
+    /// Unparks a worker, or starts its thread. This may be in the middle of an operation of this
+    /// thread's worker, and an unparker or the drop of a refused worker's driver is user code.
+    #[cold]
+    fn call(&self, mut next: Option<usize>) {
+        context::hold_core(|| {
+            while let Some(worker) = next {
+                trace::notify(self, worker);
+                let remote = &self.remotes[worker];
+                let Some(core) = remote.unstarted.take() else {
+                    return self.unpark(worker);
+                };
+                // A copy that `fork` made has no threads, and starts none.
+                if self.process != std::process::id() || blocking::start(core).is_ok() {
+                    return;
+                }
+                // This thread had the core, so it is the counter's only writer.
+                remote.counters.refused.add(1);
+                self.idle.stop_searching();
+                next = self.idle.notify();
+            }
+        });
+    }
+
+    /// Notifies after a push into the injector by a thread that is no worker. If all workers are
+    /// busy and the push was not taken at once, one worker is nudged: the next operation of the
+    /// task that it polls is refused, which usually ends the poll, and the worker looks at the
+    /// injector after the poll. A worker that was just nudged ignores the nudge, and the task waits
+    /// for that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
+    pub(crate) fn notify_from_outside(&self) {
+        self.notify();
+        // Correctness does not depend on it, so the models leave it out. coop-budget models it.
+        let nudges = cfg!(not(selvedge_loom));
+        if nudges && self.idle.counts() == (0, 0) && self.has_injected() {
+            self.nudge();
         }
     }
 }

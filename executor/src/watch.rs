@@ -18,12 +18,9 @@
 //! sees a watcher, and the watcher, which checks as it leaves, does not see the task yet. A fence
 //! at each push into a slot would prevent that, and cost every push. The next worker that goes to
 //! sleep looks again.
-use crate::{core::Core, shared::Task, trace};
+use crate::{core::Core, scheduler::Task, shared::Shared, trace};
 use std::mem;
 use worker_idle::Watch;
-
-/// A slot at one look: its content, and its worker's count of polls.
-pub(crate) type Seen = Option<(worker_queue::Seen, u64)>;
 
 impl Core {
     /// Begins or continues a watch, after the sleep was announced, if this worker is to watch.
@@ -57,5 +54,19 @@ impl Core {
         let mut seen = self.seen.take();
         seen.clear();
         self.seen.set(seen);
+    }
+}
+
+impl Shared {
+    /// Asks for a watcher after a worker has filled its empty slot. A load if there is a watcher,
+    /// three if no worker sleeps that could become one. It may start a thread: see
+    /// [`watch`](crate::watch).
+    pub(crate) fn call_watcher(&self) {
+        if !self.idle.is_watched() && self.watches_slots() {
+            self.idle.want_watcher();
+            if self.idle.counts().1 > 0 {
+                self.notify();
+            }
+        }
     }
 }

@@ -22,7 +22,6 @@ const MOST: &[(&str, usize)] = &[
     ("worker-idle", 3),
     ("worker-queue", 5),
     ("blocking-threads", 3),
-    ("thread-counts", 3),
     ("timer-wheel", 1),
     ("sched-group", 1),
 ];

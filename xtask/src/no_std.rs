@@ -24,7 +24,6 @@ const PARTS: &[(&str, &[&str])] = &[
     ("task-header", &["queue-global"]),
     ("coop-budget", &[]),
     ("worker-idle", &[]),
-    ("thread-counts", &[]),
     ("worker-queue", &[]),
     ("timer-wheel", &["alloc"]),
     ("sched-group", &[]),

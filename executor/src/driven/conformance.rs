@@ -1,8 +1,11 @@
 //! Runs the conformance tests of `task-header` on the executor's `Schedule`.
 use super::{Worker, run};
 use crate::{
-    Builder, Runtime, Tick, context::OnWorker, core::Core, park::ThreadPark, shared::Task,
-    wake::Scheduler,
+    Builder, Runtime, Tick,
+    context::OnWorker,
+    core::Core,
+    park::ThreadPark,
+    scheduler::{Scheduler, Task},
 };
 use coop_budget::{Budget, Scope};
 use std::{cell::Cell, ptr::NonNull};

@@ -3,8 +3,11 @@
 //! The core of one worker makes one step at a time, while the other worker counts as sleeping.
 use super::Worker;
 use crate::{
-    Builder, Runtime, Tick, core::Core, park::ThreadPark, shared::Task, spawn_detached,
-    wake::Scheduler, yield_now,
+    Builder, Runtime, Tick,
+    core::Core,
+    park::ThreadPark,
+    scheduler::{Scheduler, Task},
+    spawn_detached, yield_now,
 };
 use std::{
     future::{pending, poll_fn},

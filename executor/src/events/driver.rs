@@ -22,18 +22,18 @@ pub(crate) struct Events(Driver);
 
 impl Events {
     pub(crate) fn new(workers: usize) -> Self {
-        Self::with(Driver::new(workers))
+        Self(Driver::new(workers))
     }
 
     /// For workers that park in parkers of users, which these wakers unpark.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
-        Self::with(Driver::with_wakers(wakers))
+        Self(Driver::with_wakers(wakers))
     }
 
-    fn with(driver: Driver) -> Self {
-        #[cfg(all(feature = "net", target_os = "linux"))]
-        driver.set_blocking(crate::net::run_blocking);
-        Self(driver)
+    /// Sets how the driver runs what blocks.
+    #[cfg(all(feature = "net", target_os = "linux"))]
+    pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
+        self.0.set_blocking(run);
     }
 
     pub(crate) fn park(&self, worker: usize) -> EventsPark {

@@ -1,8 +1,8 @@
 //! The handle of a group, and how it is built, changed and destroyed.
 use super::group::Group;
-use crate::{Handle, Runtime, wake::Scheduler};
+use crate::{Handle, Runtime, scheduler::Scheduler};
 use sched_group::Shares;
-use std::{fmt, future::Future, panic::Location, ptr::NonNull, sync::Arc};
+use std::{fmt, future::Future, panic::Location, sync::Arc};
 use task_header::JoinHandle;
 
 /// A group of tasks that has its share of each worker's time.
@@ -270,7 +270,7 @@ impl GroupBuilder {
         let shares = Shares::new(self.shares).ok_or(GroupError::ZeroShares)?;
         let parent = match self.parent {
             None => None,
-            Some(parent) if parent.group.runtime() != NonNull::from(&**self.handle.shared()) => {
+            Some(parent) if parent.group.runtime() != self.handle.shared().address() => {
                 return Err(GroupError::OtherRuntime);
             }
             Some(parent) if !parent.group.enter() => return Err(GroupError::ParentGone),

@@ -11,13 +11,11 @@
 //!    wins: the spawn makes the group busy, or finds it gone.
 //! 3. A use that was added to a group that is gone is taken back, and changes nothing: `GONE` is
 //!    never cleared.
-use super::SharedPtr;
-use crate::shared::Shared;
+use crate::identity::RuntimePtr;
 use sched_group::Shares;
 use std::{
     any::Any,
     collections::BTreeMap,
-    ptr::NonNull,
     sync::{Arc, OnceLock},
 };
 use sync_shim::{
@@ -38,7 +36,7 @@ pub(crate) struct Group {
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) parent: Option<Arc<Group>>,
-    shared: OnceLock<SharedPtr>,
+    shared: OnceLock<RuntimePtr>,
     shares: AtomicU32,
     uses: AtomicUsize,
     pub(super) name: Mutex<String>,
@@ -79,17 +77,17 @@ impl Group {
         )
     }
 
-    pub(super) fn bind(&self, shared: SharedPtr) {
+    pub(super) fn bind(&self, shared: RuntimePtr) {
         let _ = self.shared.set(shared);
     }
 
     /// The runtime that the group belongs to. Not to be dereferenced unless that is known to be
     /// there, as it is while a `Notified` of the group is.
-    pub(crate) fn runtime(&self) -> NonNull<Shared> {
-        self.shared
+    pub(crate) fn runtime(&self) -> RuntimePtr {
+        *self
+            .shared
             .get()
             .expect("it is bound before its first task")
-            .0
     }
 
     pub(super) fn shares(&self) -> Shares {

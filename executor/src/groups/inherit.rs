@@ -6,7 +6,10 @@
 //!    are for main.
 //! 3. Everything else, such as a `block_on`, is of main.
 use super::{SchedulingGroup, group::Group};
-use crate::{Handle, context::with_core, core::Core, shared::Shared, wake::Scheduler};
+use crate::{
+    Handle, context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler,
+    shared::Shared,
+};
 use std::{
     cell::RefCell,
     mem,
@@ -83,7 +86,7 @@ fn current(shared: &Shared) -> Option<Arc<Group>> {
     let turn = with_core(|core| is_ours(core).then(|| unsafe { core.queue.turn().counted() }));
     match turn {
         Some(turn) => turn,
-        None => get().filter(|group| group.runtime() == NonNull::from(shared)),
+        None => get().filter(|group| group.runtime() == shared.address()),
     }
 }
 
@@ -182,14 +185,14 @@ impl Scheduler {
         }
         // SAFETY: the caller has a `Notified` of the group (rule 5 of `groups`).
         let group = unsafe { self.0.as_ref() };
-        group.runtime() == NonNull::from(shared)
+        group.runtime() == shared.address()
     }
 
     /// The runtime.
     ///
     /// # Safety
     /// The caller has a `Notified` with this scheduler.
-    pub(crate) unsafe fn runtime(self) -> NonNull<Shared> {
+    pub(crate) unsafe fn runtime(self) -> RuntimePtr {
         // SAFETY: the `Notified` keeps the group (rule 5 of `groups`).
         unsafe { self.0.as_ref() }.runtime()
     }

@@ -6,7 +6,7 @@ use super::{
     Groups, is_mains,
     turns::{Loot, State, Turns},
 };
-use crate::{shared::Task, wake::Scheduler};
+use crate::scheduler::{Scheduler, Task};
 use queue_global::{Injector, Lock};
 use sched_group::Pick;
 use std::{cell::Cell, sync::Arc};

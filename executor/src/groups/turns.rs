@@ -13,7 +13,7 @@
 //! 3. The address in `GroupQueue::turn` is that of the main group or of an entry's, or else in
 //!    `removed`, which is cleared when the next task is chosen.
 use super::{Groups, clock::Clock, group::Group};
-use crate::{shared::Task, wake::Scheduler};
+use crate::scheduler::{Scheduler, Task};
 use queue_global::List;
 use sched_group::{FairQueue, GroupKey, Pick};
 use std::{sync::Arc, time::Duration};

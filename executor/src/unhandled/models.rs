@@ -15,7 +15,7 @@ fn block_on_racing_an_unhandled_panic_panics() {
             .unhandled_panic(UnhandledPanic::Shutdown)
             .ring_capacity(2)
             .build_driven([ThreadPark::new()]);
-        let reports = super::PanicReporter::by(runtime.handle());
+        let reports = super::PanicReporter::by(runtime.handle().shared());
         let other = thread::spawn(move || reports.unwrap().panicked(&"on purpose"));
         let waits = || runtime.block_on(std::future::pending::<()>());
         assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());

@@ -1,5 +1,5 @@
 //! tokio's names of the settings, so that a program ports by renaming the crate.
-use super::Builder;
+use crate::Builder;
 use std::time::Duration;
 
 /// Settings under tokio's names.

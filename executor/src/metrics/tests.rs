@@ -1,12 +1,11 @@
 //! Buckets and their bounds.
-use crate::{Counter, Histogram, Times};
-use core::time::Duration;
-use std::format;
+use super::{PollTimes, counter::Counter, times::Times};
+use std::time::Duration;
 
-fn of(times: &[Duration]) -> Histogram {
+fn of(times: &[Duration]) -> PollTimes {
     let own = Times::new();
     times.iter().for_each(|&took| own.record(took));
-    let mut histogram = Histogram::default();
+    let mut histogram = PollTimes::default();
     histogram.add(&own);
     histogram
 }
@@ -48,7 +47,7 @@ fn a_part_that_is_none_is_the_nearest() {
             "{part}"
         );
     }
-    assert_eq!(Histogram::default().quantile(0.5), None);
+    assert_eq!(PollTimes::default().quantile(0.5), None);
     assert_eq!(of(&[]).quantile(0.5), None);
 }
 
@@ -72,7 +71,7 @@ fn a_counter_shows_its_number() {
 #[test]
 fn a_histogram_is_serialised_as_its_buckets() {
     assert_eq!(
-        serde_json::to_string(&Histogram::default()).unwrap(),
+        serde_json::to_string(&PollTimes::default()).unwrap(),
         r#"{"buckets":[]}"#
     );
 }

@@ -1,6 +1,6 @@
 //! The cost of each operation: counts the README's table.
-use crate::{Counter, Times};
-use core::time::Duration;
+use super::{counter::Counter, times::Times};
+use std::time::Duration;
 use sync_shim::count::counted;
 
 #[test]

@@ -1,30 +1,21 @@
 //! A counter with one writer.
-use core::fmt;
+use std::fmt;
 use sync_shim::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A number that one thread writes and any thread may read.
-///
-/// ```
-/// use thread_counts::Counter;
-///
-/// let polls = Counter::new();
-/// polls.add(2);
-/// polls.add(1);
-/// assert_eq!(polls.get(), 3);
-/// ```
 #[derive(Default)]
-pub struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     /// Makes a counter at 0.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Adds to the counter. Called by its one writer. No read-modify-write: if two threads add at
     /// the same time, one addition may be lost.
     #[inline]
-    pub fn add(&self, n: u64) {
+    pub(crate) fn add(&self, n: u64) {
         // Ordering: Relaxed; only this writer stores the value.
         let now = self.0.load(Relaxed);
         // Ordering: Relaxed; the number publishes nothing else.
@@ -33,7 +24,7 @@ impl Counter {
 
     /// The current number.
     #[inline]
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         // Ordering: Relaxed; a snapshot. A reader that must see an addition has already
         // synchronised with it.
         self.0.load(Relaxed)

@@ -1,15 +1,27 @@
-//! How a worker parks and wakes.
+//! How a worker parks and wakes, and [`Park`], the seam for a parker or a driver of one's own.
 //!
 //! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] asks.
 //!
 //! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls
 //! user code here (hooks, drops). It calls the hook for its unpark when it has left the search that
 //! the unpark began: with a task in hand, or before it parks again.
-use crate::{core::Core, park::Park, shared::Task, trace};
+use crate::{
+    context,
+    core::Core,
+    driver::{Driver, OwnedDriver, Parker},
+    events::Over,
+    scheduler::Task,
+    trace,
+};
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
+
+pub use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark, block_on, waker};
+
+/// Events that a busy worker collects at once.
+const MAX_EVENTS: usize = 64;
 
 /// How long a sleep lasts.
 #[derive(Clone, Copy)]
@@ -186,5 +198,88 @@ impl Drop for Asleep<'_> {
             Woken::BySelf | Woken::ByNotifier => {}
         }
         self.0.shared.monitor.ring();
+    }
+}
+
+impl Core {
+    /// Wakes what was collected, if anything was (rule 3). No task may give the core away
+    /// meanwhile.
+    pub(crate) fn deliver(&self, park: &mut impl Park) {
+        if !park.has_events() {
+            return;
+        }
+        self.as_worker(|| {
+            self.leave_search();
+            park.deliver();
+            self.queue.requeue_slot(self);
+        });
+    }
+
+    /// A busy worker's look at its driver (rule 2).
+    pub(crate) fn poll_park(&self, park: &mut impl Park) {
+        park.poll(MAX_EVENTS);
+        self.deliver(park);
+    }
+
+    /// The same for a worker with a thread of the runtime.
+    #[cold]
+    pub(crate) fn poll_driver(&self) {
+        if let Some(mut parker) = self.park.take() {
+            let hooks = &self.shared.hooks;
+            hooks.contain(|| match &mut parker {
+                Parker::Events(park) => self.poll_park(park),
+                Parker::Driver(driver) => driver.with(|park| self.poll_park(park)),
+            });
+            self.park.set(Some(parker));
+        }
+    }
+}
+
+impl OwnedDriver {
+    /// Runs `f` on the driver, with the timers over it.
+    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Over<'_, Borrowed<'_>>) -> R) -> R {
+        let driver = self.driver.as_deref_mut();
+        let mut driver = Borrowed(driver.expect("it is there until the drop"));
+        let events = self.events.as_mut();
+        f(&mut events.expect("the core has it").over(&mut driver))
+    }
+}
+
+/// A borrowed driver, which nobody asks for an unparker.
+pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
+
+/// Stands for the unparker, which was taken when the runtime was built.
+#[derive(Clone)]
+pub(crate) struct NoUnpark;
+
+impl Unpark for NoUnpark {
+    fn unpark(&self) {}
+}
+
+impl Park for Borrowed<'_> {
+    type Unpark = NoUnpark;
+
+    fn park(&mut self) {
+        context::without_core(|| self.0.park());
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        context::without_core(|| self.0.park_timeout(limit));
+    }
+
+    fn poll(&mut self, max: usize) {
+        context::without_core(|| self.0.poll(max));
+    }
+
+    fn has_events(&self) -> bool {
+        context::without_core(|| self.0.has_events())
+    }
+
+    fn deliver(&mut self) {
+        self.0.deliver();
+    }
+
+    fn unparker(&self) -> NoUnpark {
+        NoUnpark
     }
 }

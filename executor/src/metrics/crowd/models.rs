@@ -1,5 +1,5 @@
 //! A writer and four readers: more threads than the model checker takes.
-use crate::Counter;
+use crate::metrics::counter::Counter;
 use sync_shim::{
     atomic::{
         AtomicUsize,

@@ -1,5 +1,5 @@
 //! A writer and a reader, and the reason why there must be one writer.
-use crate::Counter;
+use super::counter::Counter;
 use sync_shim::{
     atomic::{
         AtomicBool,

@@ -5,9 +5,8 @@
 //! | 0 | 0 ns |
 //! | `i` | at least 2^(i − 1) ns and less than 2^i ns |
 //! | the last, 39 | 2³⁸ ns and more |
-use crate::Counter;
-use alloc::{boxed::Box, vec::Vec};
-use core::{fmt, time::Duration};
+use super::counter::Counter;
+use std::{fmt, time::Duration};
 
 const BUCKETS: usize = 40;
 
@@ -17,29 +16,18 @@ fn bucket(took: Duration) -> usize {
     (bits as usize).min(BUCKETS - 1)
 }
 
-/// Durations that one thread records and any thread may read, as a [`Histogram`]. 320 bytes.
-///
-/// ```
-/// use std::time::Duration;
-/// use thread_counts::{Histogram, Times};
-///
-/// let times = Times::new();
-/// times.record(Duration::from_micros(3));
-/// let mut histogram = Histogram::default();
-/// histogram.add(&times);
-/// assert_eq!(histogram.quantile(1.0), Some(Duration::from_nanos(4096)));
-/// ```
-pub struct Times(Box<[Counter]>);
+/// Durations that one thread records and any thread may read, as a [`PollTimes`]. 320 bytes.
+pub(crate) struct Times(Box<[Counter]>);
 
 impl Times {
     /// Makes a recorder without any durations.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self((0..BUCKETS).map(|_| Counter::new()).collect())
     }
 
-    /// Records a duration. Called by the one writer, as [`Counter`]'s `add` is.
+    /// Records a duration. Called by the one writer, as [`Counter::add`] is.
     #[inline]
-    pub fn record(&self, took: Duration) {
+    pub(crate) fn record(&self, took: Duration) {
         self.0[bucket(took)].add(1);
     }
 }
@@ -58,28 +46,26 @@ impl fmt::Debug for Times {
     }
 }
 
-/// A histogram of durations: a bucket for each power of two of nanoseconds.
+/// A histogram of durations: a bucket for each power of two of nanoseconds. See
+/// [`Builder::measure_polls`](crate::Builder::measure_polls).
 ///
 /// ```
 /// use std::time::Duration;
-/// use thread_counts::{Histogram, Times};
 ///
-/// let times = Times::new();
-/// (1..=8).for_each(|ns| times.record(Duration::from_nanos(ns)));
-/// let mut histogram = Histogram::default();
-/// assert_eq!(histogram.quantile(0.5), None);
-/// histogram.add(&times);
-/// assert_eq!(histogram.count(), 8);
-/// assert_eq!(histogram.buckets()[..5], [0, 1, 2, 4, 1]);
-/// assert_eq!(histogram.quantile(0.5), Some(Duration::from_nanos(8)));
+/// let runtime = selvedge::Builder::new().workers(1).measure_polls(true).build()?;
+/// runtime.block_on(runtime.spawn(async {})).unwrap();
+/// let times: selvedge::PollTimes = runtime.metrics().poll_times;
+/// assert_eq!((times.count(), times.buckets().iter().sum::<u64>()), (1, 1));
+/// assert!(times.quantile(1.0).unwrap() > Duration::ZERO);
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Histogram {
+pub struct PollTimes {
     buckets: Vec<u64>,
 }
 
-impl Histogram {
+impl PollTimes {
     /// The buckets. Bucket `i` counts the times of less than 2ⁱ ns that no earlier bucket counts;
     /// the last one also counts all longer times. Empty if nothing was recorded.
     pub fn buckets(&self) -> &[u64] {
@@ -109,7 +95,7 @@ impl Histogram {
     }
 
     /// Adds the times that a thread has recorded so far.
-    pub fn add(&mut self, times: &Times) {
+    pub(crate) fn add(&mut self, times: &Times) {
         self.buckets.resize(BUCKETS, 0);
         for (bucket, counter) in self.buckets.iter_mut().zip(&times.0) {
             *bucket += counter.get();

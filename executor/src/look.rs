@@ -1,0 +1,95 @@
+//! A busy worker's looks at the injector: at the end of an interval, at a signal, and while it owes
+//! time to tasks from outside. [`interval`](crate::interval) has the rules, and says when.
+use crate::{core::Core, interval::Reading, scheduler::Task, shared::Shared};
+use std::time::Duration;
+use sync_shim::atomic::Ordering::Relaxed;
+use worker_queue::RunQueue;
+
+impl Core {
+    /// Begins the next interval, and looks. For the end of an interval.
+    pub(crate) fn look_at_interval(&self) -> Option<Task> {
+        self.look(false)
+    }
+
+    /// Looks because of a signal.
+    ///
+    /// A refused operation also leads here. Without a signal it has used up a budget, and the
+    /// interval goes on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_at_signal(&self) -> Option<Task> {
+        self.forced.set(false);
+        if !self.slice().is_set() {
+            return self.take_share();
+        }
+        if self.begin_slice_before_own() {
+            return None;
+        }
+        self.look(true)
+    }
+
+    fn look(&self, is_due: bool) -> Option<Task> {
+        let interval = &self.interval;
+        let reading = interval.begin(is_due);
+        let repays = interval.owes();
+        let task = if repays {
+            self.take_one()
+        } else {
+            self.take_share()
+        };
+        if repays && task.is_some() {
+            interval.repay(reading.is_some());
+        } else {
+            interval.stop_repaying();
+        }
+        if let Some(reading) = reading.filter(|_| task.is_some()) {
+            self.record_wait(&reading);
+        }
+        task
+    }
+
+    /// Takes the next task from outside, if they are taken one by one.
+    pub(crate) fn look_again(&self) -> Option<Task> {
+        let goes_on = self.interval.goes_on_repaying();
+        goes_on.then(|| self.look(false)).flatten()
+    }
+
+    fn take_one(&self) -> Option<Task> {
+        let injector = &self.shared.injector;
+        let task = self.slice().look(|| self.queue.take_one(injector, self))?;
+        self.counters().injected.add(1);
+        Some(task)
+    }
+
+    /// Records how long the work waited that this look has found: since the push that nudged this
+    /// worker, or since the worker's last reading of the clock if that is later.
+    fn record_wait(&self, reading: &Reading) {
+        let nudged = &self.remote.nudged_at;
+        // Ordering: Relaxed, a time that orders nothing. A look that does not see the nudger's
+        // stamp yet takes the last reading, which is before the push.
+        let nudge = match nudged.load(Relaxed) {
+            0 => None,
+            at => self.shared.begun.checked_add(Duration::from_nanos(at)),
+        };
+        // Ordering: Relaxed, as above. A stamp that is lost here is that of a push which waits for
+        // the next look.
+        nudged.store(0, Relaxed);
+        if let Some(since) = nudge.max(reading.before) {
+            let waited = reading.now.saturating_duration_since(since);
+            self.counters().record_wait(waited);
+        }
+    }
+}
+
+impl Shared {
+    /// Nudges a busy worker after a push, and notes when.
+    pub(crate) fn nudge(&self) {
+        if let Some(worker) = self.slices.nudge_one()
+            && self.settings.adapts
+        {
+            let now = self.begun.elapsed().as_nanos() as u64;
+            // Ordering: Relaxed, see `Core::record_wait`.
+            self.remotes[worker].nudged_at.store(now.max(1), Relaxed);
+        }
+    }
+}

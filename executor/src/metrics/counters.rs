@@ -1,0 +1,121 @@
+//! A worker's counters, and the list of them.
+use super::{counter::Counter, times::Times};
+use std::time::Duration;
+use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
+use task_header::Id;
+
+/// Calls a macro with the list of the counters, each with what it says in a snapshot.
+macro_rules! each_counter {
+    ($of:ident) => {
+        $of! {
+            /// Tasks spawned.
+            spawned,
+            /// Tasks that have ended: completed, panicked, aborted or dropped.
+            ended,
+            /// Polls of tasks. The run that ends an aborted task counts as one.
+            polls,
+            /// Wakes of tasks by the worker, except those of a task in its own poll.
+            local_schedules,
+            /// Tasks run from the LIFO slot.
+            lifo_hits,
+            /// Those of them that ran in the budget and the time slice of the task before.
+            inherited_slices,
+            /// Tasks taken from the injector.
+            injected,
+            /// Batches stolen.
+            steals,
+            /// Tasks in the stolen batches.
+            stolen,
+            /// Tasks stolen from the LIFO slot of a worker whose poll was long.
+            slots_stolen,
+            /// Pushes that found the ring full.
+            overflows,
+            /// Searches through the other workers.
+            searches,
+            /// Operations that yielded: the first of a poll after its budget was exhausted, or
+            /// because a nudge asked the worker to look at the injector.
+            forced_yields,
+            /// Polls in which an operation yielded because the time slice was over. Not among the
+            /// [`forced_yields`](Self::forced_yields).
+            preempted,
+            /// Calls of [`syscall`](crate::syscall()) that the worker might have been handed over for.
+            syscalls,
+            /// Times that the monitor handed the worker over to another thread, in such a call.
+            retaken,
+            /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
+            slices_ended,
+            /// Short waits before a sleep.
+            backoffs,
+            /// Short waits before a sleep that found work, so that the worker did not sleep.
+            backoffs_that_found,
+            /// Times that a worker went to sleep.
+            parks,
+            /// Sleeps that a notification ended.
+            unparks,
+            /// Wake-ups for nothing: the parker returned by itself, or the work was gone by then.
+            false_wakes,
+            /// 1 if the worker's thread could not be started. The runtime goes on without the
+            /// worker.
+            refused,
+            /// Nanoseconds awake, up to the last sleep or the end, if
+            /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first tick on. A
+            /// worker that [`block_in_place`](crate::block_in_place()) offers to other threads is not awake
+            /// until a thread takes it.
+            busy_ns,
+        }
+    };
+}
+
+pub(crate) use each_counter;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// A worker's counters.
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+            pub(crate) poll_times: Option<Times>,
+            pub(super) waits: Times,
+            pub(super) longest_wait_ns: Counter,
+            /// The number of the polled task, or 0. See `monitor`.
+            polled: AtomicUsize,
+        }
+
+        impl Counters {
+            pub(crate) fn new(poll_times: bool) -> Self {
+                Self {
+                    $($name: Counter::new(),)*
+                    poll_times: poll_times.then(Times::new),
+                    waits: Times::new(),
+                    longest_wait_ns: Counter::new(),
+                    polled: AtomicUsize::new(0),
+                }
+            }
+
+            /// Shows the monitor which task is polled. A store.
+            #[inline]
+            pub(crate) fn set_polled(&self, task: Option<Id>) {
+                if cfg!(all(feature = "monitor", not(any(selvedge_loom, selvedge_shuttle)))) {
+                    let number = task.map_or(0, |task| u64::from(task) as usize);
+                    // Ordering: Relaxed, a number that publishes nothing.
+                    self.polled.store(number, Relaxed);
+                }
+            }
+
+            /// The task that is polled, or was polled last, or 0.
+            #[cfg(feature = "monitor")]
+            pub(crate) fn polled(&self) -> usize {
+                // Ordering: Relaxed, as above.
+                self.polled.load(Relaxed)
+            }
+
+            /// Records how long work from outside waited for this worker's look.
+            pub(crate) fn record_wait(&self, waited: Duration) {
+                self.waits.record(waited);
+                let (waited, longest) = (waited.as_nanos() as u64, &self.longest_wait_ns);
+                longest.add(waited.saturating_sub(longest.get()));
+            }
+        }
+    };
+}
+
+each_counter!(counters);

@@ -1,0 +1,115 @@
+//! The monitor's settings, and its state, which the runtime shares.
+use crate::{attributes::Attributes, stall::StallHook};
+use sched_monitor::Doorbell;
+use std::time::Duration;
+use sync_shim::{
+    atomic::{
+        AtomicU32, AtomicU64, AtomicUsize,
+        Ordering::{AcqRel, Relaxed},
+    },
+    sync::Mutex,
+    thread,
+};
+
+/// Whether there may be a monitor. A model has no time.
+pub(crate) const WATCHES: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+
+pub(super) const OFF: u32 = 0;
+pub(super) const UNSTARTED: u32 = 1;
+pub(super) const STARTING: u32 = 2;
+pub(super) const RUNNING: u32 = 3;
+pub(super) const REFUSED: u32 = 4;
+
+/// The builder's settings for the monitor.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) on: bool,
+    /// Whether `build` starts it.
+    pub(crate) at_once: bool,
+    pub(crate) threshold: Duration,
+    pub(crate) on_stall: Option<StallHook>,
+    /// Whether the start of the thread fails.
+    #[cfg(test)]
+    pub(crate) fails: bool,
+}
+
+impl Settings {
+    pub(crate) fn new() -> Self {
+        Self {
+            on: true,
+            at_once: false,
+            threshold: Duration::from_millis(25),
+            on_stall: None,
+            #[cfg(test)]
+            fails: false,
+        }
+    }
+
+    pub(crate) fn turn_off(&mut self) {
+        self.on = false;
+    }
+}
+
+/// The monitor's state, which the runtime shares.
+pub(crate) struct Monitor {
+    pub(super) state: AtomicU32,
+    pub(super) bell: Doorbell,
+    /// Cores that are not dropped yet.
+    cores: AtomicUsize,
+    pub(super) thread: Mutex<Option<thread::JoinHandle<()>>>,
+    pub(super) settings: Settings,
+    pub(super) attributes: Attributes,
+    pub(super) stalls: AtomicU64,
+}
+
+impl Monitor {
+    pub(crate) fn new(settings: Settings, cores: usize) -> Self {
+        let on = settings.on && WATCHES;
+        Self {
+            state: AtomicU32::new(if on { UNSTARTED } else { OFF }),
+            bell: Doorbell::new(),
+            cores: AtomicUsize::new(cores),
+            thread: Mutex::new(None),
+            settings,
+            attributes: Attributes::of_this_thread(),
+            stalls: AtomicU64::new(0),
+        }
+    }
+
+    /// Wakes the monitor, if there may be one, after a worker became busy. A fence and a load.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        if WATCHES && self.settings.on {
+            self.bell.ring();
+        }
+    }
+
+    /// Counts the drop of a core (rule 3).
+    pub(crate) fn core_dropped(&self) {
+        // Ordering: AcqRel, so that the last drop follows the others.
+        if WATCHES && self.cores.fetch_sub(1, AcqRel) == 1 {
+            self.bell.stop();
+        }
+    }
+
+    /// Waits for the end of the thread, after all workers have ended.
+    pub(crate) fn join(&self) {
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            // Panics of duties and of hooks are contained.
+            let _ = thread.join();
+        }
+    }
+
+    /// Reports of stalls, with those that were held back.
+    pub(crate) fn stalls(&self) -> u64 {
+        // Ordering: Relaxed, for a snapshot.
+        self.stalls.load(Relaxed)
+    }
+
+    /// Whether the thread could not be started.
+    pub(crate) fn is_refused(&self) -> bool {
+        // Ordering: Relaxed, for a snapshot.
+        self.state.load(Relaxed) == REFUSED
+    }
+}

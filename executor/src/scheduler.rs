@@ -1,0 +1,25 @@
+//! A task's pointer to its runtime, and the names of what queues hold.
+//!
+//! A task names its runtime by a plain pointer, or with groups its group, which knows the runtime.
+//! Here is only that pointer: [`wake`](crate::wake) says what a wake does with it, and
+//! [`shared`](crate::shared) for how long it is good.
+#[cfg(feature = "groups")]
+use crate::groups::Group as Target;
+#[cfg(not(feature = "groups"))]
+use crate::identity::Address as Target;
+use std::ptr::NonNull;
+use task_header::Notified;
+
+/// A queued task of this executor.
+pub(crate) type Task = Notified<Scheduler>;
+
+/// A task's pointer to its runtime, or with groups to its group, which knows the runtime.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scheduler(pub(crate) NonNull<Target>);
+
+// SAFETY: it is a shared borrow of a runtime, or of a group, which are `Sync`. Rules 1 and 2 of
+// `shared`, and rule 5 of `groups`, say for how long it is good.
+unsafe impl Send for Scheduler {}
+
+// SAFETY: as above.
+unsafe impl Sync for Scheduler {}

@@ -1,0 +1,102 @@
+//! The recorder of a runtime, and what a worker writes into its own lane of it.
+#[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
+pub(crate) use off::*;
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+pub(crate) use on::*;
+
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+mod on {
+    use task_header::{Id, WakeKind};
+    use task_trace::recorder::{Cause, Event, Lane, Recorder};
+
+    /// The recorder of a runtime.
+    pub(crate) struct Trace(Recorder);
+
+    #[inline]
+    pub(crate) fn number(task: Id) -> u64 {
+        task.into()
+    }
+
+    impl Trace {
+        pub(crate) fn new(workers: usize) -> Self {
+            Self(Recorder::new(workers))
+        }
+
+        #[inline]
+        pub(crate) fn recorder(&self) -> &Recorder {
+            &self.0
+        }
+
+        /// Runs `f` on a worker's lane, if the recorder is on. The calling thread has the core.
+        #[inline]
+        pub(crate) fn record(&self, worker: usize, f: impl FnOnce(&Lane)) {
+            if self.0.is_on() {
+                f(self.0.worker(worker));
+            }
+        }
+
+        /// A worker wakes a task of its runtime.
+        #[inline]
+        pub(crate) fn wake(&self, worker: usize, task: Id, why: WakeKind) {
+            self.record(worker, |lane| {
+                let (task, by) = (number(task), lane.polled());
+                let cause = match why {
+                    WakeKind::Wake if by.is_some() => Cause::Task,
+                    WakeKind::Wake => Cause::Worker,
+                    _ => Cause::Abort,
+                };
+                lane.record(Event::Wake { task, by, cause });
+            });
+        }
+
+        #[inline]
+        pub(crate) fn inject(&self, worker: usize, tasks: usize) {
+            let tasks = tasks as u32;
+            self.record(worker, |lane| lane.record(Event::Inject { tasks }));
+        }
+
+        pub(crate) fn overflow(&self, worker: usize) {
+            self.record(worker, |lane| lane.record(Event::Overflow));
+        }
+
+        pub(crate) fn slice(&self, worker: usize) {
+            self.record(worker, |lane| lane.record(Event::Slice));
+        }
+
+        pub(crate) fn forced_yield(&self, worker: usize) {
+            self.record(worker, |lane| lane.record(Event::ForcedYield));
+        }
+    }
+}
+
+/// The same names, which do nothing.
+#[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
+mod off {
+    use task_header::{Id, WakeKind};
+
+    pub(crate) struct Trace;
+
+    macro_rules! nothing {
+        ($($name:ident($($argument:ty),*);)*) => {
+            $(
+                #[inline(always)]
+                pub(crate) fn $name(&self, $(_: $argument),*) {}
+            )*
+        };
+    }
+
+    impl Trace {
+        #[inline(always)]
+        pub(crate) fn new(_: usize) -> Self {
+            Self
+        }
+
+        nothing! {
+            wake(usize, Id, WakeKind);
+            inject(usize, usize);
+            overflow(usize);
+            slice(usize);
+            forced_yield(usize);
+        }
+    }
+}
