@@ -5,6 +5,7 @@ use crate::park::{Park, ThreadPark, Unpark};
 use alloc::{
     string::String,
     sync::{Arc, Weak},
+    vec::Vec,
 };
 use core::time::Duration;
 use std::{
@@ -81,14 +82,25 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
     }
 }
 
-fn said<const FAULT: u8>() -> String {
-    // Longer than a run without a hang takes on a busy machine.
-    let kit = || park_within(Duration::from_secs(10), Faulty::<FAULT>::new);
-    let panic = catch_unwind(kit).expect_err("all checks passed");
-    match panic.downcast::<String>() {
-        Ok(said) => *said,
-        Err(panic) => String::from(*panic.downcast::<&str>().expect("a panic message")),
+/// Whether the kit finds the fault, and says `what` of it.
+fn finds<const FAULT: u8>(what: &'static str) -> Result<(), Vec<String>> {
+    let said = |limit| {
+        let kit = || park_within(limit, Faulty::<FAULT>::new);
+        let panic = catch_unwind(kit).expect_err("all checks passed");
+        match panic.downcast::<String>() {
+            Ok(said) => *said,
+            Err(panic) => String::from(*panic.downcast::<&str>().expect("a panic message")),
+        }
+    };
+    // On a busy machine, the checks before the one that hangs take longer than a short limit.
+    let mut others = Vec::new();
+    for limit in [1, 10, 100].map(Duration::from_secs) {
+        match said(limit) {
+            said if said.starts_with(what) => return Ok(()),
+            other => others.push(other),
+        }
     }
+    Err(others)
 }
 
 #[test]
@@ -99,29 +111,14 @@ fn parker_without_a_fault_passes() {
 
 #[test]
 fn each_fault_is_found_and_named() {
-    let kits: [fn() -> String; 4] = [
-        said::<FORGETS_A_TOKEN_THAT_COMES_FIRST>,
-        said::<KNOWS_NO_TIME>,
-        said::<PANICS_WITHOUT_A_PARKER>,
-        said::<HEARS_ITS_OWN_THREAD_ONLY>,
-    ];
     // All at once, as most wait for the whole limit.
-    let kits = kits.map(thread::spawn);
-    let said = kits.map(|kit| {
-        kit.join()
-            .expect("a check failed, and its panic was not caught")
-    });
-    assert!(
-        said[0].starts_with("unpark_before_park_ends_it: hung"),
-        "{said:?}"
-    );
-    assert!(
-        said[1].starts_with("park_with_limit_ends_in_time: hung"),
-        "{said:?}"
-    );
-    assert!(said[2].starts_with("no parker"), "{said:?}");
-    assert!(
-        said[3].starts_with("unparks_from_other_threads_end_a_park: hung"),
-        "{said:?}"
-    );
+    let kits: [fn() -> Result<(), Vec<String>>; 4] = [
+        || finds::<FORGETS_A_TOKEN_THAT_COMES_FIRST>("unpark_before_park_ends_it: hung"),
+        || finds::<KNOWS_NO_TIME>("park_with_limit_ends_in_time: hung"),
+        || finds::<PANICS_WITHOUT_A_PARKER>("no parker"),
+        || finds::<HEARS_ITS_OWN_THREAD_ONLY>("unparks_from_other_threads_end_a_park: hung"),
+    ];
+    for kit in kits.map(thread::spawn) {
+        assert_eq!(kit.join().expect("each panic is caught"), Ok(()));
+    }
 }
