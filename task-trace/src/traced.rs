@@ -53,6 +53,16 @@ pub fn trace<F: Future>(
     at: &Location<'_>,
     future: F,
 ) -> (TaskSpan, Traced<F>) {
+    let span = span(kind, name, at, mem::size_of::<F>());
+    let traced = Traced {
+        future: future.instrument(span.clone()),
+        target: None,
+    };
+    (TaskSpan(span), traced)
+}
+
+/// Makes the span of a task. Not generic, as its code is many times that of the rest of [`trace`].
+fn span(kind: TaskKind, name: Option<&str>, at: &Location<'_>, size: usize) -> Span {
     macro_rules! span {
         ($target:literal, $kind:literal) => {
             tracing::trace_span!(
@@ -62,23 +72,18 @@ pub fn trace<F: Future>(
                 kind = %$kind,
                 task.name = %name.unwrap_or_default(),
                 task.id = Empty,
-                size.bytes = mem::size_of::<F>(),
+                size.bytes = size,
                 loc.file = at.file(),
                 loc.line = at.line(),
                 loc.col = at.column(),
             )
         };
     }
-    let span = match kind {
+    match kind {
         TaskKind::Task => span!("tokio::task", "task"),
         TaskKind::Local => span!("tokio::task", "local"),
         TaskKind::Blocking => span!("tokio::task::blocking", "blocking"),
-    };
-    let traced = Traced {
-        future: future.instrument(span.clone()),
-        target: None,
-    };
-    (TaskSpan(span), traced)
+    }
 }
 
 /// A future in its task's span; see [`trace`].
