@@ -82,8 +82,11 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
     }
 }
 
+/// What the kit said, where that is not what it should say.
+type Found = Result<(), Vec<String>>;
+
 /// Whether the kit finds the fault, and says `what` of it.
-fn finds<const FAULT: u8>(what: &'static str) -> Result<(), Vec<String>> {
+fn finds<const FAULT: u8>(what: &'static str) -> Found {
     let said = |limit| {
         let kit = || park_within(limit, Faulty::<FAULT>::new);
         let panic = catch_unwind(kit).expect_err("all checks passed");
@@ -112,7 +115,7 @@ fn parker_without_a_fault_passes() {
 #[test]
 fn each_fault_is_found_and_named() {
     // All at once, as most wait for the whole limit.
-    let kits: [fn() -> Result<(), Vec<String>>; 4] = [
+    let kits: [fn() -> Found; 4] = [
         || finds::<FORGETS_A_TOKEN_THAT_COMES_FIRST>("unpark_before_park_ends_it: hung"),
         || finds::<KNOWS_NO_TIME>("park_with_limit_ends_in_time: hung"),
         || finds::<PANICS_WITHOUT_A_PARKER>("no parker"),
