@@ -67,7 +67,7 @@ enum Command {
     Guide(guide::Options),
     /// Writes a page of HTML that shows a saved trace of the scheduler.
     TraceView(trace::Options),
-    /// Runs each test binary many times, also on a busy machine, and counts the failures.
+    /// Repeats tests with cargo-nextest, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),
 }
 

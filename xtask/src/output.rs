@@ -1,7 +1,7 @@
 //! Writes standard output. A reader that has gone is no failure; a full disk is one.
 use std::{
     fmt,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     sync::Mutex,
 };
 
@@ -28,12 +28,4 @@ pub(crate) fn note(written: io::Result<()>) {
 pub(crate) fn failure() -> Option<io::Error> {
     let mut failed = FAILED.lock().unwrap_or_else(|broken| broken.into_inner());
     failed.take()
-}
-
-/// Shows, on a terminal only, the current step in place of the one before.
-pub(crate) fn progress(text: &str) {
-    let mut err = io::stderr().lock();
-    if err.is_terminal() {
-        let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
-    }
 }

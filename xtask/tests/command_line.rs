@@ -3,11 +3,9 @@
 use std::{
     fs::{self, File},
     io,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::fs::PermissionsExt,
     path::Path,
-    process::{Child, Command, Output, Stdio},
-    thread,
-    time::Duration,
+    process::{Command, Stdio},
 };
 
 const NOWHERE: &str = "/nonexistent/cargo";
@@ -30,35 +28,10 @@ fn refused(arguments: &str) -> String {
     text(&output.stderr)
 }
 
-fn write(folder: &Path, name: &str, text: &str) {
-    let file = folder.join(name);
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(file, text).unwrap();
-}
-
 fn program(folder: &Path, name: &str, text: &str) {
-    write(folder, name, &format!("#!/bin/sh\n{text}"));
-    fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
-}
-
-/// Waits until the file, which `child` writes, has this many lines.
-fn has_lines(child: &mut Child, file: &Path, lines: usize) {
-    while fs::read_to_string(file).unwrap_or_default().lines().count() < lines {
-        assert!(child.try_wait().unwrap().is_none(), "it has ended");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Presses Ctrl-C: as on a terminal, all processes of the group get the signal.
-fn interrupt(child: &Child) {
-    // SAFETY: `killpg` has no premises.
-    unsafe { libc::killpg(child.id() as libc::pid_t, libc::SIGINT) };
-}
-
-fn in_a_terminal(mut command: Command) -> Child {
-    command.process_group(0);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
+    let file = folder.join(name);
+    fs::write(&file, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(file, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 #[test]
@@ -92,7 +65,7 @@ fn a_number_that_leaves_nothing_is_refused_with_words() {
         ("shuttle --schedules 0", "--schedules is at least 1"),
         ("orderings --limit 0", "--limit is at least 1"),
         ("orderings --mutant-limit 0", "--mutant-limit is at least 1"),
-        ("flaky --runs 0", "--runs is at least 1"),
+        ("flaky --runs 0", "0 is not in 1.."),
         ("flaky --limit 0", "--limit is at least 1"),
         ("bench --disturbance=-1", "--disturbance is a number from 0"),
         (
@@ -156,112 +129,38 @@ fn a_list_of_models_takes_no_optimised_build() {
     }
 }
 
-/// Writes a package, outside this workspace, with a test binary of each kind.
-fn package(folder: &Path) {
-    let manifest = "[package]\nname = \"probe\"\nversion = \"1.2.3-a\"\nedition = \"2024\"\n";
-    write(folder, "Cargo.toml", manifest);
-    let lib = r#"
-        #[test]
-        fn it_runs_as_under_cargo() {
-            use std::env::{current_dir, var};
-            assert_eq!(current_dir().unwrap().as_os_str(), env!("CARGO_MANIFEST_DIR"));
-            let set = ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION_PRE"];
-            let set = set.map(|name| var(name).unwrap());
-            assert_eq!(set, [env!("CARGO_MANIFEST_DIR"), "probe", "a"]);
-        }
-    "#;
-    write(folder, "src/lib.rs", lib);
-    write(folder, "src/main.rs", "fn main() {}");
-    write(folder, "examples/shows.rs", "fn main() {}");
-    let runs = r#"
-        #[test]
-        fn programs_and_examples_are_built() {
-            use std::{env::current_exe, path::Path};
-            assert!(Path::new(env!("CARGO_BIN_EXE_probe")).exists());
-            let test = current_exe().unwrap();
-            assert!(test.parent().unwrap().with_file_name("examples/shows").exists());
-        }
-    "#;
-    write(folder, "tests/runs.rs", runs);
-    let fails = "#[test] fn passes() {}\n#[test] fn fails() { panic!(\"on purpose\") }";
-    write(folder, "tests/fails.rs", fails);
-    let hangs = r#"
-        #[test]
-        fn hangs() {
-            let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-            std::fs::write("hangs", format!("{}\n", child.id())).unwrap();
-            child.wait().unwrap();
-        }
-    "#;
-    write(folder, "tests/hangs.rs", hangs);
-}
-
-fn flaky(folder: &Path, arguments: &str) -> Command {
-    let mut command = xtask("flaky --path");
-    command.arg(folder).args(arguments.split(' '));
-    command.env("CARGO", env!("CARGO"));
-    command
-}
-
-fn ran(mut flaky: Command) -> (Output, String) {
-    let output = flaky.output().unwrap();
-    let said = text(&output.stdout);
-    (output, said)
-}
-
-/// Waits until the process that the hanging test has started, if it started one, is gone.
-#[cfg(target_os = "linux")]
-fn nothing_is_left(folder: &Path) {
-    let Ok(child) = fs::read_to_string(folder.join("hangs")) else {
-        return;
-    };
-    let stat = format!("/proc/{}/stat", child.trim());
-    while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 #[cfg(target_os = "linux")]
-fn flaky_counts_what_fails_in_each_setting() {
+fn flaky_repeats_the_named_tests_in_each_setting() {
     let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder);
-    let (output, said) = ran(flaky(folder, "--runs 2 --test probe,runs,fails"));
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said.contains("probe fails fails: alone 2 of 2, beside busy loops 2 of 2"));
-    assert!(said.contains("on purpose"), "{said}");
-    assert!(said.contains("failed tests: 1"), "{said}");
-    let (output, said) = ran(flaky(folder, "--runs 1 --test runs --setting alone"));
-    assert!(output.status.success(), "{output:?}");
+    let log = folder.path().join("log");
+    let cargo = format!(
+        "case $1 in metadata) exec {} \"$@\";; esac\necho \"$@\" >>{}\nexit 1\n",
+        env!("CARGO"),
+        log.display()
+    );
+    program(folder.path(), "cargo", &cargo);
+    let mut flaky = xtask("flaky --runs 7 --package queue-spmc --test threads,memory --limit 30");
+    let output = flaky.env("CARGO", folder.path().join("cargo")).output();
+    assert_eq!(output.unwrap().status.code(), Some(1));
+    let log = fs::read_to_string(log).unwrap();
+    let at_once = log.lines().map(|line| {
+        for part in [
+            "nextest run --all-features --no-fail-fast",
+            "--stress-count 7",
+            "--package queue-spmc",
+            "--filterset binary(=threads) | binary(=memory)",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+        line.split(' ')
+            .skip_while(|word| *word != "--test-threads")
+            .nth(1)
+    });
+    // Alone, beside busy loops, and on one processor where a process can be bound to it.
+    let at_once: Vec<_> = at_once.flatten().collect();
     assert!(
-        said.contains("1 runs in ") && said.contains("failed tests: 0"),
-        "{said}"
+        at_once.starts_with(&["1", "4"]) && at_once.len() <= 3,
+        "{log}"
     );
-    let (output, _) = ran(flaky(folder, "--test nosuch"));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no test binary nosuch there; there are fails"));
-
-    let (output, said) = ran(flaky(
-        folder,
-        "--runs 1 --limit 2 --test hangs --setting busy",
-    ));
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said.contains("probe hangs (no end within 2 s): beside busy loops 1 of 1"));
-    nothing_is_left(folder);
-
-    let _ = fs::remove_file(folder.join("hangs"));
-    let command = flaky(
-        folder,
-        "--runs 3 --test fails,hangs --setting alone --limit 1000",
-    );
-    let mut child = in_a_terminal(command);
-    has_lines(&mut child, &folder.join("hangs"), 1);
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said.contains("probe fails fails: alone 1 of 1"), "{said}");
-    assert!(said.contains("interrupted: "), "{said}");
-    nothing_is_left(folder);
 }

@@ -8,9 +8,9 @@
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use options::{Options, Placement, choose};
-use output::progress;
 use serde::{Deserialize, Serialize};
 use std::{
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::{Command, ExitCode},
     thread,
@@ -574,6 +574,14 @@ fn output(bench: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
 
 fn print(text: &str) {
     output::write(format_args!("{text}"));
+}
+
+/// Shows, on a terminal only, the current step in place of the one before.
+fn progress(text: &str) {
+    let mut err = io::stderr().lock();
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
+    }
 }
 
 #[cfg(test)]
