@@ -2,10 +2,10 @@
 //!
 //! All crates are packed, as for a release, and unpacked beside each other. Where the crate's
 //! toolchain is installed (`rustup toolchain install 1.85.0 --profile minimal`), it checks the
-//! unpacked crates: without features, with the default features, and with all. Elsewhere the newest
-//! Rust checks them, with the same sets of features. Then clippy looks for items of the library
-//! that are too new, and this file looks for syntax that is too new. The step then says that the
-//! crate is not checked with the Rust that it promises.
+//! unpacked crates: without features, with the default features, and with all. Elsewhere clippy
+//! checks them, with the newest Rust and the same sets of features: it also finds items of the
+//! library that are too new. This file looks for syntax that is too new. The step then says that
+//! the crate is not checked with the Rust that it promises.
 use crate::{
     source::{closing, modules},
     test::succeeds,
@@ -44,12 +44,12 @@ pub(crate) fn run() -> Result<bool> {
         }
         let toolchain = installed.iter().find(|(has, _)| *has == version);
         let toolchain = toolchain.map(|(_, toolchain)| toolchain.as_str());
-        if !builds(name, toolchain, &folder)? {
+        if !builds(name, toolchain, &root, &folder)? {
             passed = false;
         } else if let Some(toolchain) = toolchain {
             say!("{name}: its package builds with {toolchain}");
         } else {
-            passed &= looks_old_enough(package, version)?;
+            passed &= has_old_syntax(package, version)?;
             say!(
                 "{name}: not checked with {promised}, which is not installed. Checked instead, \
                  with this Rust: its package builds, clippy::incompatible_msrv, and let chains and \
@@ -76,8 +76,9 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let mut manifest =
-        "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n[patch.crates-io]\n".to_owned();
+    let mut manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n[patch.crates-io]\n"
+        .to_owned();
     for package in published {
         let (name, packed) = (&package.name, package.name_and_version());
         let archive = target.join(format!("package/{packed}.crate"));
@@ -91,27 +92,36 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
-/// Whether an unpacked package builds with each set of features.
-fn builds(name: &str, toolchain: Option<&str>, folder: &Path) -> Result<bool> {
+/// Whether an unpacked package builds with each set of features. Without the toolchain, the package
+/// must also use no item of the library that is too new.
+fn builds(name: &str, toolchain: Option<&str>, root: &Path, folder: &Path) -> Result<bool> {
     for features in FEATURES {
         let mut check = match toolchain {
             Some(toolchain) => {
                 let mut rustup = Command::new("rustup");
-                rustup.args(["run", toolchain, "cargo"]);
+                rustup.args(["run", toolchain, "cargo", "check", "--target-dir"]);
+                rustup.arg(folder.with_file_name(toolchain));
                 // The cargo that runs this process set these variables for its own Rust.
                 for variable in ["CARGO", "RUSTC", "RUSTDOC", "CARGO_TARGET_DIR"] {
                     rustup.env_remove(variable);
                 }
                 rustup
             }
-            None => cargo(),
+            None => {
+                let mut clippy = cargo();
+                // The workspace's folder, which has the dependencies that the step `clippy` checked.
+                clippy.args(["clippy", "--no-deps", "--target-dir"]);
+                clippy.arg(root.join("target"));
+                clippy
+            }
         };
         check
-            .args(["check", "--quiet", "--package", name])
+            .args(["--quiet", "--package", name])
             .args(Some(features).filter(|features| !features.is_empty()))
-            .arg("--target-dir")
-            .arg(folder.with_file_name(toolchain.unwrap_or("this")))
             .current_dir(folder);
+        if toolchain.is_none() {
+            check.args(["--", "-D", "clippy::incompatible_msrv"]);
+        }
         if !succeeds(&mut check)? {
             return Ok(false);
         }
@@ -136,18 +146,9 @@ fn parsed(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Looks, without the toolchain, for items and syntax that are newer than the version.
-fn looks_old_enough(package: &Package, version: (u32, u32)) -> Result<bool> {
+/// Looks, without the toolchain, for syntax that is newer than the version.
+fn has_old_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
     let mut passed = true;
-    for features in FEATURES {
-        let mut clippy = cargo();
-        clippy
-            .args(["clippy", "--quiet", "--no-deps", "--lib"])
-            .args(["--package", &package.name])
-            .args(Some(features).filter(|features| !features.is_empty()))
-            .args(["--", "-D", "clippy::incompatible_msrv"]);
-        passed &= succeeds(&mut clippy)?;
-    }
     for module in modules(package.lib().context("no library")?, "")? {
         for (at, what, needs) in newer_syntax(&module.code) {
             if needs > version {
