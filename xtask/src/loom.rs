@@ -6,7 +6,7 @@
 //! line has not explored everything.
 use crate::{
     jobs, output,
-    workspace::{self, cargo},
+    workspace::{self, Package, cargo},
 };
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -265,19 +265,17 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let modelled = modelled.filter(|p| options.path.is_some() || p.is_modelled());
     let wanted = workspace::chosen(modelled, &options.crates, "models")?;
     let release = !options.list || ALL_ARE_BUILT.get().is_some();
+    let build = Build {
+        release,
+        root: &root,
+        target: options.path.as_ref().map_or(&ours, |_| &theirs),
+        flags: FLAGS,
+        of_members: options.path.is_none(),
+        targets: LIB,
+    };
     let mut models = Vec::new();
-    for package in wanted {
-        let build = Build {
-            release,
-            root: &root,
-            target: options.path.as_ref().map_or(&ours, |_| &theirs),
-            flags: FLAGS,
-            of_members: options.path.is_none(),
-            targets: LIB,
-        };
-        for binary in build.binaries(&package.name)? {
-            models.extend(list(&package.name, binary)?);
-        }
+    for (package, binary) in build.binaries(&wanted)? {
+        models.extend(list(package, binary)?);
     }
     if release && options.crates.is_empty() && options.path.is_none() {
         ALL_ARE_BUILT.get_or_init(|| ());
@@ -303,6 +301,7 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
 #[derive(Deserialize)]
 struct Message {
     reason: String,
+    manifest_path: Option<PathBuf>,
     executable: Option<PathBuf>,
     #[serde(default)]
     profile: Profile,
@@ -319,7 +318,7 @@ pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
 /// Cargo's option for the unit tests of a crate.
 pub(crate) const LIB: &[&str] = &["--lib"];
 
-/// The way in which the tests of a package are built.
+/// The way in which the tests of packages are built.
 pub(crate) struct Build<'a> {
     /// Whether to optimise; a list of names needs no optimisation.
     pub(crate) release: bool,
@@ -333,9 +332,9 @@ pub(crate) struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Builds the tests of one package under the model. Packages are built apart, so that no
-    /// package turns on a feature of another.
-    pub(crate) fn binaries(&self, package: &str) -> Result<Vec<PathBuf>> {
+    /// Builds the tests of the packages, and returns them in the packages' order. One run of cargo
+    /// compiles each dependency once, with the features that any of the packages needs.
+    pub(crate) fn binaries<'a>(&self, packages: &[&'a Package]) -> Result<Vec<(&'a str, PathBuf)>> {
         let mut cargo = cargo();
         cargo
             .current_dir(self.root)
@@ -344,8 +343,10 @@ impl Build<'_> {
             .args(self.targets)
             .arg("--message-format=json-render-diagnostics")
             .arg("--target-dir")
-            .arg(self.target)
-            .args(["--package", package]);
+            .arg(self.target);
+        for package in packages {
+            cargo.args(["--package", &package.name]);
+        }
         if self.of_members {
             workspace::add_flags(&mut cargo, self.root, None, self.flags)?;
         } else {
@@ -355,20 +356,27 @@ impl Build<'_> {
             .stderr(Stdio::inherit())
             .output()
             .context("cargo test")?;
-        ensure!(
-            output.status.success(),
-            "the models of {package} don't build"
-        );
-        let binaries: Vec<_> = String::from_utf8_lossy(&output.stdout)
+        ensure!(output.status.success(), "the models don't build");
+        let built = String::from_utf8_lossy(&output.stdout);
+        let built: Vec<_> = built
             .lines()
             .filter_map(|line| serde_json::from_str::<Message>(line).ok())
             .filter(|message| message.reason == "compiler-artifact" && message.profile.test)
-            .filter_map(|message| message.executable)
             .collect();
-        ensure!(
-            !binaries.is_empty(),
-            "cargo names no test binary of {package}"
-        );
+        let mut binaries = Vec::new();
+        for package in packages {
+            let of_package = built
+                .iter()
+                .filter(|message| message.manifest_path.as_ref() == Some(&package.manifest_path));
+            let before = binaries.len();
+            let files = of_package.filter_map(|message| message.executable.clone());
+            binaries.extend(files.map(|file| (package.name.as_str(), file)));
+            ensure!(
+                binaries.len() > before,
+                "cargo names no test binary of {}",
+                package.name
+            );
+        }
         Ok(binaries)
     }
 }

@@ -345,7 +345,9 @@ fn run_mutants(
             of_members: false,
             targets: loom::LIB,
         };
-        build.binaries(&package.name)?.pop()
+        let (packages, _) = workspace::load_at(Some(&tree))?;
+        let changed: Vec<_> = packages.iter().filter(|p| p.name == package.name).collect();
+        build.binaries(&changed)?.pop().map(|(_, binary)| binary)
     } else {
         None
     };

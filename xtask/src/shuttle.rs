@@ -194,27 +194,27 @@ pub(crate) const HISTORIES: &str = "histories";
 fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Model>> {
     let modelled = packages.iter();
     let modelled = modelled.filter(|package| package.is_modelled() && package.name != "sync-shim");
+    let chosen = workspace::chosen(modelled, &options.crates, "models")?;
+    let have_histories = chosen.iter().any(|package| package.has_test(HISTORIES));
+    let build = Build {
+        release: true,
+        root,
+        target: Path::new("target"),
+        flags: "--cfg selvedge_shuttle -C debug-assertions=on",
+        of_members: true,
+        targets: if have_histories {
+            &["--lib", "--test", HISTORIES]
+        } else {
+            loom::LIB
+        },
+    };
     let mut models = Vec::new();
-    for package in workspace::chosen(modelled, &options.crates, "models")? {
-        let build = Build {
-            release: true,
-            root,
-            target: Path::new("target"),
-            flags: "--cfg selvedge_shuttle -C debug-assertions=on",
-            of_members: true,
-            targets: if package.has_test(HISTORIES) {
-                &["--lib", "--test", "histories"]
-            } else {
-                loom::LIB
-            },
-        };
-        for binary in build.binaries(&package.name)? {
-            let name = binary.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with("histories-") {
-                models.extend(loom::tests(&package.name, &binary)?);
-            } else {
-                models.extend(loom::list(&package.name, binary)?);
-            }
+    for (package, binary) in build.binaries(&chosen)? {
+        let name = binary.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("histories-") {
+            models.extend(loom::tests(package, &binary)?);
+        } else {
+            models.extend(loom::list(package, binary)?);
         }
     }
     models.retain(|model| {

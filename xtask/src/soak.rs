@@ -4,7 +4,10 @@
 //! its operations by `SELVEDGE_SEED`, and accounts for every item by a count and checksums. Rounds
 //! repeat until the time is up. A round runs all chosen crates, each round with the next seed. The
 //! command samples the memory of each test, which must not grow.
-use crate::{loom::Build, workspace};
+use crate::{
+    loom::{self, Build},
+    workspace,
+};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -60,22 +63,18 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let soaked = packages
         .iter()
         .filter(|package| package.has_test("threads"));
+    let soaked = workspace::chosen(soaked, &options.crates, "a test `threads`")?;
+    let build = Build {
+        release: true,
+        root: &root,
+        target: Path::new("target"),
+        flags: "",
+        of_members: false,
+        targets: &["--test", "threads"],
+    };
     let mut tests = Vec::new();
-    for package in workspace::chosen(soaked, &options.crates, "a test `threads`")? {
-        let name = &package.name;
-        let build = Build {
-            release: true,
-            root: &root,
-            target: Path::new("target"),
-            flags: "",
-            of_members: false,
-            targets: &["--test", "threads"],
-        };
-        for binary in build.binaries(name)? {
-            for test in crate::loom::tests(name, &binary)? {
-                tests.push(test);
-            }
-        }
+    for (package, binary) in build.binaries(&soaked)? {
+        tests.extend(loom::tests(package, &binary)?);
     }
     let first = options.seed.unwrap_or_else(|| {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();

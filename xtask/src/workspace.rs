@@ -17,6 +17,7 @@ struct Metadata {
 #[derive(Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
+    pub(crate) manifest_path: PathBuf,
     version: String,
     rust_version: Option<String>,
     dependencies: Vec<Dependency>,
