@@ -8,12 +8,13 @@ use std::{
     time::Duration,
 };
 
-#[cfg(feature = "jemalloc")]
+#[cfg(selvedge_jemalloc)]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 mod names;
 mod noise;
+mod percentiles;
 mod rt;
 mod workload;
 

@@ -298,6 +298,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             row.aim = *aim;
         }
     }
+    let is_row = |(aim, _): &(&str, f64)| rows.iter().any(|row| row.name == *aim);
+    debug_assert!(AIMS.iter().all(is_row), "an aim names no row");
     rows
 }
 
@@ -488,71 +490,4 @@ pub(crate) fn sample<R: Rt>(
         round_trip_after_ns: noise::round_trip(),
         others: measured.spent.others,
     }))
-}
-
-/// Returns the median, and the value that one in a hundred exceeds.
-fn percentiles(mut values: Vec<u64>) -> Option<(f64, f64)> {
-    values.sort_unstable();
-    let at =
-        |part: usize| values.get((values.len() * part / 100).min(values.len().checked_sub(1)?));
-    Some((*at(50)? as f64, *at(99)? as f64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rt::{ALL, Ours};
-
-    #[test]
-    fn row_on_runtime_that_has_it_ends() {
-        // A row that does not end must not hang the test for ever.
-        crate::kill_after(3_600);
-        for row in rows::<Ours>() {
-            for runtime in ALL {
-                let sample = (runtime.sample)(row.name, 2, Duration::ZERO).expect("it starts");
-                if !row.suits(runtime.lacks) {
-                    assert!(sample.is_none(), "{} lacks {}", runtime.name, row.name);
-                    continue;
-                }
-                let sample = sample.expect("it has the row");
-                assert!(sample.operations > 0, "{sample:?}");
-                assert!(sample.value > 0.0, "{sample:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn our_runtime_has_every_row() {
-        assert!(rows::<Ours>().iter().all(|row| row.suits(ALL[0].lacks)));
-    }
-
-    #[test]
-    fn aim_names_a_row() {
-        let rows = rows::<Ours>();
-        for (name, _) in AIMS {
-            assert!(rows.iter().any(|row| row.name == *name), "{name}");
-        }
-    }
-
-    #[test]
-    fn rows_and_runtimes_are_listed_in_names() {
-        let rows = rows::<Ours>();
-        let rows: Vec<_> = rows.iter().map(|row| row.name).collect();
-        assert_eq!(rows, ROWS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-        let runtimes: Vec<_> = ALL.iter().map(|runtime| runtime.name).collect();
-        assert_eq!(runtimes, crate::names::RUNTIMES);
-    }
-
-    #[test]
-    fn unknown_row_returns_none() {
-        let sample = (ALL[0].sample)("nothing", 2, Duration::ZERO);
-        assert!(sample.expect("nothing starts").is_none());
-    }
-
-    #[test]
-    fn percentiles_of_unsorted_values_are_of_the_sorted() {
-        assert_eq!(percentiles((0..200).rev().collect()), Some((100.0, 198.0)));
-        assert_eq!(percentiles(vec![7]), Some((7.0, 7.0)));
-        assert_eq!(percentiles(vec![]), None);
-    }
 }

@@ -38,7 +38,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     let (_, root) = workspace::load()?;
     let commit = workspace::commit(&root);
-    build.args(options.jemalloc.then_some("--features=jemalloc"));
+    if options.jemalloc {
+        options::use_jemalloc(&mut build);
+    }
     let built = build.arg("--target-dir=target").current_dir(&root).status();
     ensure!(built?.success(), "bench doesn't build");
     let mut compare = Command::new(root.join("target/release/compare"));

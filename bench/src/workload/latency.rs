@@ -1,6 +1,6 @@
 //! Workloads that measure the time of single operations, not their number.
-use super::{Done, Measured, percentiles};
-use crate::{noise::Window, rt::Rt};
+use super::{Done, Measured};
+use crate::{noise::Window, percentiles::percentiles, rt::Rt};
 use futures::task::AtomicWaker;
 use std::{
     future::poll_fn,

@@ -1,7 +1,8 @@
 //! Workloads of timeouts and sleeps.
-use super::{Done, Measured, percentiles};
+use super::{Done, Measured};
 use crate::{
     noise::{Window, resident},
+    percentiles::percentiles,
     rt::Rt,
 };
 use std::{

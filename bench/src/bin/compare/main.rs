@@ -330,7 +330,7 @@ fn build(tree: &Path, jemalloc: bool, target: &Path) -> Result<PathBuf> {
         .arg(target)
         .args(["--package", "bench", "--bin", "bench"]);
     if jemalloc {
-        build.args(["--features", "jemalloc"]);
+        options::use_jemalloc(&mut build);
     }
     ensure!(build.status()?.success(), "bench doesn't build");
     let name = format!("bench{}", std::env::consts::EXE_SUFFIX);

@@ -2,7 +2,7 @@
 //! others, without building the bench.
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
 #[path = "../../names.rs"]
 mod names;
@@ -82,6 +82,12 @@ impl Options {
         choose(names::RUNTIMES, |name| name, &self.peers, "peer")?;
         Ok(())
     }
+}
+
+/// Has cargo build the bench with jemalloc, for all crates anew.
+pub(crate) fn use_jemalloc(cargo: &mut Command) {
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    cargo.env("RUSTFLAGS", flags + " --cfg selvedge_jemalloc");
 }
 
 /// The rows and the runtimes.

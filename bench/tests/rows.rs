@@ -1,0 +1,79 @@
+//! Runs the program `bench` as `cargo xtask bench` does: each row once on each runtime.
+//!
+//! The program has no unit tests, because it would be compiled twice. The files below have some, and
+//! are part of this test, too.
+use serde_json::Value;
+use std::process::{Command, Output};
+
+#[path = "../src/names.rs"]
+mod names;
+#[allow(dead_code)]
+#[path = "../src/noise.rs"]
+mod noise;
+#[allow(dead_code)]
+#[path = "../src/percentiles.rs"]
+mod percentiles;
+
+fn bench(arguments: &str) -> Output {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
+    bench.args(arguments.split(' ')).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn sample(rt: &str, row: &str) -> Output {
+    // A row that does not end must not hang the test for ever.
+    let limits = "--millis 0 --limit 3600 --json";
+    bench(&format!("sample --rt {rt} --row {row} {limits}"))
+}
+
+fn names_of(list: &Value) -> Vec<&str> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|entry| entry["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn row_on_runtime_that_has_it_ends() {
+    let list = json(&bench("list --json"));
+    for row in list["rows"].as_array().unwrap() {
+        let name = row["name"].as_str().unwrap();
+        let without = row["without"].as_array().unwrap();
+        for rt in names::RUNTIMES {
+            let output = sample(rt, name);
+            if without.iter().any(|lacking| lacking == rt) {
+                assert_eq!(output.status.code(), Some(2), "{rt} lacks {name}");
+                continue;
+            }
+            let sample = json(&output);
+            assert!(sample["operations"].as_u64() > Some(0), "{sample}");
+            assert!(sample["value"].as_f64() > Some(0.0), "{sample}");
+        }
+    }
+}
+
+#[test]
+fn our_runtime_has_every_row() {
+    let list = json(&bench("list --json"));
+    for row in list["rows"].as_array().unwrap() {
+        let without = row["without"].as_array().unwrap();
+        assert!(without.iter().all(|lacking| lacking != "selvedge"), "{row}");
+    }
+}
+
+#[test]
+fn rows_and_runtimes_are_listed_in_names() {
+    let list = json(&bench("list --json"));
+    let rows: Vec<_> = names::ROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names_of(&list["rows"]), rows);
+    assert_eq!(names_of(&list["runtimes"]), names::RUNTIMES);
+}
+
+#[test]
+fn unknown_row_is_refused_by_name() {
+    let output = sample("selvedge", "nothing");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no row nothing"));
+}
