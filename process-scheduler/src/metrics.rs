@@ -96,7 +96,7 @@ impl Counters {
 /// scheduler.wait(sink.pid());
 /// let metrics = scheduler.metrics();
 /// assert_eq!(metrics.delivered + metrics.dead_letters, 2);
-/// assert_eq!((metrics.spawned, metrics.exited, metrics.processes), (1, 1, 0));
+/// assert_eq!((metrics.spawned, metrics.exited), (1, 1));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
