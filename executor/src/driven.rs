@@ -332,9 +332,9 @@ impl<P: Park> fmt::Debug for Worker<P> {
     }
 }
 
-#[cfg(all(test, not(selvedge_shuttle)))]
+#[cfg(all(test, not(any(selvedge_shuttle, selvedge_count))))]
 mod conformance;
 #[cfg(all(test, selvedge_count))]
 mod counts;
-#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
 mod tests;

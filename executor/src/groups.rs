@@ -265,7 +265,7 @@ fn is_mains(task: &Task, main: Scheduler) -> bool {
     *task.scheduler() == main
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(selvedge_count)))]
 mod models;
-#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
 mod tests;

@@ -305,7 +305,7 @@ impl Drop for Shared {
     }
 }
 
-#[cfg(all(test, not(selvedge_shuttle)))]
+#[cfg(all(test, not(any(selvedge_shuttle, selvedge_count))))]
 mod conformance;
-#[cfg(test)]
+#[cfg(all(test, not(selvedge_count)))]
 mod models;

@@ -573,7 +573,7 @@ pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
     check.account.assert_none_left();
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(selvedge_count)))]
 mod models;
-#[cfg(test)]
+#[cfg(all(test, not(selvedge_count)))]
 mod tests;

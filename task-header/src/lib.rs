@@ -62,7 +62,7 @@ pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]
 mod counts;
-#[cfg(all(test, feature = "std", not(selvedge_loom)))]
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_count))))]
 mod crowd {
     mod models;
 }
@@ -72,11 +72,11 @@ mod crowd {
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
 ))]
 mod layout;
-#[cfg(all(test, feature = "std"))]
+#[cfg(all(test, feature = "std", not(selvedge_count)))]
 mod models;
 #[cfg(all(test, feature = "std"))]
 mod readme;
-#[cfg(all(test, feature = "std"))]
+#[cfg(all(test, feature = "std", not(selvedge_count)))]
 mod tests;
 #[cfg(doctest)]
 mod variance;

@@ -594,8 +594,12 @@ impl<S: ScheduleLocal> Kind for Here<S> {
     }
 }
 
-#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(
+    test,
+    feature = "std",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+))]
 mod tests;
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(all(test, feature = "std", not(selvedge_count)))]
 mod models;
