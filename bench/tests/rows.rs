@@ -1,7 +1,7 @@
 //! Runs the program `bench` as `cargo xtask bench` does: each row once on each runtime.
 //!
-//! The program has no unit tests, because it would be compiled twice. The files below have some, and
-//! are part of this test, too.
+//! The program has no unit tests, because it would be compiled twice. The files below have some,
+//! and are part of this test, too.
 use serde_json::Value;
 use std::process::{Command, Output};
 

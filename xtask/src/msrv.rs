@@ -109,7 +109,7 @@ fn builds(name: &str, toolchain: Option<&str>, root: &Path, folder: &Path) -> Re
             }
             None => {
                 let mut clippy = cargo();
-                // The workspace's folder, which has the dependencies that the step `clippy` checked.
+                // The step `clippy` has checked the dependencies there.
                 clippy.args(["clippy", "--no-deps", "--target-dir"]);
                 clippy.arg(root.join("target"));
                 clippy
