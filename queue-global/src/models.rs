@@ -22,7 +22,7 @@ fn drain(queue: &Queue) -> Vec<u32> {
         .collect()
 }
 
-/// Bites: a push with a store in place of the exchange; a taken stack that is not reversed.
+/// Fails if a push stores in place of its exchange, or if a taken stack is not reversed.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -40,7 +40,7 @@ fn two_pushers_lose_nothing_and_keep_their_order() {
     });
 }
 
-/// Bites: a batch that goes in backwards; an older chain put behind a newer one.
+/// Fails if a batch goes in backwards, or if an older chain is put behind a newer one.
 #[test]
 fn a_batch_against_a_pop_and_a_pop_n() {
     model(|| {
@@ -65,8 +65,8 @@ fn a_batch_against_a_pop_and_a_pop_n() {
 
 /// The only node is taken without the lock, while others are pushed on top of it.
 ///
-/// Bites: a second push that keeps the mark of ONE (the first node is lost with the second, or the
-/// second with the first).
+/// Fails if the second push keeps the mark ONE: the first node is lost with the second, or the
+/// second with the first.
 #[test]
 fn taking_the_only_node_against_pushes() {
     model(|| {
@@ -86,7 +86,7 @@ fn taking_the_only_node_against_pushes() {
 /// Another thread takes one of two items: the other item can be seen at every time, even while the
 /// items move to the list.
 ///
-/// Bites: a taken stack that leaves EMPTY.
+/// Fails if a taken stack leaves EMPTY behind.
 #[test]
 fn no_item_hides_on_its_way_to_the_list() {
     model(|| {
@@ -107,7 +107,7 @@ fn no_item_hides_on_its_way_to_the_list() {
 /// The list has one item. Another thread pushes one and then takes the older: no look and no pop
 /// misses both.
 ///
-/// Bites: emptiness read from two words, the stack's and then the list's.
+/// Fails if emptiness is read from two words, the stack's and then the list's.
 #[test]
 fn a_queue_that_is_never_empty_never_looks_empty() {
     model(|| {
@@ -135,7 +135,7 @@ fn a_queue_that_is_never_empty_never_looks_empty() {
 
 /// The list's last item is taken, against a push.
 ///
-/// Bites: a store that marks the queue empty (the pushed item is lost).
+/// Fails if a store marks the queue empty (the pushed item is lost).
 #[test]
 fn the_last_of_the_list_against_a_push() {
     model(|| {
@@ -160,7 +160,7 @@ fn the_last_of_the_list_against_a_push() {
 /// Between a consumer's look at the only node and its exchange, another thread takes the node,
 /// writes to it and pushes it again.
 ///
-/// Bites: an exchange without Acquire (the first consumer reads what is being written).
+/// Fails if the exchange has no Acquire: the first consumer reads a link that is being written.
 #[test]
 fn the_only_node_may_leave_and_return_within_a_pop() {
     model(|| {
@@ -189,8 +189,8 @@ fn the_only_node_may_leave_and_return_within_a_pop() {
 /// Between a consumer's look at the only node and its exchange, the node leaves and returns behind
 /// a younger one.
 ///
-/// Bites: a node that counts as the only one whenever the stack was empty, although the list isn't
-/// (the node overtakes the list's).
+/// Fails if a node counts as the only one whenever the stack was empty, although the list is not
+/// (the node overtakes those in the list).
 #[test]
 fn a_node_that_returns_overtakes_nothing() {
     model(|| {
@@ -230,7 +230,7 @@ fn a_node_that_returns_overtakes_nothing() {
 
 /// Two older items move to the list while a third is pushed; another consumer takes one of the two.
 ///
-/// Bites: a push to LISTED that makes ONE.
+/// Fails if a push to LISTED makes ONE.
 #[test]
 fn only_node_does_not_overtake_nodes_that_move() {
     model(|| {
@@ -254,7 +254,7 @@ fn only_node_does_not_overtake_nodes_that_move() {
 /// The list's last item is taken; a thread that then finds the queue empty, and pushes one item,
 /// counts one.
 ///
-/// Bites: a length that adds the list's stale length to an only item.
+/// Fails if the length of an only item includes the list's stale length.
 #[test]
 fn a_pop_n_against_len() {
     model(|| {
@@ -279,7 +279,7 @@ fn a_pop_n_against_len() {
 
 /// A close while another consumer moves the stack's items is not lost.
 ///
-/// Bites: `close` without the lock.
+/// Fails if `close` does not lock.
 #[test]
 fn a_pop_against_close() {
     model(|| {
@@ -300,7 +300,7 @@ fn a_pop_against_close() {
 
 /// The other thread takes two of three items in one piece: the length is never 0, and 1 in the end.
 ///
-/// Bites: the length of the list alone.
+/// Fails if the length counts the list alone.
 #[test]
 fn a_pop_n_of_some_against_len() {
     model(|| {
@@ -320,7 +320,7 @@ fn a_pop_n_of_some_against_len() {
 /// Two consumers beside a pusher: each item comes out once, and in order for each consumer.
 /// Bounded: without a bound it takes hours.
 ///
-/// Bites: a taken stack that leaves EMPTY.
+/// Fails if a taken stack leaves EMPTY behind.
 #[test]
 fn two_consumers_against_a_pusher() {
     Model::new().bound(2).check(|| {
@@ -345,7 +345,7 @@ fn two_consumers_against_a_pusher() {
 
 /// A batch goes behind an item that was pushed before it, and is queued or handed back whole.
 ///
-/// Bites: a chain that is reversed with the others when the stack is taken.
+/// Fails if a chain is reversed with the others when the stack is taken.
 #[test]
 fn a_batch_behind_a_push_against_close() {
     model(|| {
@@ -372,7 +372,7 @@ fn a_batch_behind_a_push_against_close() {
 
 /// A batch that is handed back after a lost exchange is the list that it was.
 ///
-/// Bites: a push that checks CLOSED once; a check of CLOSED followed by a push that doesn't check.
+/// Fails if a push checks CLOSED only once, or checks CLOSED and then pushes without a check.
 #[test]
 fn a_batch_against_close() {
     model(|| {
@@ -398,7 +398,7 @@ fn a_batch_against_close() {
     });
 }
 
-/// Bites: a push that hands a node back with the link of a lost exchange.
+/// Fails if a push hands a node back with the link of an exchange that failed.
 #[test]
 fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
     model(|| {
@@ -421,7 +421,7 @@ fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
 
 /// An item is queued or handed back.
 ///
-/// Bites: a push that checks CLOSED only before its exchange fails.
+/// Fails if a push checks CLOSED only before its exchange fails.
 #[test]
 fn a_push_against_close_queues_or_hands_back() {
     model(|| {
@@ -443,7 +443,7 @@ fn a_push_against_close_queues_or_hands_back() {
     });
 }
 
-/// Bites: `is_closed` with Relaxed.
+/// Fails if `is_closed` loads with Relaxed.
 #[test]
 fn thread_that_finds_the_queue_closed_sees_earlier_writes() {
     model(|| {
@@ -464,7 +464,7 @@ fn thread_that_finds_the_queue_closed_sees_earlier_writes() {
 
 /// Rule 5: not both happen, a pusher that sees no sleeper and a sleeper that sees no item.
 ///
-/// Bites: drop either fence (the negative model below).
+/// Fails if either fence is dropped (the negative model below).
 #[test]
 fn a_push_and_a_last_look_do_not_both_miss() {
     model(|| push_and_last_look(|| fence(SeqCst)));
@@ -478,7 +478,7 @@ fn without_fences_both_may_miss() {
 /// A queue that is dropped while a thread still looks at it fails the model. Every model of a drop
 /// relies on that.
 ///
-/// Bites: an empty `Stack::retire`.
+/// Fails if `Stack::retire` does nothing.
 #[test]
 fn look_at_a_dropped_queue_fails_the_model() {
     model_must_fail("mut accesses", || {
@@ -516,7 +516,7 @@ fn push_and_last_look(fence: fn()) {
 
 /// A dropped queue drops all its items.
 ///
-/// Bites: forget to drain in the list's drop (the leak fails the model).
+/// Fails if the list's drop does not drain it (the leak fails the model).
 #[test]
 fn a_dropped_queue_drops_its_items() {
     model(|| {

@@ -113,8 +113,8 @@ fn judge(history: Vec<Vec<Event<Fifo>>>) {
     }
 }
 
-/// Bites: a node that counts as the only item while older ones are in the list; a queue that is
-/// marked empty while the list is not.
+/// Fails if a node counts as the only item while older ones are in the list, or if a queue is
+/// marked empty while its list is not.
 #[test]
 fn injector_with_two_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(2)));

@@ -162,8 +162,8 @@ fn judge_ring(history: Vec<Vec<Event<Fifo>>>) {
     judge(empty_ring(), history);
 }
 
-/// Fails with: a thief that takes more than half; a push that overwrites a slot that a thief
-/// copies; a pop past the tail.
+/// Fails if a thief takes more than half, if a push overwrites a slot that a thief copies, or if a
+/// pop passes the tail.
 #[test]
 fn ring_with_three_thieves_is_linearizable() {
     model(|| judge_ring(ring(3, true)));
@@ -306,7 +306,7 @@ mod growable {
         judge(any_length, run(new, thieves, true));
     }
 
-    /// Fails with: a pop of the last item without its exchange.
+    /// Fails if a pop takes the last item without its exchange.
     #[test]
     fn deque_with_three_thieves_is_linearizable() {
         model(|| judge_deque(3));
@@ -317,7 +317,7 @@ mod growable {
         model(|| judge_deque(7));
     }
 
-    /// Fails with: a thief that takes more than half; a pop without its exchange.
+    /// Fails if a thief takes more than half, or if a pop does without its exchange.
     #[test]
     fn fifo_with_three_thieves_is_linearizable() {
         model(|| judge_fifo(3));

@@ -185,7 +185,7 @@ impl Future for Late {
 /// One thread polls the task, then another wakes and polls it: the first poll's writes are visible
 /// to the second.
 ///
-/// Bites: the end of a poll without Release, or without Acquire; a start without Acquire.
+/// Fails if the end of a poll has no Release or no Acquire, or if a start has no Acquire.
 #[test]
 fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
     model(|| {
@@ -223,7 +223,7 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
 /// A run goes on with another thread, against a wake: the next polls see the first poll's writes,
 /// and one of them sees the writes before the wake.
 ///
-/// Bites: a run that goes on and clears NOTIFIED with Relaxed.
+/// Fails if a run that goes on clears NOTIFIED with Relaxed.
 #[test]
 fn a_run_goes_on_with_another_thread_against_a_wake() {
     Model::new().bound(3).check(|| {
@@ -294,7 +294,7 @@ impl Future for Until {
 /// A wake by reference that finds the task notified submits nothing; its earlier writes are visible
 /// to the poll that the other wake asked for.
 ///
-/// Bites: a wake by reference with Relaxed; a start with Relaxed.
+/// Fails if a wake by reference, or a start, is Relaxed.
 #[test]
 fn wake_of_a_notified_task_publishes_earlier_writes() {
     model(|| {
@@ -323,7 +323,7 @@ fn wake_of_a_notified_task_publishes_earlier_writes() {
 
 /// A wake by value against the end of the poll: no wake is lost, and no poll is doubled.
 ///
-/// Bites: let `pend` ignore NOTIFIED (the task hangs).
+/// Fails if `pend` ignores NOTIFIED (the task hangs).
 #[test]
 fn a_wake_against_pending_gives_one_more_poll() {
     model(|| {
@@ -356,7 +356,7 @@ fn a_wake_against_pending_gives_one_more_poll() {
 /// Two wakes from two threads: one `Notified` (the queue asserts it), and the poll still sees the
 /// writes before the wake that submits nothing.
 ///
-/// Bites: submit when NOTIFIED was set; start with Relaxed.
+/// Fails if a task is submitted although NOTIFIED was set, or if a start is Relaxed.
 #[test]
 fn two_wakes_submit_once() {
     model(|| {
@@ -385,7 +385,7 @@ fn two_wakes_submit_once() {
 
 /// The last wakers are woken by value, cloned and dropped against the run that completes: one free.
 ///
-/// Bites: `ref_dec` with Relaxed.
+/// Fails if `ref_dec` is Relaxed.
 #[test]
 fn the_last_waker_against_completion_frees_once() {
     model(|| {
@@ -412,7 +412,7 @@ fn the_last_waker_against_completion_frees_once() {
 /// Two threads drop the last two references to a task that waits: one of them submits it once more,
 /// cancelled.
 ///
-/// Bites: answer `Nothing` in `after_drop` (the future leaks: the drop count fails).
+/// Fails if `after_drop` answers `Nothing` (the future leaks: the drop count fails).
 #[test]
 fn an_orphan_is_cancelled_once() {
     model(|| {
@@ -432,7 +432,7 @@ fn an_orphan_is_cancelled_once() {
 /// The last waker is dropped while the poll that left it behind ends. The last of the two drops the
 /// future, and no thread touches the cell after that.
 ///
-/// Bites: the end of a poll without Acquire.
+/// Fails if the end of a poll has no Acquire.
 #[test]
 fn the_last_waker_against_pending_leaves_an_orphan() {
     model(|| {
@@ -454,7 +454,7 @@ fn the_last_waker_against_pending_leaves_an_orphan() {
 /// The writes before an abort are visible to the future's drop, also if the task was queued
 /// already.
 ///
-/// Bites: an abort with Relaxed.
+/// Fails if an abort is Relaxed.
 #[test]
 fn abort_of_a_notified_task_publishes_earlier_writes() {
     /// Notes what its drop finds when it is dropped before its first poll.
@@ -495,8 +495,8 @@ fn abort_of_a_notified_task_publishes_earlier_writes() {
 /// the task is never queued once more. The future's drop sees the writes before the abort, and the
 /// list ends empty.
 ///
-/// Bites: a `pend` or an `is_woken` that takes an abort for a wake; a start with Relaxed;
-/// `end_aborted` without its start.
+/// Fails if `pend` or `is_woken` takes an abort for a wake, if a start is Relaxed, or if
+/// `end_aborted` runs without its start.
 #[test]
 fn an_abort_against_pending_ends_with_the_run() {
     /// Waits, and notes what its drop finds.
@@ -542,7 +542,7 @@ fn an_abort_against_pending_ends_with_the_run() {
 
 /// The join handle polls while the task completes: it gets the output or is woken.
 ///
-/// Bites: set JOIN_WAKER without looking at COMPLETE (the waker is never woken).
+/// Fails if JOIN_WAKER is set without a look at COMPLETE (the waker is never woken).
 #[test]
 fn a_join_against_completion_misses_nothing() {
     model(|| {
@@ -569,7 +569,7 @@ fn a_join_against_completion_misses_nothing() {
 
 /// The join handle changes its waker and is dropped, while the task completes.
 ///
-/// Bites: skip `unset_join_waker` before the slot is written (a data race on the slot).
+/// Fails if `unset_join_waker` is skipped before the slot is written (a data race on the slot).
 #[test]
 fn join_that_changes_its_waker_against_completion_is_clean() {
     model(|| {
@@ -596,8 +596,8 @@ fn join_that_changes_its_waker_against_completion_is_clean() {
 /// The join handle is polled again with the waker in the slot, while the task completes. It reads
 /// the slot while the completion moves the waker out, and gets the output or has been woken.
 ///
-/// Bites: move the waker out by writing the slot (a data race on it); answer `false` in
-/// `gave_join_waker` (the waker is dropped twice).
+/// Fails if the waker is moved out by a write to the slot (a data race on it), or if
+/// `gave_join_waker` answers `false` (the waker is dropped twice).
 #[test]
 fn join_that_compares_wakers_against_completion_misses_nothing() {
     model(|| {
@@ -620,7 +620,7 @@ fn join_that_compares_wakers_against_completion_misses_nothing() {
 /// An abort against the poll that completes, and the handle's drop: the future and the output are
 /// each dropped once.
 ///
-/// Bites: let an abort set CANCELLED without NOTIFIED (an idle task is never dropped).
+/// Fails if an abort sets CANCELLED without NOTIFIED (an idle task is never dropped).
 #[test]
 fn an_abort_against_completion_drops_once() {
     model(|| {
@@ -646,7 +646,7 @@ fn an_abort_against_completion_drops_once() {
 /// A task completes with another worker while its owner closes its list and waits: the task returns
 /// over the release stack, the owner is woken, and the list ends empty.
 ///
-/// Bites: ignore the tag in the stack's head (the owner is not woken).
+/// Fails if the tag in the stack's head is ignored (the owner is not woken).
 #[test]
 fn a_release_against_closing_wakes_the_owner() {
     Model::new().branches(3_000).check(|| {
@@ -678,7 +678,7 @@ fn a_release_against_closing_wakes_the_owner() {
 /// Three tasks lie in two chunks of the owner's table. One completes with another worker, while the
 /// owner's list becomes empty, which frees a chunk.
 ///
-/// Bites: free the chunk while one task is left.
+/// Fails if the chunk is freed while one task is left.
 #[test]
 fn a_release_against_the_end_of_its_chunk_is_clean() {
     model(|| {
@@ -707,7 +707,7 @@ fn a_release_against_the_end_of_its_chunk_is_clean() {
 
 /// The owner cancels its list while another thread's waker wakes one of its tasks.
 ///
-/// Bites: cancel whatever duty `abort` returns (two runs of one future).
+/// Fails if the thread cancels whatever duty `abort` returns (two runs of one future).
 #[test]
 fn a_wake_against_cancel_all_runs_the_task_once() {
     model(|| {
@@ -800,7 +800,7 @@ fn a_relaxed_count_is_a_use_after_free() {
 /// A task's word that is retired while another thread still reads it fails the model. Every model
 /// here relies on that.
 ///
-/// Bites: an empty `State::retire`.
+/// Fails if `State::retire` does nothing.
 #[test]
 fn read_of_a_retired_word_fails_the_model() {
     model_must_fail("mut accesses", || {

@@ -2,7 +2,7 @@
 //! freed, it retires its atomics, so that an access that is not ordered before the free fails the
 //! model.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use crate::*;
 use std::{ptr::NonNull, task::Waker};
 use sync_shim::{
@@ -122,7 +122,7 @@ fn clone_wake_and_drop<const STRONG: bool>() {
 
 /// Clones, wakes and drops from two threads free once.
 ///
-/// Fails with: a `clone` without `ref_inc`; the weaker ordering of the negative model below.
+/// Fails if `clone` does not call `ref_inc`, or if it has the ordering of the negative model below.
 #[test]
 fn last_waker_of_two_threads_frees_once() {
     model(clone_wake_and_drop::<true>);
@@ -148,7 +148,7 @@ impl WakeRef for Count {
 
 /// Wakers of one `Arc`, on two threads.
 ///
-/// Fails with: a `wake` without the drop (the leak fails the model).
+/// Fails if `wake` does not drop its reference (the leak fails the model).
 #[test]
 fn arc_is_freed_with_its_last_waker() {
     model(|| {
@@ -180,8 +180,8 @@ impl ArcWake for Pushed {
 /// A task is woken by value on one thread, and by the borrowed waker of its poll on another. The
 /// queue then holds both references, and no waker holds one.
 ///
-/// Fails with: a `wake` that leaks or clones the reference; a `wake_by_ref` that drops it; a
-/// `WakerRef` that drops its waker.
+/// Fails if `wake` leaks or clones the reference, if `wake_by_ref` drops it, or if a `WakerRef`
+/// drops its waker.
 #[test]
 fn arc_pushed_by_its_wakes_is_owned_by_the_queue() {
     model(|| {

@@ -90,8 +90,8 @@ fn thief(queue: &Queue) -> thread::JoinHandle<Vec<usize>> {
     })
 }
 
-/// Bites: drop a displaced item; publish the ring's `tail` with Relaxed; rob the slot with a load
-/// and a store.
+/// Fails if a displaced item is dropped, if the ring's `tail` is published with Relaxed, or if a
+/// thief steals the slot with a load and a store.
 #[test]
 fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
     Model::new().bound(3).check(|| {
@@ -116,7 +116,7 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
 /// A ring of two is full when a third item comes: one of the two and the third overflow, or a thief
 /// has made room.
 ///
-/// Bites: drop the overflow; hand it over twice.
+/// Fails if the overflow is dropped, or handed over twice.
 #[test]
 fn an_overflow_against_a_theft_takes_each_item_once() {
     model(|| {
@@ -172,7 +172,7 @@ fn next(queue: &Queue, hooks: &Beside) -> Vec<usize> {
     Vec::from_iter(queue.next(hooks).map(|next| run(next.item)))
 }
 
-/// Bites: notify before the push; don't notify.
+/// Fails if the owner notifies before the push, or not at all.
 #[test]
 fn push_is_notified_of_or_seen() {
     model(|| {
@@ -199,7 +199,7 @@ fn without_a_fence_a_push_is_missed() {
 
 /// The item that fills the slot runs on.
 ///
-/// Bites: push the displaced item and don't notify.
+/// Fails if the owner pushes the displaced item and does not notify.
 #[test]
 fn displaced_item_is_notified_of_or_seen() {
     model(|| {
@@ -214,7 +214,7 @@ fn displaced_item_is_notified_of_or_seen() {
 /// Rule 3: an item was pushed while another ran, which then yields; the first may be stolen
 /// meanwhile.
 ///
-/// Bites: push the first item and don't notify.
+/// Fails if the owner pushes the first item and does not notify.
 #[test]
 fn requeue_behind_a_stolen_item_leaves_no_worker_asleep() {
     model(|| {
@@ -228,7 +228,7 @@ fn requeue_behind_a_stolen_item_leaves_no_worker_asleep() {
 
 /// Rules 1 and 3: after the requeue the slot is filled after all, and its item is next.
 ///
-/// Bites: take from the slot and don't notify.
+/// Fails if the owner takes from the slot and does not notify.
 #[test]
 fn requeued_item_behind_slot_beside_thief_is_notified_or_seen() {
     model(|| {
@@ -243,7 +243,8 @@ fn requeued_item_behind_slot_beside_thief_is_notified_or_seen() {
 
 /// Rule 1.
 ///
-/// Bites: take from the slot and keep the requeued item; push it and don't notify.
+/// Fails if the owner takes from the slot and keeps the requeued item, or pushes it and does not
+/// notify.
 #[test]
 fn requeued_item_is_notified_of_or_seen_when_slot_is_next() {
     model(|| {
@@ -259,7 +260,8 @@ fn requeued_item_is_notified_of_or_seen_when_slot_is_next() {
 
 /// Rule 4.
 ///
-/// Bites: push behind the slot and don't notify; keep the item as the requeued one.
+/// Fails if the owner pushes behind the slot and does not notify, or keeps the item as the requeued
+/// one.
 #[test]
 fn requeue_behind_the_slot_is_notified_of_or_seen() {
     model(|| {
@@ -275,7 +277,7 @@ fn requeue_behind_the_slot_is_notified_of_or_seen() {
 /// The shutdown: either the watcher takes the item that it has seen in the slot, or the worker
 /// does, and no item is left.
 ///
-/// Bites: don't empty the slot.
+/// Fails if the slot is not emptied.
 #[test]
 fn the_end_against_a_watcher_takes_each_item_once() {
     model(|| {

@@ -1,7 +1,7 @@
 //! Models of pushers against the consumer, and against a close. A value is the number of its
 //! pusher, and its turn.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use super::*;
 use alloc::vec::Vec;
 use sync_shim::{model, sync::Arc, thread};
@@ -14,7 +14,7 @@ fn assert_fifo(got: &[(u8, u8)]) {
     }
 }
 
-/// Fails with: an exchange or a take with Relaxed.
+/// Fails if an exchange or a take is Relaxed.
 #[test]
 fn pusher_against_two_takes_keeps_each_value_in_order() {
     model(|| {
@@ -31,7 +31,7 @@ fn pusher_against_two_takes_keeps_each_value_in_order() {
     });
 }
 
-/// Fails with: as above.
+/// Fails if an exchange or a take is Relaxed.
 #[test]
 fn full_two_pushers_against_takes_keep_each_value_in_order() {
     model(|| {
@@ -55,7 +55,7 @@ fn full_two_pushers_against_takes_keep_each_value_in_order() {
     });
 }
 
-/// Fails with: a close that is a take followed by a store.
+/// Fails if a close is a take and then a store.
 #[test]
 fn push_against_close_is_taken_or_handed_back() {
     model(|| {
@@ -72,7 +72,7 @@ fn push_against_close_is_taken_or_handed_back() {
     });
 }
 
-/// Rule 3. Fails with: a first push that is reported for any push.
+/// Rule 3. Fails if any push is reported as the first.
 #[test]
 fn pushes_between_two_takes_have_one_first() {
     model(|| {
@@ -131,7 +131,7 @@ impl Before {
 
 /// A pusher that is refused sees what came before the close.
 ///
-/// Fails with: a load, or a failed exchange, of `push` with Relaxed; a close without Release.
+/// Fails if a load or a failed exchange of `push` is Relaxed, or if a close has no Release.
 #[test]
 fn refused_pusher_sees_what_came_before_the_close() {
     model(|| {
@@ -152,7 +152,7 @@ fn refused_pusher_sees_what_came_before_the_close() {
 
 /// A thread that sees the queue closed sees what came before the close.
 ///
-/// Fails with: the load of `is_closed` with Relaxed; a close without Release.
+/// Fails if `is_closed` loads with Relaxed, or if a close has no Release.
 #[test]
 fn closed_queue_shows_what_came_before_the_close() {
     model(|| {
@@ -173,7 +173,7 @@ fn closed_queue_shows_what_came_before_the_close() {
 
 /// A thread that sees a value in the queue sees what its pusher did before.
 ///
-/// Fails with: the load of `is_empty` with Relaxed.
+/// Fails if `is_empty` loads with Relaxed.
 #[test]
 fn queue_with_a_value_shows_what_its_pusher_did_before() {
     model(|| {

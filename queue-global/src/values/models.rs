@@ -14,7 +14,8 @@ fn drain(queue: &Queue) -> Vec<u32> {
     std::iter::from_fn(|| queue.pop()).collect()
 }
 
-/// Bites: `pushed` stored before the value is written, under no lock; the link left out.
+/// Fails if `pushed` is stored before the value is written, without a lock, or if the link is left
+/// out.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -32,7 +33,8 @@ fn two_pushers_lose_nothing_and_keep_their_order() {
     });
 }
 
-/// Bites: `pushed` stored or read by `take_in` with Relaxed; `first` written after it.
+/// Fails if `pushed` is stored with Relaxed, or read so by `take_in`, or if `first` is written
+/// after it.
 #[test]
 fn consumer_beside_the_first_pushes_gets_them_in_order() {
     model(|| {
@@ -50,7 +52,8 @@ fn consumer_beside_the_first_pushes_gets_them_in_order() {
 
 /// A consumer leaves the first block, and a pusher needs a third one.
 ///
-/// Bites: `keep` or `take_spare` with Relaxed; a block that is left at its last slot, not after it.
+/// Fails if `keep` or `take_spare` is Relaxed, or if a block is left at its last slot and not after
+/// it.
 #[test]
 fn block_that_a_consumer_leaves_is_used_again() {
     model(|| {
@@ -72,7 +75,7 @@ fn block_that_a_consumer_leaves_is_used_again() {
     });
 }
 
-/// Bites: a `keep` that replaces a spare block that is there.
+/// Fails if `keep` replaces a spare block that is there.
 #[test]
 fn blocks_beyond_the_spare_are_freed() {
     model(|| {
@@ -88,7 +91,7 @@ fn blocks_beyond_the_spare_are_freed() {
     });
 }
 
-/// Bites: consumers under two locks.
+/// Fails if the consumers take two locks.
 #[test]
 fn two_consumers_take_each_value_once_and_in_order() {
     model(|| {
@@ -114,7 +117,7 @@ fn two_consumers_take_each_value_once_and_in_order() {
 
 /// The queue holds a value at every time, although `limit` says that it holds none.
 ///
-/// Bites: `popped` read by `take` with Relaxed: then it may be combined with an older `pushed`.
+/// Fails if `take` reads `popped` with Relaxed: then it may combine it with an older `pushed`.
 #[test]
 fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     model(|| {
@@ -136,7 +139,7 @@ fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
 
 /// A third thread reads the length while a value comes and goes.
 ///
-/// Bites: `popped` stored or read by `len` with Relaxed: then the length may be negative.
+/// Fails if `popped` is stored with Relaxed, or read so by `len`: then the length may be negative.
 #[test]
 fn len_beside_a_push_and_a_pop_is_none_or_one() {
     model(|| {
@@ -157,7 +160,7 @@ fn len_beside_a_push_and_a_pop_is_none_or_one() {
     });
 }
 
-/// Bites: a close without the lock; a push that stores `pushed` without the mark.
+/// Fails if a close does not lock, or if a push stores `pushed` without the mark.
 #[test]
 fn push_against_close_is_queued_or_handed_back() {
     model(|| {
@@ -179,7 +182,7 @@ fn push_against_close_is_queued_or_handed_back() {
 
 /// A consumer that checks the mark before it looks for values misses none.
 ///
-/// Bites: `is_closed`, or the store of `close`, with Relaxed.
+/// Fails if `is_closed`, or the store of `close`, is Relaxed.
 #[test]
 fn queue_found_closed_shows_what_came_before() {
     model(|| {
@@ -202,7 +205,7 @@ fn queue_found_closed_shows_what_came_before() {
 
 /// Rule 7: not both happen, a pusher that sees no sleeper and a sleeper that sees no value.
 ///
-/// Bites: drop either fence (the negative model below).
+/// Fails if either fence is dropped (the negative model below).
 #[test]
 fn push_and_last_look_do_not_both_miss() {
     model(|| push_and_last_look(|| fence(SeqCst)));
@@ -233,7 +236,7 @@ fn push_and_last_look(fence: fn()) {
 
 /// A queue that is dropped while a thread still looks at it fails the model.
 ///
-/// Bites: an `Inner::drop` that retires nothing.
+/// Fails if `Inner::drop` retires nothing.
 #[test]
 fn look_at_a_dropped_value_queue_fails_the_model() {
     model_must_fail("mut accesses", || {

@@ -1,7 +1,7 @@
 //! Models of an owner against thieves, over positions that wrap. Each item is a number that must
 //! turn up exactly once.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use super::*;
 use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
 
@@ -37,8 +37,8 @@ fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     assert_each_once(got, n);
 }
 
-/// Fails with: `bottom` published with Relaxed, by a push or by the pop; a thief that loads
-/// `bottom` with Relaxed.
+/// Fails if a push or the pop publishes `bottom` with Relaxed, or if a thief loads `bottom` with
+/// Relaxed.
 #[test]
 fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     model(|| {
@@ -54,14 +54,14 @@ fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
 
 /// Two items, two pops, two steals: both fences are needed.
 ///
-/// Fails with: either fence left out; a last item taken without the exchange; a `bottom` that is
-/// not restored.
+/// Fails if either fence is left out, if the last item is taken without the exchange, or if
+/// `bottom` is not restored.
 #[test]
 fn pops_against_two_steals_take_each_item_once() {
     Model::new().whole_fences().check(two_pops_and_two_steals);
 }
 
-/// Fails with: as above.
+/// Fails with the same changes.
 #[test]
 fn full_pops_against_two_steals_between_fences() {
     model(two_pops_and_two_steals);
@@ -79,7 +79,7 @@ fn two_pops_and_two_steals() {
 
 /// The owner pops an item that a thief might claim, and pushes over it.
 ///
-/// Fails with: a release with Relaxed; a push that uses `top` in place of `steal`.
+/// Fails if a release is Relaxed, or if a push uses `top` in place of `steal`.
 #[test]
 fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
@@ -93,7 +93,7 @@ fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     });
 }
 
-/// Fails with: a claim by a store in place of the exchange.
+/// Fails if a claim stores in place of its exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -109,7 +109,7 @@ fn two_thieves_take_each_item_once() {
 /// As above with an item for each thief, while the owner pushes over the oldest slot. Bounded:
 /// without a bound it takes hours.
 ///
-/// Fails with: a thief that begins while another copies (the first to end frees the other's slot).
+/// Fails if a thief begins while another copies: the first to end then frees the other's slot.
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| {
@@ -123,9 +123,9 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
     });
 }
 
-/// Fails with: a growth that copies from `top` on; a thief that loads the buffer before its claim,
-/// or with Relaxed; a claim with Release alone; a replaced buffer that is freed at once, or after a
-/// look at `head` that is no read-modify-write.
+/// Fails if a growth copies from `top` on; if a thief loads the buffer before its claim, or with
+/// Relaxed; if a claim has Release alone; or if a replaced buffer is freed at once, or after a look
+/// at `head` that is no read-modify-write.
 #[test]
 fn growth_against_two_steals_takes_each_item_once() {
     model(|| {
@@ -139,7 +139,7 @@ fn growth_against_two_steals_takes_each_item_once() {
     });
 }
 
-/// Fails with: a deque that shrinks while a thief copies; a replaced buffer that is freed at once.
+/// Fails if a deque shrinks while a thief copies, or if a replaced buffer is freed at once.
 #[test]
 fn shrinking_against_a_steal_takes_each_item_once() {
     model(|| {
@@ -160,13 +160,13 @@ fn shrinking_against_a_steal_takes_each_item_once() {
 
 /// A thief takes half of four items by single claims, against three pops.
 ///
-/// Fails with: the change that `batch_by_one_exchange_takes_an_item_twice` makes.
+/// Fails with the change that `batch_by_one_exchange_takes_an_item_twice` makes.
 #[test]
 fn batch_steal_against_pops_takes_each_item_once() {
     Model::new().whole_fences().check(a_batch_and_pops);
 }
 
-/// Fails with: as above.
+/// Fails with the same change.
 #[test]
 fn full_batch_steal_against_pops_between_fences() {
     model(a_batch_and_pops);
@@ -186,7 +186,7 @@ fn a_batch_and_pops() {
     all(&mut worker, got, thief.join().unwrap(), 4);
 }
 
-/// Fails with: a drop that reads without claiming.
+/// Fails if a drop reads without claiming.
 #[test]
 fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {

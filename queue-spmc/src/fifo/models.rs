@@ -1,7 +1,7 @@
 //! Models of an owner against thieves, over positions that wrap. Each item is a number that must
 //! turn up exactly once, and in order for each thread.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use super::*;
 use alloc::vec::Vec;
 use sync_shim::{Model, model, model_must_fail, sync::Arc as Counted, thread};
@@ -51,7 +51,7 @@ fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     assert_each_once(got, n);
 }
 
-/// Fails with: `bottom` published with Relaxed; a thief that loads `bottom` with Relaxed.
+/// Fails if `bottom` is published with Relaxed, or if a thief loads `bottom` with Relaxed.
 #[test]
 fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     model(|| {
@@ -65,7 +65,7 @@ fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     });
 }
 
-/// Fails with: a pop without the exchange; a pop that gives up when a thief was first.
+/// Fails if a pop does without the exchange, or gives up when a thief was first.
 #[test]
 fn pops_against_two_steals_take_each_item_once() {
     model(|| {
@@ -82,7 +82,7 @@ fn pops_against_two_steals_take_each_item_once() {
 /// A thief takes half of four items by one exchange, against three pops. A deque's thief cannot do
 /// that.
 ///
-/// Fails with: a pop that ends a thief's claim; a claim of one item more.
+/// Fails if a pop ends a thief's claim, or if a claim takes one item more.
 #[test]
 fn batch_steal_against_pops_takes_each_item_once() {
     model(|| {
@@ -96,7 +96,7 @@ fn batch_steal_against_pops_takes_each_item_once() {
 
 /// The thief's own queue has room for two of three items, and grows.
 ///
-/// Fails with: a thief that makes no room.
+/// Fails if a thief makes no room.
 #[test]
 fn batch_steal_into_a_queue_that_grows_takes_each_item_once() {
     model(|| {
@@ -112,7 +112,7 @@ fn batch_steal_into_a_queue_that_grows_takes_each_item_once() {
     });
 }
 
-/// Fails with: a release with Relaxed; a push that uses `top` in place of `steal`.
+/// Fails if a release is Relaxed, or if a push uses `top` in place of `steal`.
 #[test]
 fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
@@ -127,7 +127,7 @@ fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     });
 }
 
-/// Fails with: a claim by a store in place of the exchange.
+/// Fails if a claim stores in place of its exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -143,7 +143,7 @@ fn two_thieves_take_each_item_once() {
 /// As above with an item for each thief, while the owner pushes over the oldest slot. Bounded:
 /// without a bound it takes hours.
 ///
-/// Fails with: a thief that begins while another copies (the first to end frees the other's slot).
+/// Fails if a thief begins while another copies: the first to end then frees the other's slot.
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| {
@@ -157,8 +157,8 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
     });
 }
 
-/// Fails with: as in the deque's model: a growth that copies from `top` on; a thief that loads the
-/// buffer before its claim, or with Relaxed; a claim with Release alone; a replaced buffer that is
+/// Fails, as the deque's model does, if a growth copies from `top` on; if a thief loads the buffer
+/// before its claim, or with Relaxed; if a claim has Release alone; or if a replaced buffer is
 /// freed at once, or after a look at `head` that is no read-modify-write.
 #[test]
 fn growth_against_two_steals_takes_each_item_once() {
@@ -174,7 +174,7 @@ fn growth_against_two_steals_takes_each_item_once() {
 
 /// A buffer that is kept for a thief is freed by the owner's pop after it.
 ///
-/// Fails with: a later load of `head` with Relaxed.
+/// Fails if a later load of `head` is Relaxed.
 #[test]
 fn replaced_buffer_kept_for_a_thief_is_freed_by_a_later_pop() {
     model(|| {
@@ -187,7 +187,7 @@ fn replaced_buffer_kept_for_a_thief_is_freed_by_a_later_pop() {
     });
 }
 
-/// Fails with: a queue that shrinks while a thief copies; a replaced buffer that is freed at once.
+/// Fails if a queue shrinks while a thief copies, or if a replaced buffer is freed at once.
 #[test]
 fn shrinking_against_a_steal_takes_each_item_once() {
     model(|| {
@@ -207,7 +207,7 @@ fn shrinking_against_a_steal_takes_each_item_once() {
 
 /// The worker frees the buffers if no thief copies; else the last handle does.
 ///
-/// Fails with: a drop that reads without claiming; a drop that frees while a thief copies.
+/// Fails if a drop reads without claiming, or frees while a thief copies.
 #[test]
 fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {

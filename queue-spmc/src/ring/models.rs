@@ -2,7 +2,7 @@
 //! middle. Each item is a number that must turn up exactly once. The rings of the later models
 //! claim two items at a time.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use super::{storage::StorageParts, *};
 use crate::Overflow;
 use std::mem::ManuallyDrop;
@@ -46,8 +46,9 @@ pub(super) fn assert_each_once(mut got: Vec<u32>, n: u32) {
 
 /// Two pushes and pops against two steals, over the wrap of a ring of 2.
 ///
-/// Fails with: `tail` published with Relaxed; a claim with Relaxed; a release of `steal` with
-/// Relaxed (the owner overwrites a slot that is being copied); a read before the claim.
+/// Fails if `tail` is published with Relaxed; if a claim is Relaxed; if a release of `steal` is
+/// Relaxed (the owner overwrites a slot that is being copied); or if a thief reads before its
+/// claim.
 #[test]
 fn pushes_and_pops_against_two_steals_take_each_item_once() {
     model(|| pushes_and_pops(2));
@@ -83,8 +84,7 @@ fn pushes_and_pops(items: u32) {
 
 /// A steal of half against pops.
 ///
-/// Fails with: a pop that also moves `steal` while a thief copies (the owner's pushes overwrite the
-/// batch).
+/// Fails if a pop also moves `steal` while a thief copies (the owner's pushes overwrite the batch).
 #[test]
 fn pops_against_a_batch_steal_take_each_item_once() {
     model(|| {
@@ -111,7 +111,7 @@ fn pops_against_a_batch_steal_take_each_item_once() {
 
 /// Two thieves: one claims, the other retries or takes the rest.
 ///
-/// Fails with: a claim by a store in place of the exchange.
+/// Fails if a claim stores in place of its exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| two_thieves(2));
@@ -119,8 +119,8 @@ fn two_thieves_take_each_item_once() {
 
 /// As above while the owner pushes. Bounded: without a bound it takes hours.
 ///
-/// Fails with: a thief that claims while another copies (the first to end frees the other's slot,
-/// and the owner's push overwrites it).
+/// Fails if a thief claims while another copies: the first to end frees the other's slot, and the
+/// owner's push overwrites it.
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| two_thieves(3));
@@ -156,7 +156,7 @@ impl Overflow<u32> for Global {
 /// A full ring overflows while a thief makes room: the item leaves with the half, leaves alone, or
 /// stays.
 ///
-/// Fails with: a claim of the half by a store in place of the exchange.
+/// Fails if a claim of the half stores in place of its exchange.
 #[test]
 fn overflow_against_a_steal_keeps_each_item_once() {
     model(|| {
@@ -176,7 +176,7 @@ fn overflow_against_a_steal_keeps_each_item_once() {
 
 /// The worker is dropped while a thief steals: one of them drops each item, once.
 ///
-/// Fails with: a worker's drop that reads without claiming.
+/// Fails if a worker's drop reads without claiming.
 #[test]
 fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {
@@ -202,8 +202,8 @@ fn with_a_claimed_one(items: u32) -> Worker<u32> {
 
 /// Claims of two against two steals, over the wrap, followed by pushes.
 ///
-/// Fails with: a push that counts the claimed slots as free (`room` without `next`); a claim by a
-/// store in place of the exchange.
+/// Fails if a push counts the claimed slots as free (`room` without `next`), or if a claim stores
+/// in place of its exchange.
 #[test]
 fn claims_against_two_steals_take_each_item_once() {
     model(|| {
@@ -270,7 +270,7 @@ fn check_request_on(
     assert_each_once(got, items);
 }
 
-/// Fails with: a push that does not load `request`; a thief that does not set it; giving back
+/// Fails if a push does not load `request`, if a thief does not set it, or if the owner gives back
 /// without moving `head`.
 #[test]
 fn claimed_items_are_given_back_at_the_next_push() {
@@ -282,8 +282,8 @@ fn claimed_items_are_given_back_at_the_next_push() {
     });
 }
 
-/// Fails with: giving back by `head` although items behind the claimed ones were stolen (they are
-/// taken twice).
+/// Fails if the owner gives back by `head` although items behind the claimed ones were stolen (they
+/// are taken twice).
 #[test]
 fn claimed_items_are_given_back_behind_stolen_ones() {
     model(|| {
@@ -308,7 +308,7 @@ fn full_push_gives_claimed_items_back_behind_stolen_ones() {
 /// The owner learns only from a failed exchange that the thief has copied the item before the
 /// claimed ones, and then writes that slot again. Bounded: without a bound it takes a minute.
 ///
-/// Fails with: an exchange whose failure ordering is Relaxed.
+/// Fails if the exchange has a failure ordering of Relaxed.
 #[test]
 fn claimed_items_are_given_back_into_a_slot_already_copied() {
     Model::new().bound(3).check(|| {
@@ -336,7 +336,7 @@ fn claimed_items_are_given_back_into_a_slot_already_copied() {
     });
 }
 
-/// Fails with: a pop that does not load `request`.
+/// Fails if a pop does not load `request`.
 #[test]
 fn claimed_items_are_given_back_at_the_next_pop() {
     model(|| {
@@ -350,7 +350,7 @@ fn claimed_items_are_given_back_at_the_next_pop() {
 
 /// A thief gets an available item, whatever the owner claims meanwhile, as long as that leaves one.
 ///
-/// Fails with: claims of all available items.
+/// Fails if a claim takes all available items.
 #[test]
 fn thief_with_two_available_items_always_gets_one() {
     model(|| {
@@ -378,8 +378,8 @@ fn thief_with_two_available_items_always_gets_one() {
 /// An item that is pushed into an empty ring is private (rule 8), unless a thief has made a
 /// request. A second push makes both available.
 ///
-/// Fails with: publishing the second item alone (`head` stays, the first is taken twice); keeping
-/// the first as claimed.
+/// Fails if the second item alone is published (`head` stays, and the first is taken twice), or if
+/// the first stays claimed.
 #[test]
 fn private_item_against_two_steals_is_taken_once() {
     model(|| private_items(2));
@@ -407,7 +407,7 @@ fn private_items(items: u32) {
     assert_each_once(got, items);
 }
 
-/// Fails with: a thief that does not set `request` (the item never becomes available).
+/// Fails if a thief does not set `request` (the item never becomes available).
 #[test]
 fn private_item_after_a_request_becomes_available() {
     model(|| {
@@ -451,7 +451,7 @@ fn no_item_stays_claimed_beside(
 /// An owner whose empty ring had private items, and that is set to claim one at a time, hides no
 /// item from then on.
 ///
-/// Fails with: a `with_claim` that keeps `private`.
+/// Fails if `with_claim` keeps `private`.
 #[test]
 fn with_claim_one_makes_the_next_item_available() {
     model(|| {
@@ -467,8 +467,8 @@ fn with_claim_one_makes_the_next_item_available() {
     });
 }
 
-/// Fails with: a `with_claim` that does not give back; giving back by `head` although a thief took
-/// items from behind.
+/// Fails if `with_claim` does not give back, or gives back by `head` although a thief took items
+/// from behind.
 #[test]
 fn with_claim_one_beside_a_steal_gives_items_back() {
     model(|| {
@@ -480,8 +480,8 @@ fn with_claim_one_beside_a_steal_gives_items_back() {
 
 /// The iterator has claimed three of four items, and is dropped after it yielded one.
 ///
-/// Fails with: an iterator without a drop; a drop that gives back by `head` although a thief took
-/// items from behind.
+/// Fails if the iterator has no drop, or one that gives back by `head` although a thief took items
+/// from behind.
 #[test]
 fn pop_n_dropped_early_beside_a_steal_gives_items_back() {
     model(|| {
@@ -499,7 +499,7 @@ fn pop_n_dropped_early_beside_a_steal_gives_items_back() {
 
 /// A full ring also overflows the items that its owner has claimed: they are the oldest.
 ///
-/// Fails with: a batch without the claimed items, whose slots then count as room.
+/// Fails if a batch leaves out the claimed items, whose slots then count as room.
 #[test]
 fn overflow_of_claimed_items_against_a_steal_keeps_each_once() {
     model(|| {
@@ -519,7 +519,7 @@ fn overflow_of_claimed_items_against_a_steal_keeps_each_once() {
 
 /// The worker is dropped with claimed items while a thief steals the others.
 ///
-/// Fails with: a drop that forgets the claimed items.
+/// Fails if a drop forgets the claimed items.
 #[test]
 fn worker_drop_with_claimed_items_drops_each_once() {
     model(|| {
@@ -559,7 +559,7 @@ fn moving_the_head_back_over_stolen_items_takes_them_twice() {
 /// Drops a ring while a thief still loads from it. The model must see that, since every model of an
 /// end rests on it.
 ///
-/// Fails with: a `Header::retire` that does nothing.
+/// Fails if `Header::retire` does nothing.
 #[test]
 fn access_to_a_dropped_ring_fails_the_model() {
     model_must_fail("mut accesses", || {

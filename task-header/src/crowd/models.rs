@@ -226,15 +226,15 @@ fn hands(aborts: bool) {
     assert_eq!(Arc::strong_count(&line.0), 1, "the task is still there");
 }
 
-/// Bites: a `pend` that ignores NOTIFIED; a submission although NOTIFIED was set; JOIN_WAKER set
-/// without looking at COMPLETE; a completion that forgets to wake the joiner.
+/// Fails if `pend` ignores NOTIFIED, if a task is submitted although NOTIFIED was set, if
+/// JOIN_WAKER is set without a look at COMPLETE, or if a completion does not wake the joiner.
 #[test]
 fn task_with_many_threads_completes_once() {
     model(|| hands(false));
 }
 
-/// Bites: an abort that sets CANCELLED without NOTIFIED; a wake by value that does not check
-/// whether its reference was the last.
+/// Fails if an abort sets CANCELLED without NOTIFIED, or if a wake by value does not check whether
+/// its reference was the last.
 #[test]
 fn task_with_many_threads_completes_or_aborts_once() {
     model(|| hands(true));

@@ -54,7 +54,7 @@ fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
 /// The list is dropped while the last waker and the handle are dropped elsewhere: the future is
 /// dropped here, and the cell is freed once.
 ///
-/// Bites: `State::complete` with a Relaxed load.
+/// Fails if `State::complete` loads with Relaxed.
 #[test]
 fn the_last_waker_and_handle_against_the_lists_drop_free_once() {
     model(|| {
@@ -73,7 +73,7 @@ fn the_last_waker_and_handle_against_the_lists_drop_free_once() {
 /// A spawned task is dropped elsewhere: it is cancelled here, when the list is dropped, and its
 /// thread's earlier writes are visible.
 ///
-/// Bites: push with Relaxed in `Releases::try_push`.
+/// Fails if `Releases::try_push` pushes with Relaxed.
 #[test]
 fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
     model(|| {
@@ -114,7 +114,7 @@ fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
 /// A second wake acquires the queue link from the run in between, however that run got its
 /// `Notified`.
 ///
-/// Bites: `wake_by_ref` with Release.
+/// Fails if `wake_by_ref` has Release alone.
 #[test]
 fn second_remote_wake_acquires_the_link_after_a_run_between() {
     woken_and_again(|waker, _join| waker.wake_by_ref());
@@ -122,7 +122,7 @@ fn second_remote_wake_acquires_the_link_after_a_run_between() {
 
 /// So does an abort.
 ///
-/// Bites: `abort` with Release.
+/// Fails if `abort` has Release alone.
 #[test]
 fn remote_abort_acquires_the_link_after_the_run_before() {
     woken_and_again(|_waker, join| join.abort());

@@ -17,8 +17,8 @@
 //! - a join that got `Pending` is woken, and finds the task's outcome;
 //! - the cell is freed once, and no thread touches it after that: a free first touches all of it.
 //!
-//! Bites: a run that goes on and clears NOTIFIED with Relaxed; one that polls as if the task had
-//! not been woken. Does not bite: one that ignores an abort, as its next poll is ready here.
+//! Fails if a run that goes on clears NOTIFIED with Relaxed, or polls as if the task had not been
+//! woken. Passes if a run ignores an abort, as its next poll is ready here.
 //!
 //! The queue and the book use std's locks and atomics, on which the model does not branch: a
 //! thread's work between two steps of the task's own is one step. The model does not take them for

@@ -29,7 +29,7 @@ impl Subject for Tasks {
     }
 }
 
-/// Bites: a link that isn't written, or that loses a bit.
+/// Fails if a link is not written, or loses a bit.
 #[test]
 fn a_task_is_a_node() {
     linked::<Tasks>();

@@ -24,8 +24,8 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
 
 /// A member completes while it is inserted and waited for: it is handed out.
 ///
-/// Bites: register after the second look in `poll_join_next` (the set sleeps on); ignore the result
-/// of `set_waker`.
+/// Fails if `poll_join_next` registers after its second look (the set sleeps on), or ignores the
+/// result of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
     Model::new().bound(3).branches(3_000).check(|| {
@@ -40,7 +40,7 @@ fn a_completion_against_insert_and_join_is_handed_out() {
 
 /// Two members complete on two threads: one completion wakes the set, and both are handed out.
 ///
-/// Bites: wake only when `ready` was not empty.
+/// Fails if a task wakes the set only when `ready` was not empty.
 #[test]
 fn two_completions_are_handed_out() {
     Model::new().bound(2).branches(3_000).check(|| {

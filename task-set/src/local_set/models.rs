@@ -50,7 +50,7 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
 /// Another thread wakes a task while the set polls and goes to sleep: the task is polled again, and
 /// sees the waker's writes.
 ///
-/// Bites: leave out the second look in `next`; push with Relaxed in `Releases::try_push`.
+/// Fails if `next` has no second look, or if `Releases::try_push` pushes with Relaxed.
 #[test]
 fn a_wake_against_a_poll_is_not_lost() {
     Model::new().branches(3_000).check(|| {
@@ -77,7 +77,7 @@ fn a_wake_against_a_poll_is_not_lost() {
 /// A scope waits for a task that another thread wakes: it blocks until then, and the task is gone
 /// when it returns.
 ///
-/// Bites: leave out the look in `LocalSet::wait`; push with Relaxed in `Releases::try_push`.
+/// Fails if `LocalSet::wait` has no look, or if `Releases::try_push` pushes with Relaxed.
 #[test]
 fn a_wake_against_a_scopes_end_is_waited_for() {
     Model::new().branches(3_000).check(|| {
@@ -113,7 +113,7 @@ fn a_wake_against_a_scopes_end_is_waited_for() {
 /// The set is dropped while another thread wakes one of its tasks: the future is dropped here,
 /// once, and the list's stack is freed after the push.
 ///
-/// Bites: return from the set's drop without waiting (the stack leaks).
+/// Fails if the set's drop returns without waiting (the stack leaks).
 #[test]
 fn a_wake_against_the_sets_drop_drops_the_future_here() {
     model(|| {
@@ -130,7 +130,7 @@ fn a_wake_against_the_sets_drop_drops_the_future_here() {
 /// The set is dropped while the waker, and then the handle, are dropped on another thread: the
 /// future is dropped here, and the cell is freed once, by either.
 ///
-/// Bites: `State::complete` with a Relaxed load.
+/// Fails if `State::complete` loads with Relaxed.
 #[test]
 fn the_last_waker_and_handle_against_the_sets_drop_free_once() {
     model(|| {
@@ -149,7 +149,7 @@ fn the_last_waker_and_handle_against_the_sets_drop_free_once() {
 /// The set is dropped while a task of it is aborted and awaited on another thread: the set waits
 /// for the task that is being sent to it, and the handle gets the cancellation.
 ///
-/// Bites: return from the set's drop without waiting.
+/// Fails if the set's drop returns without waiting.
 #[test]
 fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
     Model::new().bound(3).branches(3_000).check(|| {
@@ -176,7 +176,7 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
 
 /// Two threads wake one task each while their set is dropped: it waits for both.
 ///
-/// Bites: clear the tag in `List::take` for good.
+/// Fails if `List::take` clears the tag for good.
 #[test]
 fn two_wakes_against_the_sets_drop_are_waited_for() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -197,7 +197,7 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
 /// Two threads wake one task each: the wake that found the stack without its tag is covered by the
 /// one that cleared it.
 ///
-/// Bites: clear the tag in `List::take` for good.
+/// Fails if `List::take` clears the tag for good.
 #[test]
 fn two_wakes_reach_a_sleeping_set() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -230,7 +230,7 @@ fn two_wakes_reach_a_sleeping_set() {
 /// The last of two pollers ends while another thread wakes a task: the other poller is woken for
 /// it.
 ///
-/// Bites: wake none of `others` in `Poller::drop`; leave `take` out of `register`.
+/// Fails if `Poller::drop` wakes none of `others`, or if `register` does without `take`.
 #[test]
 fn a_wake_against_the_last_pollers_end_reaches_another() {
     Model::new().branches(3_000).check(|| {

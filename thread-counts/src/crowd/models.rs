@@ -10,7 +10,7 @@ use sync_shim::{
     thread,
 };
 
-/// Bites: store `n` instead of the sum.
+/// Fails if the counter stores `n` instead of the sum.
 #[test]
 fn four_readers_see_earlier_counts_and_none_goes_back() {
     model(|| {

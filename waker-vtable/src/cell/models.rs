@@ -1,7 +1,7 @@
 //! Models of a registration against wakes: no wake is lost, and one thread at a time touches the
 //! waker.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use crate::*;
 use std::task::Waker;
 use sync_shim::{
@@ -82,8 +82,8 @@ fn register_and_wake<C: Cell>() {
 
 /// A wake comes before the registration, which then sees the condition; or after it, and wakes.
 ///
-/// Fails with: `Release` or `Acquire` alone in the first step of `take`; `Relaxed` in the first
-/// step of a registration; a registration that leaves without a check of `WOKEN`.
+/// Fails if the first step of `take` has `Release` or `Acquire` alone, if the first step of a
+/// registration is `Relaxed`, or if a registration leaves without a check of `WOKEN`.
 #[test]
 fn wake_beside_a_registration_is_not_lost() {
     model(register_and_wake::<WakerCell>);
@@ -134,7 +134,7 @@ fn inline() -> (Arc<TwoConditions>, Waker, Arc<AtomicBool>, Arc<Woken>) {
 /// Two notifiers and a registered task: in its poll after the first wake the task sees both
 /// conditions, or it is woken again.
 ///
-/// Fails with: a `Release` store in place of the last step of `take`.
+/// Fails if the last step of `take` is a `Release` store.
 #[test]
 fn wake_beside_another_wake_is_not_lost() {
     model(|| {
@@ -156,7 +156,7 @@ fn wake_beside_another_wake_is_not_lost() {
 /// Two notifiers during a registration: the task sees both conditions, in the registration or in
 /// the poll that follows, or it is woken again.
 ///
-/// Fails with: a `Release` store in place of the last step of a registration that was woken.
+/// Fails if the last step of a registration that was woken is a `Release` store.
 #[test]
 fn registration_beside_two_wakes_loses_neither() {
     // Three threads that share a task: too large without a bound.
@@ -184,7 +184,7 @@ fn registration_beside_two_wakes_loses_neither() {
 /// Two registrations at once, and a wake after them: a task is woken, and one thread at a time
 /// touches the waker.
 ///
-/// Fails with: a registration that enters although `BUSY` is set.
+/// Fails if a registration enters although `BUSY` is set.
 #[test]
 fn wake_after_two_registrations_at_once_reaches_a_task() {
     model(|| {
@@ -204,7 +204,7 @@ fn wake_after_two_registrations_at_once_reaches_a_task() {
 /// A registration that was woken meanwhile empties the cell, and another thread's registration may
 /// follow at once.
 ///
-/// Fails with: `Acquire` in the last step of a registration that was woken.
+/// Fails if the last step of a registration that was woken has `Acquire` alone.
 #[test]
 fn registration_after_a_woken_one_is_ordered_after_it() {
     model(|| {
@@ -227,7 +227,7 @@ fn registration_after_a_woken_one_is_ordered_after_it() {
 /// A task registers a new waker during a wake: the wake or the registration wakes it, or the task
 /// sees the condition.
 ///
-/// Fails with: a registration that enters at `FULL | WOKEN`; `Relaxed` in the first step of `take`.
+/// Fails if a registration enters at `FULL | WOKEN`, or if the first step of `take` is `Relaxed`.
 #[test]
 fn registration_during_a_take_is_not_lost() {
     model(|| {
@@ -252,7 +252,7 @@ fn registration_during_a_take_is_not_lost() {
 
 /// Two takes at once: one of them gets the waker.
 ///
-/// Fails with: a `take` that takes the waker whenever it finds `FULL`.
+/// Fails if `take` takes the waker whenever it finds `FULL`.
 #[test]
 fn two_takes_at_once_return_the_waker_once() {
     model(|| {

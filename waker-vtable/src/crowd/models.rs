@@ -41,7 +41,7 @@ fn exchange_wakers(waker: Waker) -> Waker {
     left.expect("each has left one")
 }
 
-/// Fails with: a `wake` without the drop, or that wakes twice.
+/// Fails if `wake` does not drop its reference, or wakes twice.
 #[test]
 fn arc_shared_by_many_threads_is_freed_with_its_last_waker() {
     model(|| {
@@ -57,7 +57,7 @@ fn arc_shared_by_many_threads_is_freed_with_its_last_waker() {
     });
 }
 
-/// Fails with: a count that is lowered by a load and a store.
+/// Fails if the count is lowered by a load and a store.
 #[test]
 fn target_shared_by_many_threads_is_freed_once() {
     model(|| {

@@ -36,7 +36,7 @@ pub(super) fn look_and_steal(slot: &Slot<Node>) -> usize {
     run(slot.look().and_then(|seen| slot.steal(seen)))
 }
 
-/// Bites: fill the slot with Relaxed; steal with a store.
+/// Fails if the slot is filled with Relaxed, or stolen from by a store.
 #[test]
 fn a_thief_gets_a_task_whole_or_the_owner_does() {
     model(|| {
@@ -52,7 +52,7 @@ fn a_thief_gets_a_task_whole_or_the_owner_does() {
     });
 }
 
-/// Bites: take with Relaxed.
+/// Fails if the owner takes with Relaxed.
 #[test]
 fn thread_other_than_the_owner_takes_a_task_whole() {
     model(|| {
@@ -67,7 +67,7 @@ fn thread_other_than_the_owner_takes_a_task_whole() {
     });
 }
 
-/// Bites: a `put` that displaces with a load and a store.
+/// Fails if `put` displaces with a load and a store.
 #[test]
 fn a_task_is_displaced_or_stolen_not_both() {
     model(|| {
@@ -85,7 +85,7 @@ fn a_task_is_displaced_or_stolen_not_both() {
     });
 }
 
-/// Bites: steal with a load and a store.
+/// Fails if a thief steals with a load and a store.
 #[test]
 fn one_of_two_thieves_and_the_owner_gets_the_task() {
     Model::new().bound(3).check(|| {

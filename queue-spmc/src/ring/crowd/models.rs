@@ -34,7 +34,7 @@ fn thieves_beside(mut worker: Worker<u32>) {
     assert_each_once(got, ITEMS);
 }
 
-/// Fails with: a thief that takes one item too many.
+/// Fails if a thief takes one item too many.
 #[test]
 fn four_thieves_beside_an_overflowing_owner_take_items_once() {
     model(|| thieves_beside(Worker::starting_at(4, WRAP - 1)));
@@ -42,7 +42,7 @@ fn four_thieves_beside_an_overflowing_owner_take_items_once() {
 
 /// The owner claims two items at a time, and a thief that finds nothing requests them.
 ///
-/// Fails with: a push that counts the claimed slots as free.
+/// Fails if a push counts the claimed slots as free.
 #[test]
 fn four_thieves_beside_a_claiming_owner_take_items_once() {
     model(|| thieves_beside(Worker::starting_at(4, WRAP - 1).with_claim(2)));

@@ -40,8 +40,9 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
 /// inserted when some of the others are handed out, into their slots. Each member is handed out
 /// once, under its own id.
 ///
-/// Bites: wake only when `ready` was not empty; register after the second look in `poll_done`; put
-/// a new member into a slot that is taken (leave `free` as it is in `insert`).
+/// Fails if a task wakes the set only when `ready` was not empty, if `poll_done` registers after
+/// its second look, or if a new member goes into a slot that is taken (`insert` leaves `free` as it
+/// is).
 #[test]
 fn members_completed_by_many_threads_are_handed_out_once() {
     model(|| {

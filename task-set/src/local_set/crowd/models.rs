@@ -41,8 +41,8 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
 /// complete by that; one is dropped with the set while it is still being woken. A lost wake leaves
 /// the set asleep. Each task is polled at most once per wake, and its future is dropped here.
 ///
-/// Bites: leave out the second look in `next`; clear the tag in `List::take` for good; return from
-/// the set's drop without waiting.
+/// Fails if `next` has no second look, if `List::take` clears the tag for good, or if the set's
+/// drop returns without waiting.
 #[test]
 fn tasks_woken_by_four_threads_are_polled_and_dropped() {
     model(|| {

@@ -10,8 +10,8 @@ fn assert_whole(copy: &super::RingCopy<2>) {
     }
 }
 
-/// Bites: `fence(Release)` or `fence(Acquire)` away; the release store of `written` before the
-/// words; `whole` without `begun`.
+/// Fails if `fence(Release)` or `fence(Acquire)` is left out, if the release store of `written`
+/// comes before the words, or if `whole` ignores `begun`.
 #[test]
 fn copy_beside_an_overwrite_has_no_torn_record() {
     model(|| {
@@ -29,7 +29,7 @@ fn copy_beside_an_overwrite_has_no_torn_record() {
     });
 }
 
-/// Bites: Relaxed in place of the release store, or of the acquire load, of `written`.
+/// Fails if `written` is stored or loaded with Relaxed, in place of Release and Acquire.
 #[test]
 fn copy_beside_a_first_push_has_the_record_or_nothing() {
     model(|| {
@@ -49,7 +49,7 @@ fn copy_beside_a_first_push_has_the_record_or_nothing() {
     });
 }
 
-/// Bites: as the first, with a slot that is written twice.
+/// Fails with the same changes as the first model. Here a slot is written twice.
 #[test]
 fn full_laps_beside_a_copy_tear_no_record() {
     model(|| {

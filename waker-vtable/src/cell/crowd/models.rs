@@ -46,7 +46,7 @@ impl Shared {
 /// take from it. The task registers, checks, and sleeps until it is woken, so a lost wake leaves it
 /// asleep. Each of its wakers is dropped.
 ///
-/// Fails with: a registration that drops its waker when it was woken.
+/// Fails if a registration that was woken drops its waker.
 #[test]
 fn task_with_four_notifiers_sees_every_condition() {
     model(|| {

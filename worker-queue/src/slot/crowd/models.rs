@@ -11,8 +11,8 @@ const TASKS: usize = 6;
 
 /// Each task is run once, by one of them, and at most one is left for the slot's drop.
 ///
-/// Bites: a `put` that displaces with a load and a store; steal with a load and a store; a `take`
-/// that leaves the task there.
+/// Fails if `put` displaces with a load and a store, if a thief steals with a load and a store, or
+/// if `take` leaves the task there.
 #[test]
 fn one_of_an_owner_and_four_threads_gets_each_task() {
     model(|| {
