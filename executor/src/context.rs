@@ -14,7 +14,7 @@ use crate::{
 use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
-use task_header::{After, WakeKind};
+use task_header::{AfterPoll, WakeKind};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
@@ -116,15 +116,15 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
 /// Returns how a task goes on after its poll: the list that keeps it, if this thread is still a
 /// worker, and whether the task yielded.
 #[inline]
-pub(crate) fn after_poll<'a>() -> After<'a, Scheduler> {
+pub(crate) fn after_poll<'a>() -> AfterPoll<'a, Scheduler> {
     // SAFETY: the poll is over, and the list is not used after user code that the task's end calls.
     let Some(core) = (unsafe { core() }) else {
-        return After {
+        return AfterPoll {
             owned: None,
             again: YIELDED.with(Cell::get),
         };
     };
-    After {
+    AfterPoll {
         // SAFETY: the poll is over, and the end of a run does not use the list across user code.
         owned: Some(unsafe { core.owned() }),
         again: core.end_poll(),

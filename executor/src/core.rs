@@ -87,7 +87,7 @@ pub(crate) struct Core {
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
     /// The progress of the last watch, unless a notification ended it.
-    pub(crate) calm: Cell<WatchState>,
+    pub(crate) watch_state: Cell<WatchState>,
     /// The contents of the workers' slots at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// The count of polls at the last notification that ended a park, until the next park.
@@ -116,7 +116,7 @@ impl Core {
             spin: Spin::new(),
             notified_at: Cell::new(None),
             backoff: Cell::new(settings.backoff),
-            calm: Cell::new(WatchState::default()),
+            watch_state: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
             running: Cell::new(None),
@@ -269,7 +269,7 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
-        let at_interval = || self.hold(Self::at_interval);
+        let at_interval = || self.without_lending(Self::at_interval);
         let task = interval_is_over.then(at_interval).flatten();
         let is_signalled = || self.slice().is_set() || self.forced.get();
         task.or_else(|| is_signalled().then(|| self.look_at_signal()).flatten())
@@ -298,7 +298,7 @@ impl Core {
     #[inline]
     fn poll_events(&self) -> Option<Task> {
         match self.shared.events.is_due() {
-            true => self.hold(Self::poll_due_events),
+            true => self.without_lending(Self::poll_due_events),
             false => None,
         }
     }
@@ -422,7 +422,7 @@ impl Core {
 impl Core {
     /// Runs `f`, which may be user code outside of a poll. The core stays with this thread.
     #[cold]
-    pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+    pub(crate) fn without_lending<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         let lendable = self.lendable.replace(false);
         let result = f(self);
         self.lendable.set(lendable);

@@ -111,8 +111,8 @@ impl Core {
             self.leave_search();
             return Tick::Idle;
         };
-        let how = self.begin_run();
-        let run = |turns: &Turns<'_>| run::<false>(shared, turns, how, task);
+        let settings = self.begin_run();
+        let run = |turns: &Turns<'_>| run::<false>(shared, turns, settings, task);
         Scope::own(Budget::UNLIMITED)
             .slice(self.slice())
             .hook(&OnWorker)

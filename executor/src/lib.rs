@@ -94,7 +94,7 @@ pub use worker_idle::park;
 pub use yield_now::{YieldNow, yield_now};
 
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

@@ -131,8 +131,8 @@ fn the_last_wake_against_the_end(runtime: Runtime) {
 /// A spawn from outside races the end of two workers that `build` has started: one of them runs or
 /// drops the task, and both end.
 ///
-/// With two preemptions the model takes more than a minute. [`crowd`](crate::crowd) runs more
-/// threads, in random orders.
+/// With two preemptions the model takes more than a minute.
+/// [`many_threads`](crate::many_threads) runs more threads, in random orders.
 ///
 /// Bites: close the runtime without unparking its workers.
 #[test]

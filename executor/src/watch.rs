@@ -1,7 +1,7 @@
 //! The watch over the LIFO slots.
 //!
 //! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU.
-//! But a task in the slot waits for the poll in progress, which may be long. So a slot is robbed as
+//! But a task in the slot waits for the poll in progress, which may be long. So a thief takes from a slot as
 //! a last resort, once it is *aged*: two looks, some time apart, find the same task in it and the
 //! same number of polls. (The task alone does not tell: it may have run in between.)
 //!
@@ -23,14 +23,14 @@ use std::mem;
 use worker_idle::Watch;
 
 /// A slot at one look: its content, and its worker's count of polls.
-pub(crate) type Seen = Option<(worker_queue::Seen, u64)>;
+pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 
 impl Core {
     /// Begins or continues a watch, after the sleep was announced, if this worker is to watch.
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
         let shared = &self.shared;
         let watches = shared.watches_slots();
-        watches.then(|| Watch::begin(&shared.idle, self.index, &self.calm))?
+        watches.then(|| Watch::begin(&shared.idle, self.index, &self.watch_state))?
     }
 
     /// Takes a task from an aged slot. Returns the task, or else whether any slot is filled.
@@ -43,7 +43,9 @@ impl Core {
             let now = now.map(|task| (task, remote.counters.polls.get()));
             let before = mem::replace(seen, now);
             filled |= now.is_some();
-            let task = remote.stealer.rob(now.filter(|_| now == before)?.0)?;
+            let task = remote
+                .stealer
+                .steal_slot(now.filter(|_| now == before)?.0)?;
             trace::steal_slot(self, from, &task);
             Some(task)
         });
@@ -53,7 +55,7 @@ impl Core {
 
     /// Makes the next watch a new one, not a continuation of this one.
     pub(crate) fn forget_watch(&self) {
-        Watch::forget(&self.shared.idle, &self.calm);
+        Watch::forget(&self.shared.idle, &self.watch_state);
         let mut seen = self.seen.take();
         seen.clear();
         self.seen.set(seen);

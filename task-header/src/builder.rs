@@ -62,7 +62,7 @@ impl<D: Details> Builder<D> {
         self.location(Location::caller())
     }
 
-    /// Records a place in the source, as [`here`](Self::here) does, for one further up.
+    /// Records a place in the source, as [`here`](Self::here) does for the caller's own.
     pub fn location(self, location: &'static Location<'static>) -> Builder<Located<D>> {
         Builder {
             details: Located {
@@ -129,7 +129,7 @@ impl<D: Details> Builder<D> {
     /// The future is polled and dropped only by runs of the task's [`Notified`], by the drop of
     /// that, and by [`Owned::cancel`](crate::Owned::cancel) and
     /// [`Owned::cancel_all`](crate::Owned::cancel_all). They also drop its output, unless the
-    /// handle has it. The caller ensures that each of these
+    /// handle has it. The caller ensures that each of these actions
     /// - is on this thread, unless the future and its output are `Send`;
     /// - happens before the borrows of the future and the output end. A `Notified` that is left
     ///   then is leaked.

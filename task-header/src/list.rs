@@ -59,8 +59,8 @@ use core::{ptr::NonNull, task::Waker};
 pub(crate) enum Keep {
     /// In no list.
     Nowhere,
-    /// In this list, which is live and the caller's for as long as the value is held. No borrow of
-    /// it outlasts a step that runs no user code.
+    /// In this list, which is live and the caller's for as long as the value is held. Each borrow
+    /// of it ends before user code runs.
     In(NonNull<List>),
     /// The intended list's owner is gone: a task in no list is queued again, to find another owner.
     Requeue,

@@ -58,9 +58,9 @@
 //!    visible to the waker: a waker that submits writes the queue link, which the holder of the
 //!    last `Notified` wrote before it.
 //! 4. `NOTIFIED` that is set after `COMPLETE` means nothing, and is no reference (rule 1).
-//! 5. A task without a reference before `COMPLETE` can never be woken again. The thread that
-//!    dropped the last reference owns the task alone. It submits the task once more, cancelled, so
-//!    that the future is dropped where futures are dropped.
+//! 5. A task that has no reference although `COMPLETE` is clear can never be woken again. The
+//!    thread that dropped the last reference owns the task alone. It submits the task once more,
+//!    cancelled, so that the future is dropped where futures are dropped.
 //! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle. If
 //!    there is no join handle (`JOIN_INTEREST` is clear and never comes back), the slot stays the
 //!    running thread's.

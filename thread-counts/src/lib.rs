@@ -14,7 +14,7 @@ pub use times::{Histogram, Times};
 #[cfg(all(test, selvedge_count))]
 mod counts;
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

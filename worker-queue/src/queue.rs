@@ -310,7 +310,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Whether the slot is empty. Exact, unless a watcher robs it.
+    /// Whether the slot is empty. Exact, unless a watcher steals from it.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};

@@ -32,7 +32,7 @@ use sync_shim::atomic::{
 
 /// The content of a [`Slot`] as a thread has seen it: to be compared, not dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen(usize);
+pub struct SlotContent(usize);
 
 /// A place for one item: the item that its owner runs next. Another thread may take it away.
 ///
@@ -134,13 +134,13 @@ impl<T: Linked> Slot<T> {
     }
 
     /// The item that is in the slot now.
-    pub fn look(&self) -> Option<Seen> {
+    pub fn look(&self) -> Option<SlotContent> {
         // Ordering: Relaxed; the address is only compared.
-        NonNull::new(self.node.load(Relaxed)).map(|node| Seen(node.addr().get()))
+        NonNull::new(self.node.load(Relaxed)).map(|node| SlotContent(node.addr().get()))
     }
 
     /// Takes the item that was seen, if it is in the slot; then one read-modify-write.
-    pub fn steal(&self, seen: Seen) -> Option<T::Handle> {
+    pub fn steal(&self, seen: SlotContent) -> Option<T::Handle> {
         // Ordering: Relaxed; the exchange confirms the value.
         let node = NonNull::new(self.node.load(Relaxed))?;
         if node.addr().get() != seen.0 {
@@ -181,7 +181,7 @@ impl<T: Linked> Drop for Slot<T> {
 }
 
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

@@ -140,7 +140,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let done = runner.run_all(&binaries, &settings, options.runs);
     progress("");
     let counts = runner.counts.into_inner()?;
-    counts.tell(&settings);
+    counts.print(&settings);
     let all_ran = done?;
     if !all_ran {
         say!("interrupted: this is what ran before");
@@ -519,7 +519,7 @@ impl Counts {
     }
 
     /// Prints a line for each test that failed.
-    fn tell(&self, settings: &[Setting]) {
+    fn print(&self, settings: &[Setting]) {
         for ((package, name, test), counts) in &self.failures {
             let count = |setting: &Setting| {
                 let words = setting.words();

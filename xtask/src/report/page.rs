@@ -110,10 +110,10 @@ fn schedules_of<'a>(
     random: &'a shuttle::Done,
     structures: &BTreeMap<String, bool>,
 ) -> Vec<(&'a String, &'a shuttle::Row)> {
-    // A crowd belongs to a structure that has models, and is no model itself.
+    // A scenario of many threads belongs to a structure that has models, and is no model itself.
     let is_known = |name: &str| {
         let of = name
-            .strip_suffix("crowd")
+            .strip_suffix("many_threads")
             .map(|of| of.trim_end_matches([' ', '/']));
         structures.contains_key(of.unwrap_or(name))
     };
