@@ -1,4 +1,5 @@
-//! Threads against each other. An item is a boxed number, and each comes out exactly once.
+//! Models of pushers, consumers and lookers that race each other. An item is a boxed number, and
+//! each comes out exactly once.
 use crate::{Boxed, Closed, Injector, List};
 use std::mem::ManuallyDrop;
 use sync_shim::{
@@ -211,8 +212,8 @@ fn a_node_that_returns_overtakes_nothing() {
                 queue.push(node).unwrap();
             }
             let mine = queue.pop().map(|node| node.value.load(Relaxed));
-            // The first node again, at its old address: to the other thread it may be the node that
-            // it saw.
+            // The first node is pushed again, at its old address, so the other thread may take it
+            // for the node that it saw.
             first.value.store(3, Relaxed);
             queue.push(first).unwrap();
             let others = other.join().unwrap();
@@ -370,7 +371,7 @@ fn a_batch_behind_a_push_against_close() {
     });
 }
 
-/// A batch that is handed back after a lost exchange is the list that it was.
+/// A batch that is handed back after a failed exchange is the same list as before the push.
 ///
 /// Fails if a push checks CLOSED only once, or checks CLOSED and then pushes without a check.
 #[test]
@@ -475,7 +476,7 @@ fn without_fences_both_may_miss() {
     model_must_fail("saw_item || saw_sleeper", || push_and_last_look(|| ()));
 }
 
-/// A queue that is dropped while a thread still looks at it fails the model. Every model of a drop
+/// A queue is dropped while a thread still looks at it: the model fails. Every model of a drop
 /// relies on that.
 ///
 /// Fails if `Stack::retire` does nothing.
