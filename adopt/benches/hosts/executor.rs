@@ -14,7 +14,7 @@ const YIELDERS: usize = 100;
 const YIELDS: usize = 1_000;
 const ROUND_TRIPS: usize = 50_000;
 
-/// The work of the rows. `$done` takes the output from what a handle returns.
+/// The work of the rows. `$done` maps the result of a handle to the task's output.
 macro_rules! work {
     (spawn_await, $executor:ident, $done:expr) => {{
         let tasks: Vec<_> = (0..TASKS)
