@@ -1,4 +1,4 @@
-//! The base of the parts' conformance kits: tokens that are accounted for, and a runner for a kit's
+//! The base of the parts' conformance kits: tokens whose loss is noticed, and a runner for a kit's
 //! checks. Feature `conformance`, for tests.
 //!
 //! # Terms
@@ -72,7 +72,8 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Token {
     number: usize,
-    /// Dropped by the first end of the token: a broken implementation may have made two of one.
+    /// Dropped when the token first comes back or is dropped: a broken implementation may have made
+    /// two tokens of one.
     account: ManuallyDrop<Account>,
 }
 
