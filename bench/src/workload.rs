@@ -229,8 +229,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             "wake_storm",
             &[],
             repeat(
-                wake::CROWD * wake::STORMS,
-                wake::CROWD,
+                wake::STORM_TASKS * wake::STORMS,
+                wake::STORM_TASKS,
                 wake::storm::<R, false>,
             ),
         ),
@@ -239,8 +239,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             "wake_storm_remote",
             &[Background],
             repeat(
-                wake::CROWD * wake::STORMS,
-                wake::CROWD,
+                wake::STORM_TASKS * wake::STORMS,
+                wake::STORM_TASKS,
                 wake::storm::<R, true>,
             ),
         ),
