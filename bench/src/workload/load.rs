@@ -1,5 +1,5 @@
-//! Workloads whose tasks compute, so that a second processor helps, and how much it could help at
-//! most.
+//! Workloads whose tasks compute, so that a second processor helps; and a measurement of how much
+//! it can help at most.
 use super::{Done, Measured, runs};
 use crate::{
     noise::{pin, processors},
