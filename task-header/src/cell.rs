@@ -277,7 +277,7 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
     let vtable = unsafe { vtable(task) };
     // SAFETY: the vtable is the cell's own.
     let details = unsafe { (vtable.details)(task) };
-    // SAFETY: the task is live for `'a`, and its details are only ever borrowed shared.
+    // SAFETY: the task is live for `'a`, and its details are never borrowed mutably.
     unsafe { details.as_ref() }
 }
 

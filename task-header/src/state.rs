@@ -398,8 +398,8 @@ impl State {
         }
     }
 
-    /// Asks for the future's drop: at the next start, or at the end of the current poll. One
-    /// read-modify-write.
+    /// Requests the future's drop. It happens at the next start, or at the end of the current poll.
+    /// One read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
         // Ordering: as for `wake_by_ref`.
         Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))
@@ -451,7 +451,8 @@ impl State {
         }
     }
 
-    /// Drops the join handle's interest. One read-modify-write over all its calls, two with a waker
+    /// Drops the join interest. The caller repeats this until it returns something other than
+    /// `DropWaker`. Together the calls cost one read-modify-write, or two if a waker was
     /// registered.
     #[inline]
     pub(crate) fn leave_join(&self) -> LeaveJoin {

@@ -6,7 +6,7 @@ use sync_shim::count::counted;
 
 type Item = Boxed<u32>;
 
-/// A scheduler without other workers.
+/// The hooks of a scheduler without other workers.
 struct Nobody;
 
 impl QueueHooks<Item> for Nobody {

@@ -10,12 +10,12 @@
 //!
 //! Rules:
 //!
-//! 1. Only the owner turns null into a node. So a null that it reads does not change under it, and
-//!    a plain store fills the slot.
+//! 1. Only the owner turns null into a node. So if the owner reads null, no other thread changes
+//!    that, and a plain store fills the slot.
 //! 2. The thread that replaces a node by a read-modify-write owns that node. Owner and thief both
 //!    do so, so each node is taken once.
 //! 3. A thief takes only a node that it has seen before, by comparing addresses. If that node was
-//!    taken and put back meanwhile, it is in the slot all the same, and may be taken.
+//!    taken and put back meanwhile, it is in the slot again, and may be taken.
 use core::{
     fmt,
     marker::PhantomData,

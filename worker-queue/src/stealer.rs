@@ -11,9 +11,9 @@ use sync_shim::CachePadded;
 ///
 /// The slot is for its worker, so that a chain of tasks that wake each other stays on one
 /// processor, and in its cache. But the slot's item waits for the current item, which may run for
-/// long. So a watcher may look at slots from time to time, and steal an item that it has seen in the
-/// slot before, if the worker ran no item meanwhile. To be sure of that, the watcher also compares a
-/// count of the items that the worker has run, because the same item may be back.
+/// long. So a watcher may look at slots from time to time, and steal an item that it has seen in
+/// the slot before, if the worker ran no item meanwhile. To be sure of that, the watcher also
+/// compares a count of the items that the worker has run, because the same item may be back.
 ///
 /// ```
 /// # use queue_global::{Boxed, Injector};

@@ -117,7 +117,7 @@ impl Lane {
         self.names.get_or_init(|| Ring::new(NAMES)).push(words);
     }
 
-    /// Records that a poll begins. Called by the lane's one writer.
+    /// Records that a poll begins. Only the lane's one writer calls this.
     #[inline]
     pub fn poll_begin(&self, task: u64, named: bool) {
         // Ordering: Relaxed; only the writer uses it.
