@@ -105,8 +105,8 @@ impl Handle {
 /// Returns the index of the worker that this thread is, if it is one.
 ///
 /// It is `None` outside of tasks and hooks of a worker, as in the future of `block_on`; inside
-/// [`block_in_place`](crate::block_in_place()) and [`syscall`](crate::syscall()); and in the rest of
-/// a poll that has lost its worker there. Indexes count from 0, as in
+/// [`block_in_place`](crate::block_in_place()) and [`syscall`](crate::syscall()); and in the rest
+/// of a poll that has lost its worker there. Indexes count from 0, as in
 /// [`Snapshot::per_worker`](crate::Snapshot::per_worker).
 ///
 /// ```
