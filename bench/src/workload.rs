@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     fn row_on_runtime_that_has_it_ends() {
-        // A row that does not end must not hang the test for ever.
+        // A row that does not end must not hang the test forever.
         crate::kill_after(3_600);
         for row in rows::<Ours>() {
             for runtime in ALL {

@@ -566,7 +566,7 @@ impl<J: Job> Pool<J> {
         join(before);
     }
 
-    /// Unlocks before it notifies, as the notified thread takes the lock first of all. Skips a
+    /// Unlocks before it notifies, as the notified thread takes the lock first. Skips a
     /// notification that nobody waits for, as it costs a system call.
     fn end(&self, mut state: MutexGuard<'_, State<J>>) {
         state.alive -= 1;

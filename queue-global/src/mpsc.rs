@@ -18,7 +18,7 @@
 //! | `top` | the queue is |
 //! |---|---|
 //! | EMPTY | empty and open |
-//! | CLOSED | empty and closed, for ever |
+//! | CLOSED | empty and closed, forever |
 //! | the address of a node | open; that node is the newest, and each `next` names an older one |
 //!
 //! # Rules

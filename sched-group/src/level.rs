@@ -1,4 +1,4 @@
-//! The groups that compete with each other: the children of one group, or of none.
+//! The groups that compete: the children of one group, or of none.
 use crate::tournament::{MAX_RANK, Tournament};
 
 /// Siblings, ranked by virtual runtime.

@@ -231,7 +231,7 @@ impl Drop for Token {
     }
 }
 
-/// Keeps a value for ever, in a `static`, so that a leak checker still finds it. For a value that a
+/// Keeps a value forever, in a `static`, so that a leak checker still finds it. For a value that a
 /// broken implementation has doubled: it must not be dropped twice.
 pub fn bury(what: impl Send + 'static) {
     static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());

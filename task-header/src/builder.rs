@@ -134,11 +134,11 @@ impl<D: Details> Builder<D> {
     /// - happens before the borrows of the future and the output end. A `Notified` that is left
     ///   then is leaked.
     ///
-    /// Wakers and abort handles touch neither the future nor the output: they may be anywhere, for
-    /// ever. But a wake, an abort and the drop of the last waker or handle may give the `Notified`
-    /// to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor drop the
-    /// task there, nor panic, since a panic would drop it. The type of a join handle is enough: it
-    /// is `Send` only if the output is, and does not outlive the output's borrows.
+    /// Wakers and abort handles touch neither the future nor the output: they may be anywhere,
+    /// forever. But a wake, an abort and the drop of the last waker or handle may give the
+    /// `Notified` to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor
+    /// drop the task there, nor panic, since a panic would drop it. The type of a join handle is
+    /// enough: it is `Send` only if the output is, and does not outlive the output's borrows.
     #[inline(always)]
     pub unsafe fn spawn_unchecked<F, S>(
         self,

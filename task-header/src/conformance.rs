@@ -157,7 +157,7 @@ impl Seen {
     }
 }
 
-/// A future that waits for ever. Each poll keeps its waker and calls a closure.
+/// A future that waits forever. Each poll keeps its waker and calls a closure.
 struct Waits<F> {
     seen: Seen,
     does: F,

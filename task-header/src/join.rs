@@ -187,9 +187,8 @@ impl<T> JoinHandle<T> {
     /// ```
     ///
     /// # Safety
-    /// `raw` came from `into_raw` of a `JoinHandle` of this very `T`, and was not turned back
-    /// since. If `T` is not [`Send`], the current thread is the one that turned the handle into
-    /// `raw`.
+    /// `raw` came from `into_raw` of a `JoinHandle` of the same `T`, and was not turned back since.
+    /// If `T` is not [`Send`], the current thread is the one that turned the handle into `raw`.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         Self {

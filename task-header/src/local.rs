@@ -139,7 +139,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
     /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
     ///
     /// # Safety
-    /// `raw` came from `into_raw` of a `LocalNotified` of this very `S`, and was not turned back
+    /// `raw` came from `into_raw` of a `LocalNotified` of the same `S`, and was not turned back
     /// since.
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         // SAFETY: the caller promises that the one `Notified` became this pointer.

@@ -175,7 +175,7 @@ impl<S: Schedule> Notified<S> {
     /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
     ///
     /// # Safety
-    /// `raw` came from `into_raw` of a `Notified` of this very `S`, and was not turned back since.
+    /// `raw` came from `into_raw` of a `Notified` of the same `S`, and was not turned back since.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         // SAFETY: the caller promises that the one `Notified` became this pointer.

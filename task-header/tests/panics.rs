@@ -605,7 +605,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
 }
 
 /// The handle gets the first panic's payload; the second payload is leaked, as its drop could panic
-/// for ever.
+/// forever.
 #[test]
 fn panic_in_a_payloads_drop_is_reported() {
     let mut test = Test::new(true);

@@ -31,7 +31,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// have ended.
 ///
 /// It calls `f`, and then runs the tasks that `f` and these tasks spawn. While no task is ready, it
-/// blocks the thread until another thread wakes one. A task that is never woken blocks it for ever,
+/// blocks the thread until another thread wakes one. A task that is never woken blocks it forever,
 /// just as a thread that never ends blocks `std::thread::scope`. A panic of a task goes to its
 /// handle. Each scope has a [`LocalSet`], with its costs.
 ///

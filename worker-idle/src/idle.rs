@@ -197,7 +197,7 @@ impl Idle {
                         return Some(worker);
                     }
                     counts = self.give_back(); // Rule 4.
-                    // Another thread is changing this very line.
+                    // Another thread is changing the same line.
                     hint::spin_loop();
                 }
                 Err(now) => counts = now,

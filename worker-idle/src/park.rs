@@ -152,7 +152,7 @@ pub trait Park {
 /// Wakes a [`Park`].
 ///
 /// The thread that pushed calls it, so it is short: it neither blocks nor panics, and does not call
-/// the scheduler. If it wakes nobody, the worker counts as awake for ever.
+/// the scheduler. If it wakes nobody, the worker counts as awake forever.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};

@@ -1,7 +1,7 @@
 //! Measures the executor beside async-executor: one thread runs the executor and spawns.
 //!
 //! The host `async-executor` is its `Executor`, which keeps a list of its tasks to cancel them, as
-//! the kit does. The host `static` is its `StaticExecutor`, which keeps no list and lives for ever.
+//! the kit does. The host `static` is its `StaticExecutor`, which keeps no list and lives forever.
 use crate::Row;
 use adopt::async_executor::Executor;
 use async_executor::StaticExecutor;

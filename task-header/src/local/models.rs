@@ -26,7 +26,7 @@ fn list() -> LocalOwned<Back> {
     LocalOwned::new(Waker::noop().clone())
 }
 
-/// Spawns a task that waits for ever. Returns what its future holds, its waker and its handle. Only
+/// Spawns a task that waits forever. Returns what its future holds, its waker and its handle. Only
 /// this thread may touch the future's cell.
 fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     struct Body(UnsafeCell<u8>, Rc<()>);

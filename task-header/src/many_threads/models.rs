@@ -2,7 +2,7 @@
 //!
 //! Two threads wake it, by value and by reference; one aborts it, or drops its abort handle; one
 //! awaits it; two run it. Only the task wakes the waiting threads, so after a lost wake they wait
-//! for ever.
+//! forever.
 use crate::{JoinHandle, Notified, Ran, Schedule, WakeKind};
 use std::{
     future::Future,

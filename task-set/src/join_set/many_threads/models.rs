@@ -24,7 +24,7 @@ fn run(task: Runnable) {
     assert!(matches!(task.run(), Ran::Complete));
 }
 
-/// Waits for the next member that is done. After a lost wake it would wait for ever.
+/// Waits for the next member that is done. After a lost wake it would wait forever.
 fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     let gate = Gate::new();
     let waker = from_arc(gate.clone());

@@ -39,7 +39,7 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
 
 /// Four threads set a condition of each task and wake it, by reference and by value. Three tasks
 /// complete then; the set's drop drops one that is still being woken. After a lost wake the set
-/// would sleep for ever. Each task is polled at most once per wake, and its future is dropped here.
+/// would sleep forever. Each task is polled at most once per wake, and its future is dropped here.
 ///
 /// Fails if `next` has no second look, if `List::take` clears the tag for good, or if the set's
 /// drop returns without waiting.
