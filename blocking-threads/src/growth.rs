@@ -26,8 +26,9 @@
 //! 3. The rate is the number of capped jobs that threads took since the last check, each right
 //!    after another job. The first job of a thread does not count, as no job ended before it.
 //! 4. A check that finds the pool stuck starts one thread, the next such check two, then four, and
-//!    so on. So a queue of `n` jobs that all block gets its `n` threads within log₂ `n` checks.
-//!    After a check that finds the pool moving, the next start is of one thread again.
+//!    so on. So a queue of `n` jobs that all block gets its `n` threads after log₂ `n` checks, plus
+//!    the time that the starts of `n` threads take. After a check that finds the pool moving, the
+//!    next start is of one thread again.
 //! 5. While a ready thread has yet to take its job, the system lacks CPUs rather than threads, so
 //!    such checks start none. One check in [`PATIENCE`] starts threads nevertheless, as the ready
 //!    thread may wait in a hook for a queued job.

@@ -7,7 +7,8 @@ use crate::tournament::{MAX_RANK, Tournament};
 ///    sibling that gets work starts at the floor or above, so it has no credit for its idle time.
 /// 2. While no sibling has work, the floor is the largest virtual runtime that any sibling has had.
 ///    So all siblings start as equals, in whatever order they get work. A sibling that ran while
-///    the others were idle has no disadvantage, and any disadvantage ends once no sibling has work.
+///    the others were idle has no disadvantage from that, and any disadvantage ends once the others
+///    have no more work.
 /// 3. A sibling is at most one turn ahead of the floor, as it was the least when its last turn
 ///    began. Together with rule 1 this is the bound on fairness in the README.
 pub(crate) struct Level {
