@@ -47,8 +47,8 @@ use core::{
 ///
 /// As [`Schedule`](crate::Schedule), for tasks whose futures stay on their thread.
 pub trait ScheduleLocal: Send + Sync + Sized + 'static {
-    /// Queues a task. Runs on the thread that wakes the task, usually not the task's own. Then the
-    /// task has to get back to its owner; [`LocalNotified::send`] is one way.
+    /// Queues a task. It runs on the thread that wakes the task. If that is not the task's own
+    /// thread, return the task to its owner, for example by [`LocalNotified::send`].
     fn schedule(task: LocalNotified<Self>, why: WakeKind);
 
     /// Reports each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked)

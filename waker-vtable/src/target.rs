@@ -101,7 +101,7 @@ impl WakeHeader {
 ///   reference.
 ///
 /// A panic in these functions unwinds into the code that called the waker, which may be in any
-/// state: catch panics of foreign code. This crate keeps no state that a panic could break.
+/// state: catch panics of user code. This crate keeps no state that a panic could break.
 pub unsafe trait WakeTarget: Sized {
     /// Adds a reference: a waker was cloned.
     ///

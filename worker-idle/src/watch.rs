@@ -1,9 +1,8 @@
 //! The watch: a sleeper that checks, at intervals, places for which no push notifies.
 //!
 //! A scheduler may have places that only one worker empties, such as a LIFO slot. They are filled
-//! so often that it costs too much to notify each time. So, as a last resort, one sleeper *looks*
-//! at all of these places now and then: the *watcher*. A thread that fills an empty place is a
-//! *filler*.
+//! so often that it costs too much to notify each time. So one sleeper, the *watcher*, *looks* at
+//! all of these places now and then. A thread that fills an empty place is a *filler*.
 //!
 //! # States
 //!

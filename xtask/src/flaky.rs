@@ -1,11 +1,11 @@
 //! `cargo xtask flaky`: runs each test binary many times, and counts which of its tests fail.
 //!
-//! A test that passes once may count on time, on the allocator, or on threads being quick. Each
-//! binary runs alone, beside busy loops, and on one processor, as on a machine that is slower or
-//! smaller than its author's.
+//! A test that passes once may rely on time, on the allocator, or on fast threads. Each binary runs
+//! alone, beside busy loops, and on one processor, to imitate a machine that is slower or smaller
+//! than its author's.
 //!
 //! `cargo test` builds the binaries, and starts this command as the runner of each binary. The
-//! runner writes down its folder and variables, so that a later run is as under cargo.
+//! runner records its folder and its variables, so that later runs have those that cargo sets.
 use crate::{
     interrupt,
     output::progress,
@@ -30,19 +30,19 @@ use std::{
 /// Options of `cargo xtask flaky`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Runs of each binary in each setting.
+    /// Number of runs of each binary in each setting.
     #[arg(long, default_value_t = 10)]
     runs: u32,
-    /// Only the test binaries of these packages.
+    /// Runs only the test binaries of these packages.
     #[arg(long = "package", value_name = "PACKAGE", value_delimiter = ',')]
     packages: Vec<String>,
-    /// Only the test binaries of these names: the library's, or that of a file in `tests/`.
+    /// Runs only the test binaries of these names: a library's, or that of a file in `tests/`.
     #[arg(long = "test", value_name = "BINARY", value_delimiter = ',')]
     binaries: Vec<String>,
-    /// Only tests whose path contains this.
+    /// Runs only the tests whose paths contain this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Only in these settings.
+    /// Runs them only in these settings.
     #[arg(
         long = "setting",
         value_name = "SETTING",
@@ -50,16 +50,17 @@ pub(crate) struct Options {
         value_delimiter = ','
     )]
     settings: Vec<Setting>,
-    /// Runs at a time, beside busy loops and on one processor. Alone, one run at a time.
+    /// Number of runs at a time, beside busy loops and on one processor. In the setting `alone` it
+    /// is one.
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     at_once: usize,
     /// The longest that a run may take. A longer run is killed, and is a failure.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
-    /// Another workspace.
+    /// Runs the tests of another workspace.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
-    /// Writes down how cargo runs this process.
+    /// Records how cargo runs this process.
     #[arg(long, hide = true, value_name = "FILE")]
     note: Option<PathBuf>,
 }
@@ -67,7 +68,7 @@ pub(crate) struct Options {
 /// The other load on the machine during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Setting {
-    /// Nothing that this command starts.
+    /// No load by this command.
     Alone,
     /// Two threads that never block.
     Busy,
@@ -158,7 +159,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 const NOTE: &str = "flaky: ";
 
 impl Binary {
-    /// Describes the binary as which cargo has started this process.
+    /// Describes the test binary in whose place cargo has started this process.
     fn noted(file: &Path) -> Result<Self> {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
@@ -242,7 +243,7 @@ fn taskset(processor: &str, program: &Path) -> Command {
     command
 }
 
-/// Threads of this process that never block, and end with the process at the latest.
+/// Threads of this process that never block. They end with the process at the latest.
 struct BusyLoops {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
