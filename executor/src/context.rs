@@ -25,7 +25,7 @@ sync_shim::thread_local! {
     static YIELDED: Cell<bool> = const { Cell::new(false) };
     /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
     /// does not know of the thread.
-    static HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
+    static CLOCK_HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
 }
 
 /// Runs `f` as a worker: the core is this thread's until `f` returns, or a task gives it away.
@@ -191,12 +191,12 @@ pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
 /// the clock's hold until the poll is over.
 pub(crate) fn set_core_lost(yielded: bool, hold: Option<ClockHold>) {
     YIELDED.with(|at| at.set(yielded));
-    HOLD.with(|at| at.set(hold));
+    CLOCK_HOLD.with(|at| at.set(hold));
 }
 
 /// Lets the clock go on, after the poll that has lost its core.
 pub(crate) fn release_clock() {
-    let _: Option<ClockHold> = HOLD.with(Cell::take);
+    let _: Option<ClockHold> = CLOCK_HOLD.with(Cell::take);
 }
 
 /// Puts a core that was taken back into the thread-local.

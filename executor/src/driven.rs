@@ -76,7 +76,7 @@ pub struct Worker<P: Park> {
     stage: Stage,
 }
 
-/// Takes a worker out of the search when its parker panics, because its user may not tick it soon.
+/// Ends the search of a worker whose parker panics, because the user may not tick it again soon.
 struct LeaveSearch<'a>(&'a Core);
 
 impl Drop for LeaveSearch<'_> {
@@ -85,7 +85,7 @@ impl Drop for LeaveSearch<'_> {
     }
 }
 
-/// How far a driven worker has come.
+/// The stage of a driven worker's life.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
@@ -103,11 +103,12 @@ impl Core {
             if !self.end() {
                 return Tick::Idle;
             }
-            Registry::wait_keeping(&shared.foreign, || shared.clone());
+            Registry::wait_keeping(&shared.announcements, || shared.clone());
             return Tick::Ended;
         }
         let Some(task) = self.next() else {
-            // It may take a while until it parks, and no push may rely on it meanwhile.
+            // It may be long until the user parks this worker, and meanwhile no push may rely on it
+            // as a searcher.
             self.leave_search();
             return Tick::Idle;
         };
@@ -136,8 +137,8 @@ impl<P: Park> Worker<P> {
     /// Runs the next task.
     ///
     /// # Panics
-    /// When the [`Park`] panics, which this polls every so many ticks. The worker may be used
-    /// further.
+    /// If the [`Park`] panics, which this polls once in a number of ticks. The worker can still be
+    /// used.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -167,7 +168,7 @@ impl<P: Park> Worker<P> {
     /// Call [`tick`](Self::tick) soon afterwards: the notifier relies on this worker until then.
     ///
     /// # Panics
-    /// When the [`Park`] panics. The worker may be used further.
+    /// If the [`Park`] panics. The worker can still be used.
     pub fn park(&mut self) {
         self.park_for(None);
     }
@@ -272,7 +273,7 @@ impl<P: Park> Worker<P> {
     /// Returns the parker.
     ///
     /// The runtime got its unparker once, when it was built. Another [`Park`] in its place must be
-    /// woken by the same unparker. Else this worker sleeps on when there is work.
+    /// woken by the same unparker. Otherwise this worker stays asleep when there is work.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, Unpark};
@@ -305,7 +306,8 @@ impl<P: Park> Worker<P> {
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
         if scope::is_worker_by(&self.core.shared) {
-            // Its own poll has exited the process, so the core is in use for good.
+            // One of its own polls has exited the process and never returns, so the core stays in
+            // use.
             return;
         }
         // SAFETY: the field is not used after this.
@@ -326,17 +328,18 @@ fn abandon(core: &Core, found: Option<Task>) {
     let has_ended = core.as_worker(|| {
         loop {
             let has_ended = core.end();
-            // Else a task came in after the check of its queue: by a thread that may not have seen
-            // that the worker is dropped, by a drop in this end, or by an end on another thread.
+            // If it has not ended, a task may have come in after the check of the queue: from a
+            // thread that has not seen that the worker is dropped, from the drop of a future here,
+            // or from the end of a task on another thread.
             if has_ended || !core.has_leftovers() {
                 return has_ended;
             }
         }
     });
     if has_ended {
-        Registry::wait_keeping(&shared.foreign, || shared.clone());
+        Registry::wait_keeping(&shared.announcements, || shared.clone());
     } else {
-        // Tasks that other threads hold point to it.
+        // Tasks that other threads hold still point to it.
         std::mem::forget(shared);
     }
 }

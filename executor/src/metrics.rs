@@ -192,7 +192,7 @@ counters! {
     ended,
     /// Polls of tasks. The run that ends an aborted task counts as one.
     polls,
-    /// Wakes of tasks by the worker, except those of a task in its own poll.
+    /// Wakes of tasks by the worker. A wake of the task that it polls does not count.
     local_schedules,
     /// Tasks run from the LIFO slot.
     lifo_hits,
@@ -249,7 +249,7 @@ impl Snapshot {
         // Ordering: as above.
         self.ended += shared.ended_outside.load(Relaxed);
         self.live = self.spawned.saturating_sub(self.ended);
-        self.remote_schedules = shared.foreign.announced();
+        self.remote_schedules = shared.announcements.announced();
         self.injector_depth = shared.injector.len() as u64;
         #[cfg(feature = "groups")]
         {

@@ -238,7 +238,7 @@ pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
     innermost(polled).is_some()
 }
 
-/// Whether a worker's scope of this thread, at any depth, refers to this very field of a core.
+/// Whether a worker's scope of this thread, at any depth, refers to this field of a core.
 pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     let by = |is: &In<'_>| match is {
         In::Worker(other, _) => ptr::eq(*other, shared).then_some(()),

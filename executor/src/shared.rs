@@ -89,7 +89,7 @@ pub(crate) struct Shared {
     pub(crate) slices: Slices,
     pub(crate) blocking: Pool,
     pub(crate) monitor: Monitor,
-    pub(crate) foreign: Arc<Registry>,
+    pub(crate) announcements: Arc<Registry>,
     /// The time that stamps count from.
     pub(crate) begun: Instant,
     pub(crate) settings: CachePadded<Settings>,
@@ -165,7 +165,7 @@ impl Shared {
             monitor: Monitor::new(monitor, remotes.len()),
             remotes: remotes.into(),
             blocking,
-            foreign: Arc::new(Registry::new()),
+            announcements: Arc::new(Registry::new()),
             begun: Instant::now(),
             settings: CachePadded::new(settings),
             hooks,

@@ -36,7 +36,7 @@ pub(crate) fn drive(core: Box<Core>) {
         context::release_clock();
         return;
     }
-    Registry::wait_keeping(&shared.foreign, || shared.clone());
+    Registry::wait_keeping(&shared.announcements, || shared.clone());
     // SAFETY: made from a box above, and it is still this thread's.
     drop(unsafe { Box::from_raw(core) });
 }

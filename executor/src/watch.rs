@@ -2,8 +2,8 @@
 //!
 //! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU.
 //! But a task in the slot waits for the poll in progress, which may be long. So a thief takes from
-//! a slot as a last resort, once it is *aged*: two looks, some time apart, find the same task in it
-//! and the same number of polls. (The task alone does not tell: it may have run in between.)
+//! a slot only once its task is *aged*: two looks, some time apart, find the same task in it and
+//! the same number of polls. (The task alone does not tell: it may have run in between.)
 //!
 //! [`Watch`] says which sleeper looks, and when; the places in its rules are the slots. A driven
 //! worker returns to its user at each look. Its next sleep continues the watch, unless something
