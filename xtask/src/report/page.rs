@@ -86,8 +86,8 @@ fn summary(page: &mut String, models: &Models, mutants: &[Row], missing: usize) 
     Ok(())
 }
 
-/// Returns the structures that have models, each with whether it should run under random schedules.
-/// A structure whose models must all fail should not.
+/// Returns the structures that have models, and whether each should run under random schedules. A
+/// structure whose models must all fail should not.
 fn structures(packages: &[Package], models: &Models, missing: &[&Model]) -> BTreeMap<String, bool> {
     let mut all = BTreeMap::new();
     let models = models.values().map(|model| {
