@@ -201,8 +201,8 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.state.injector.close();
         for slot in &self.state.slots {
-            // If the parts are gone, a `run` was forgotten: no other can be left, as it borrows the
-            // executor.
+            // If the parts are not there, a `run` was forgotten: an existing `run` borrows the
+            // executor, so it cannot be dropped.
             let Some(Parts { mut owned, .. }) = slot.parts().take() else {
                 continue;
             };
@@ -219,7 +219,7 @@ impl Drop for Executor {
                 self.park.park(); // A thread in a wake holds a task, and is about to push it.
             }
         }
-        // This also cancels the queued tasks if the `run` of every slot was forgotten.
+        // This also cancels the queued tasks, even if the `run` of every slot was forgotten.
         iter::from_fn(|| self.state.injector.pop()).for_each(drop);
     }
 }

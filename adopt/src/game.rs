@@ -130,8 +130,8 @@ impl Game {
         join
     }
 
-    /// Runs a frame: runs the jobs that `update` spawns, and then polls tasks until `budget` is
-    /// used up. The budget includes the time of the jobs.
+    /// Runs a frame: first the jobs that `update` spawns, and then tasks until `budget` is used up.
+    /// The budget includes the time of the jobs.
     ///
     /// ```
     /// use std::time::Duration;

@@ -7,9 +7,9 @@
 //! 1. A worker runs the jobs of its deque, then of its FIFO, then of the injector. Then it steals
 //!    the oldest jobs of other workers.
 //! 2. A worker runs the jobs that it pushes, unless a thief takes them. So its push needs no fence
-//!    to read the counts of sleepers: to miss a sleeper costs parallelism until the next push, but
-//!    never loses a job. A job must wait for the jobs that it pushes by means of this pool (`join`,
-//!    a scope): if it blocks its thread instead, they may never run.
+//!    before it reads the counts of sleepers: if it misses a sleeper, fewer workers run until the
+//!    next push, but no job is lost. A job must wait for the jobs that it pushes by means of this
+//!    pool (`join`, a scope): if it blocks its thread instead, they may never run.
 //! 3. A push from an outside thread notifies with a fence. So does a worker that takes a batch from
 //!    the injector.
 //! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs other jobs meanwhile. If
@@ -185,8 +185,8 @@ impl Pool {
         self.on_worker(|worker| Scope::run(worker, f))
     }
 
-    /// Queues `f`, and returns at once. The panic hook prints a panic of `f`, which goes no
-    /// further.
+    /// Queues `f`, and returns at once. If `f` panics, the panic hook prints that, and nobody else
+    /// learns of it.
     pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
         // SAFETY: `f` is `'static`, so it borrows nothing that ends.
         let job = unsafe { job::boxed(f) };

@@ -1,7 +1,7 @@
 //! A thread that runs tasks, as users of async-task write it.
 //!
-//! `spawn(future, schedule)` returns a runnable, for a queue of your own, and a task to await.
-//! Users of async-task have a channel of runnables. Here the tasks are the nodes of the queue, so a
+//! async-task's `spawn(future, schedule)` returns a runnable, for a queue of your own, and a task
+//! to await. Its users have a channel of runnables. Here the tasks are the nodes of the queue, so a
 //! wake allocates nothing and takes no lock. The drop of a [`Task`] cancels it, as async-task's
 //! does.
 //!

@@ -12,10 +12,11 @@
 //! The last two are the *contended* rows (`-- contended` runs them alone, `-- contended both` one
 //! of them). In a round each queue takes the row once, with a million items, and the order rotates.
 //! `ROUNDS` sets the number of rounds. The table gives medians of the rounds: one for rounds in
-//! which a cache line's round trip between the processors was short, before and after, and one for
-//! rounds in which it was long, as the figures double then.
+//! which a cache line's round trip between the processors was short, before and after the round;
+//! and one for rounds in which it was long, as the figures then double.
 //!
-//! Our injector passes boxed nodes on. So it allocates as little in the loop as the others.
+//! Our injector passes on boxed nodes that exist before the measurement. So it allocates as little
+//! in the loop as the other queues.
 use criterion::{BenchmarkId, Criterion};
 use queue_global::{Boxed, Injector, List};
 use std::{
@@ -196,7 +197,7 @@ fn alone<Q: Shared>(criterion: &mut Criterion, name: &str) {
     });
 }
 
-/// Spins a little, then yields: the thread that is waited for may need this processor.
+/// Spins a little, then yields: the thread for which it waits may need this processor.
 struct Patience(u32);
 
 impl Patience {
@@ -213,7 +214,8 @@ impl Patience {
 /// Runs threads, pinned to the processors in turn, from one start to the end of all. Returns their
 /// results, so that these are dropped after the measurement.
 ///
-/// Each thread reads the clock itself, as a thread that waits for the others would read it late.
+/// Each thread reads the clock at its own end, as a thread that joins the others would read it
+/// late.
 fn race<R: Send>(threads: Vec<impl FnOnce() -> R + Send>) -> (Duration, Vec<R>) {
     let start = Barrier::new(threads.len());
     let processors = noise::processors();

@@ -7,8 +7,8 @@
 //! - *owner, 256 and 256*: a push and a pop, of 256 pushes and then 256 pops.
 //! - *steal half of n*: an item that a thief moves into its own queue, half of n at once. The thief
 //!   does so for 16 queues in turn, so that the clock is read once for all.
-//! - *skewed load*: an item, of 256 that the owner pushes at once. Each is work for a fixed time,
-//!   and a thief helps. The least possible figure is half of the work.
+//! - *skewed load*: one of 256 items that the owner pushes at once. Each item is work for a fixed
+//!   time, and a thief helps. No figure can be below half of that time.
 //! - *owner with a thief*: a push and a pop at depth 32. Meanwhile a thief on another thread moves
 //!   half of the queue into its own, empties that, and waits for a microsecond.
 //!

@@ -447,7 +447,7 @@ const PEERS: [Peer; 6] = [
 /// Sizes of the waiting futures in bytes.
 const FUTURES: [usize; 3] = [0, 32, 128];
 
-/// A future that waits for ever.
+/// A future that waits forever.
 struct Idle<const WORDS: usize>([u64; WORDS]);
 
 impl<const WORDS: usize> Future for Idle<WORDS> {
@@ -472,7 +472,7 @@ fn bytes<C: Cells, const WORDS: usize>() -> Option<u64> {
         joins.push(join);
     }
     let each = (in_use()? - before) / IDLE;
-    // The tasks wait for ever, and the process is about to end.
+    // The tasks wait forever, and the process is about to end.
     std::mem::forget((cells, joins));
     Some(each)
 }

@@ -7,11 +7,11 @@
 //! - *sleeps*: insert 100,000 or 1,000,000 timers at random over 10,000 ticks, then advance to the
 //!   end tick by tick. Nanoseconds for all.
 //!
-//! The heap removes no timer: it marks cancelled timers, and drops them when their time comes. So
-//! does hierarchical_hash_wheel_timer. In *cancel* no timer's time comes, so both grow through the
-//! whole measurement. The wheel reuses its boxes; hierarchical_hash_wheel_timer allocates an `Rc`
-//! for each timer. nexus-timer expires by `poll_and_rebalance`, not by `poll`. tokio-util's queue
-//! reads tokio's clock, which is paused, and takes part in *cancel* alone.
+//! The heap and hierarchical_hash_wheel_timer remove no timer: they mark cancelled timers, and drop
+//! them at their deadlines. In *cancel* time reaches no deadline, so both grow through the whole
+//! measurement. The wheel reuses its boxes; hierarchical_hash_wheel_timer allocates an `Rc` for
+//! each timer. nexus-timer expires by `poll_and_rebalance`, not by `poll`. tokio-util's queue reads
+//! tokio's clock, which is paused, and takes part in *cancel* alone.
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use hierarchical_hash_wheel_timer::wheels::cancellable as peer;
 use std::{
@@ -333,12 +333,12 @@ fn cancel<Q: Queue>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str) {
             }
         });
     });
-    // The queue must be empty at the end: one of the peers needs its handles back.
+    // The queue must be empty at the end: one of the peers needs its handles to be returned.
     keys.into_iter().for_each(|key| queue.remove(key));
 }
 
-/// Measures the row *fire*. [`insert`] drops the key. nexus-timer wants its keys back, so it has
-/// [`forget`].
+/// Measures the row *fire*. [`insert`] drops the key. nexus-timer needs its keys to be returned, so
+/// it has [`forget`].
 fn fire<Q: Queue>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,

@@ -297,7 +297,8 @@ impl Inside for Tokio {
 }
 
 fn ours(root: impl Future<Output = ()> + Send + 'static) {
-    // A fixed interval: under callgrind a poll takes so long that each would end with a look.
+    // The interval is fixed, as under callgrind each poll takes so long that the worker would look
+    // at the injector after each.
     let builder = selvedge::Builder::new().workers(1).global_interval(61);
     let runtime = builder.build();
     let runtime = runtime.expect("it starts");

@@ -1,4 +1,5 @@
-//! One sample of one workload on one runtime. `cargo xtask bench` runs many and compares.
+//! Takes one sample of one workload on one runtime. `cargo xtask bench` runs this many times, and
+//! compares.
 use clap::{Parser, Subcommand};
 use rt::Ours;
 use serde::Serialize;
@@ -45,7 +46,7 @@ enum Command {
         /// Number of worker threads.
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
         workers: u16,
-        /// The least time to measure for, in milliseconds.
+        /// The least time of the measurement, in milliseconds.
         #[arg(long, default_value_t = 200)]
         millis: u64,
         /// Seconds after which the process is killed; 0 is never.
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
                 eprintln!("error: writing to standard output: {error}");
                 ExitCode::from(2)
             }
-            // It is no failure if the reader of the output has ended.
+            // If the reader of the output has ended, that is no failure.
             _ => ExitCode::SUCCESS,
         },
         Err(message) => {
@@ -164,8 +165,7 @@ fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Resul
     }
 }
 
-/// Ends the process by a signal after a time, in case that the workload never ends. No thread needs
-/// to watch it.
+/// Has a signal end the process after a time, as the workload may never end. This needs no thread.
 fn kill_after(seconds: u32) {
     // SAFETY: `alarm` has no preconditions. The signal's default action ends the process.
     unsafe { libc::alarm(seconds) };

@@ -89,7 +89,7 @@ pub(crate) trait Rt: Sized + 'static {
     /// Yields, by the function that the runtime's documentation recommends.
     fn yield_now() -> impl Future<Output = ()> + Send;
 
-    /// [`Ask::Blocking`]: runs a closure that blocks on a thread for such closures.
+    /// [`Ask::Blocking`]: runs a blocking closure, on a thread for such closures.
     fn blocking<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = T> + Send {

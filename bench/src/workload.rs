@@ -70,7 +70,7 @@ impl<R: Rt> Row<R> {
     }
 }
 
-/// The rows with an aim below the general one, and those aims.
+/// The rows with an aim of their own, and these aims.
 const AIMS: &[(&str, f64)] = &[
     ("spawn_many_remote", 0.25),
     ("spawn_many_remote_join", 0.33),
@@ -229,8 +229,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             "wake_storm",
             &[],
             repeat(
-                wake::CROWD * wake::STORMS,
-                wake::CROWD,
+                wake::STORM_TASKS * wake::STORMS,
+                wake::STORM_TASKS,
                 wake::storm::<R, false>,
             ),
         ),
@@ -239,8 +239,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             "wake_storm_remote",
             &[Background],
             repeat(
-                wake::CROWD * wake::STORMS,
-                wake::CROWD,
+                wake::STORM_TASKS * wake::STORMS,
+                wake::STORM_TASKS,
                 wake::storm::<R, true>,
             ),
         ),
@@ -314,7 +314,7 @@ struct Parties {
 }
 
 impl Done {
-    /// Makes one for which this thread waits. It is leaked, as a process makes only one.
+    /// Makes a `Done` for which this thread waits. It is leaked, as a process makes only one.
     fn new() -> Self {
         Self(Box::leak(Box::new(Parties {
             left: AtomicUsize::new(0),

@@ -25,7 +25,8 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
     type Output = R;
 
     /// # Panics
-    /// If polled again after it returned the output. A panic of the closure goes through.
+    /// If it is polled again after it returned the output. A panic of the closure unwinds out of
+    /// the poll.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
         match self.0.take() {
@@ -54,9 +55,9 @@ pub struct Closure<H: OnPanic = ()>(Notified<Never<H>>);
 
 /// A hook for the panics of a closure.
 ///
-/// It is called for a panic of the closure, of the closure's drop if it never ran, of its output's
-/// drop, and of the waker that waits for it. After the call, the payload of the first two goes to
-/// the join handle.
+/// It is called for a panic of the closure, of the drop of a closure that never ran, of the
+/// output's drop, and of the join waker. After the call, the payload of a panic of the closure or
+/// of its drop goes to the join handle.
 pub trait OnPanic: Send + Sync + 'static {
     /// Called by the thread that caught the panic: a thread of the pool, the one that closes the
     /// pool, or the one that has the join handle. A panic of this function is caught and dropped.
@@ -82,7 +83,7 @@ struct Never<H>(H);
 
 impl<H: OnPanic> Schedule for Never<H> {
     fn schedule(task: Notified<Self>, _why: WakeKind) {
-        // Only an abort calls this, and only once the closure's single run has begun or ended.
+        // Only an abort calls this, and only after the closure's one run has begun or ended.
         drop(task);
     }
 

@@ -1,9 +1,9 @@
 //! Growth: the watcher starts more threads once jobs have waited.
 //!
 //! A submitter cannot know whether a job will block. So the pool observes its threads: threads
-//! whose jobs do not block take one job after another, and threads in blocked jobs take none. To
-//! observe takes time, and a thread, as all others may be blocked. That thread is the *watcher*
-//! (see the states in `pool.rs`). It runs no job meanwhile.
+//! whose jobs do not block take one job after another, and threads in blocked jobs take none. The
+//! observation takes time, and a thread of its own, as all others may be blocked. That thread is
+//! the *watcher* (see the states in `pool.rs`). It runs no job while it watches.
 //!
 //! # States
 //!
@@ -24,15 +24,16 @@
 //! 2. The watcher makes its first check after one interval. So at most one watcher is started in
 //!    that time.
 //! 3. The rate is the number of capped jobs that threads took since the last check, each right
-//!    after another job. The first job of a thread does not count: else the start of a thread would
-//!    pass for the end of a job.
+//!    after another job. The first job of a thread does not count, as no job ended before it.
 //! 4. A check that finds the pool stuck starts one thread, the next such check two, then four, and
-//!    so on. So a queue of `n` jobs that all block has its threads after log₂ `n` checks and the
-//!    starts of `n` threads. A check that finds the pool moving begins again with one.
+//!    so on. So a queue of `n` jobs that all block gets its `n` threads after log₂ `n` checks, plus
+//!    the time that the starts of `n` threads take. After a check that finds the pool moving, the
+//!    next start is of one thread again.
 //! 5. While a ready thread has yet to take its job, the system lacks CPUs rather than threads, so
-//!    such checks start none. One in [`PATIENCE`] does, as the ready thread may wait for a queued
-//!    job in a hook.
-//! 6. The watcher of a covered pool becomes a ready thread and takes the last job.
+//!    such checks start none. One check in [`PATIENCE`] starts threads nevertheless, as the ready
+//!    thread may wait in a hook for a queued job.
+//! 6. The watcher of a covered pool becomes a ready thread. If one wanted job is left over, it
+//!    takes that job.
 //!
 //! # Why no job waits forever for a thread that blocks
 //!
@@ -57,7 +58,7 @@ impl<J> State<J> {
         self.wanted() <= self.ready + 1
     }
 
-    /// Whether the queue lasts too long at the present rate (rule 3).
+    /// Whether the queue lasts for too many intervals at the present rate (rule 3).
     fn is_stuck(&self) -> bool {
         self.queue.len() > self.taken.saturating_mul(PATIENCE)
     }
@@ -103,8 +104,8 @@ impl<J: Job> Pool<J> {
             .0
     }
 
-    /// Starts up to `most` threads while the pool is stuck. Unlocks after each, as a start takes
-    /// long.
+    /// Starts up to `most` threads while the pool is stuck. Unlocks after each start, as a start
+    /// takes long.
     fn grow<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<J>>,

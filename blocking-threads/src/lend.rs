@@ -118,7 +118,7 @@ impl<T: Send> Lent<T> {
         Self::owned(self.on_offer.swap(0, Acquire))
     }
 
-    /// Withdraws the request for a helper, as none could be started. The next offer requests one
+    /// Withdraws the request for a helper, if none could be started. The next offer requests one
     /// again.
     ///
     /// A value that is on offer stays there. One read-modify-write.
@@ -164,7 +164,7 @@ impl<T: Send> Drop for Lent<T> {
 }
 
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub use pool::{Counts, Job, Pool, Refused, StaticPool};
 pub use settings::{BeforePark, Settings, Spawn};
 
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

@@ -93,8 +93,8 @@ fn job_racing_a_thread_about_to_wait_is_run() {
     });
 }
 
-/// A spinning thread takes a job that nobody was notified for. Of two jobs that wait for each other
-/// it takes one, and another thread takes the other.
+/// A spinning thread takes a job for which the submitter notified no thread. Of two jobs that wait
+/// for each other it takes one, and another thread takes the other.
 ///
 /// Fails if a spinning thread does not check the queues afterwards, or counts as two threads.
 #[test]

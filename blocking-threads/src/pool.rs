@@ -48,20 +48,20 @@
 //! 8. `close` takes out the queued capped jobs, and leaves the urgent ones. `finish` leaves both.
 //!    The threads end once the queues are empty.
 //! 9. Jobs and hooks run, and jobs are dropped, without the lock. Only [`Settings::spawn`] may be
-//!    called under it: so a job for which no thread starts goes back to its submitter, and a thread
-//!    finds its own handle in `handles`.
+//!    called under the lock. So a job for which no thread starts can go back to its submitter, and
+//!    a new thread finds its own handle in `handles`.
 //! 10. A thread that ends leaves its handle in `last`, and joins the handle that it finds there. So
 //!     a caller that has joined the handle in `last`, and all handles in `handles`, has joined
 //!     every thread.
 //!
 //! # Why no job is left behind
 //!
-//! 1. A wanted job has a ready thread or the watcher, as the pool is not short or has a watcher
-//!    (rules 2 and 3). If neither can be started, `submit` returns the job, unless another thread
-//!    will take it.
-//! 2. A ready thread cannot miss it. It either holds no lock yet and checks the queues later, or
-//!    waits and is notified. If it slept through the notification because its wait timed out, it
-//!    checks the queues before it ends (rule 5).
+//! 1. For each wanted job there is a ready thread or the watcher, as the pool is not short or has a
+//!    watcher (rules 2 and 3). If neither can be started, `submit` returns the job, unless another
+//!    thread will take it.
+//! 2. A ready thread cannot miss the job. Either it has yet to take the lock, and checks the queues
+//!    then, or it waits and is notified. If its wait timed out before the notification, it checks
+//!    the queues before it ends (rule 5).
 //! 3. A capped job without room waits for a busy thread, which checks the queues when its job ends
 //!    (rule 6).
 //! 4. A closed pool ends its threads only when they find no wanted job (rule 8), so the claims
@@ -78,8 +78,8 @@ use sync_shim::{
     thread,
 };
 
-/// A job for a [`Pool`]: a closure, or a type of your own. A panic in it is caught, and its thread
-/// continues with the next job.
+/// A job for a [`Pool`]: a closure, or a type of your own. The pool catches a panic in it, and the
+/// thread continues with the next job.
 pub trait Job: Send + 'static {
     /// Runs the job.
     fn run(self);
@@ -102,8 +102,8 @@ pub struct Refused<J> {
 
 /// A pool of threads that run blocking jobs.
 ///
-/// A handle: its clones are the same pool, and each thread of the pool has one. A pool in a static
-/// is a [`StaticPool`].
+/// This is a handle: its clones are handles to the same pool, and each thread of the pool has one.
+/// A pool in a static is a [`StaticPool`].
 pub struct Pool<J: 'static>(Handle<J>);
 
 /// A pool that can be a static. Its threads start with the first job.
@@ -147,7 +147,7 @@ pub(crate) struct State<J> {
     pub(crate) queue: VecDeque<J>,
     /// Urgent jobs.
     urgent: VecDeque<J>,
-    /// Own jobs, by the number of the thread that begins with it.
+    /// Own jobs, each by the number of the thread that begins with it.
     own: BTreeMap<u64, J>,
     /// Busy threads.
     busy: usize,
@@ -161,7 +161,7 @@ pub(crate) struct State<J> {
     surplus: usize,
     /// 1 while a thread is spinning, else 0.
     spinning: usize,
-    /// All threads that have not yet come to their end.
+    /// All threads that have not yet run their last job and hook.
     alive: usize,
     /// Callers that wait for the last thread.
     waiters: usize,
@@ -321,8 +321,8 @@ impl<J: Job> Pool<J> {
     /// [`Settings::grow_after`].
     ///
     /// # Errors
-    /// Returns the job if the pool is closed, if its cap is 0, or if the pool has no thread that
-    /// will come to the job and can start none.
+    /// Returns the job if the pool is closed, if its cap is 0, or if no thread will take the job
+    /// and none can be started.
     pub fn submit(&self, job: J) -> Result<(), Refused<J>> {
         let mut state = self.state().lock();
         if state.closed || state.cap == 0 {
@@ -330,13 +330,13 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         match self.provide(&mut state) {
-            // Another thread will take it. Those that are needed for urgent jobs do not count.
+            // Another thread will take it. Threads that urgent jobs need do not count.
             Err(_) if state.threads() > state.urgent.len() => Ok(()),
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }
     }
 
-    /// Queues a job ahead of the others, and starts a thread of that name if none is idle.
+    /// Queues a job ahead of the others, and starts a thread called `name` if none is idle.
     ///
     /// The cap does not bound such jobs, and a closed pool still takes them. Use it for a job that
     /// replaces a thread which is about to block.
@@ -353,7 +353,7 @@ impl<J: Job> Pool<J> {
         added.or_else(|why| refused(state.urgent.pop_back(), why))
     }
 
-    /// Starts a thread of that name which begins with this job.
+    /// Starts a thread called `name`, which runs this job first.
     ///
     /// The cap does not bound such jobs. Use it for a job that runs as long as the pool, such as a
     /// runtime's worker.
@@ -378,8 +378,8 @@ impl<J: Job> Pool<J> {
 
     /// Changes the [cap](Settings::cap).
     ///
-    /// A raised cap gives threads to the jobs that waited for room, as if they were submitted now.
-    /// A lowered cap ends the threads above it as they finish their jobs; it interrupts no job.
+    /// If the cap is raised, jobs that waited for room get threads, as if they were submitted now.
+    /// If it is lowered, the threads above it end as they finish their jobs; no job is interrupted.
     /// With a cap of 0 the pool refuses submissions, and runs the jobs that were submitted before
     /// one at a time.
     ///
@@ -466,8 +466,8 @@ impl<J: Job> Pool<J> {
         Ok(())
     }
 
-    /// Starts a thread. If [`Settings::spawn`] panics, or the drop of the closure that it did not
-    /// run, that is an error like any other.
+    /// Starts a thread. A panic of [`Settings::spawn`], or of the drop of a closure that it did not
+    /// run, becomes an error.
     fn thread(
         &self,
         name: &str,
@@ -566,7 +566,7 @@ impl<J: Job> Pool<J> {
         join(before);
     }
 
-    /// Unlocks before it notifies, as the notified thread takes the lock first of all. Skips a
+    /// Unlocks before it notifies, as the notified thread takes the lock first. Skips a
     /// notification that nobody waits for, as it costs a system call.
     fn end(&self, mut state: MutexGuard<'_, State<J>>) {
         state.alive -= 1;
@@ -617,12 +617,12 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Waits until all threads have come to their end, at most for `limit`. Returns whether they
-    /// have.
+    /// Waits at most for `limit` until all threads have run their last job and hook. Returns
+    /// whether they have.
     ///
-    /// Close the pool before: the threads of an open pool do not end. A thread may still run the
-    /// destructors of its thread-locals when this returns. A thread of the pool that calls this
-    /// without a limit waits forever, as it waits for itself.
+    /// Close the pool before the call: the threads of an open pool do not end. When this returns, a
+    /// thread may still run the destructors of its thread-locals. A thread of the pool must not
+    /// call this without a limit, as it would wait for itself.
     pub fn wait(&self, limit: Option<Duration>) -> bool {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut state = self.state().lock();
@@ -643,7 +643,7 @@ impl<J: Job> Pool<J> {
     ///
     /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at a
     /// time, one may return before the last destructor has run. Those destructors must not wait for
-    /// the caller of self.
+    /// the thread that calls this.
     ///
     /// # Panics
     /// May panic in a thread of the pool, or wait forever, as it would join itself.

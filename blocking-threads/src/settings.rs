@@ -11,8 +11,8 @@ type ThreadMain = Box<dyn FnOnce() + Send>;
 
 /// Waits a little for the next job before a thread parks.
 ///
-/// The argument returns true once there is a job or the pool is closed. The hook may call it any
-/// number of times, and returns when it wants to wait no longer.
+/// The hook's argument is a function that returns true once there is a job or the pool is closed.
+/// The hook may call it any number of times, and returns when it is to wait no longer.
 pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 
 /// Settings of a [`Pool`](crate::Pool).
@@ -70,7 +70,7 @@ pub struct Settings {
     /// Starts the threads in place of [`std::thread`]: for priorities, a sandbox, or a test in
     /// which no thread starts.
     ///
-    /// It must either run the closure in a thread, or fail by an error or a panic. If it does both,
+    /// It must either run the closure in a thread, or return an error or panic. If it does both,
     /// the pool miscounts its threads. It must not call the pool, as it may be called under the
     /// pool's lock.
     pub spawn: Option<Arc<Spawn>>,

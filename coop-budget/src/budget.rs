@@ -34,7 +34,7 @@ impl Budget {
     /// No limit: every operation is granted.
     pub const UNLIMITED: Self = Self(u64::MAX);
 
-    /// Creates a budget of so many operations. With 0 none is granted: the first one makes the task
+    /// Creates a budget of `operations`. With 0 none is granted: the first one makes the task
     /// yield.
     #[inline]
     pub const fn new(operations: u32) -> Self {
@@ -73,8 +73,8 @@ impl Budget {
         }
     }
 
-    /// Returns the budget less one operation, and whether it had one. If it had none the returned
-    /// budget is only good for [`uncharged`](Self::uncharged).
+    /// Returns the budget less one operation, and whether it had one. If it had none, the caller
+    /// may only pass the returned budget to [`uncharged`](Self::uncharged).
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn charged(self) -> (Self, bool) {
@@ -124,8 +124,8 @@ impl Budget {
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn join(&mut self, share: Self) {
-        // A budget without a limit gave nothing away. One with a limit gave a share with a limit,
-        // of which at most all comes back.
+        // A budget without a limit was not reduced by its shares. The share of a limited budget has
+        // a limit, and no more than the share comes back.
         if !self.is_unlimited() {
             self.0 += share.0;
         }

@@ -12,9 +12,9 @@ use sync_shim::{
 };
 
 /// Two slices of two polls each, racing a monitor that requests the end of the slice that it finds.
-/// `open` publishes the number of the slice, from which the monitor learns of it. The monitor
-/// publishes in turn which slice it requested the end of. So a poll that knows of a request for its
-/// own slice must see the flag.
+/// `open` publishes the number of the slice, and the monitor reads it. The monitor then publishes
+/// the number of the slice whose end it requested. So a poll that reads its own slice's number
+/// there must see the flag.
 fn slices(open: fn(&Preempt, &dyn Fn()), look: fn(&Preempt) -> bool) {
     let flag = Arc::new(Preempt::new());
     let slice = Arc::new(AtomicUsize::new(0));
@@ -103,8 +103,8 @@ fn request_does_not_outlive_its_slice() {
     });
 }
 
-/// A nudger pushes and nudges, racing a worker that looks for work. Another nudge was made before.
-/// Either the look sees the push, or the nudge stays for the next operation.
+/// A nudger pushes and nudges, racing a worker that looks for work. The slice was nudged once
+/// before. Either the look sees the push, or the nudge stays for the next operation.
 fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     let slice = Arc::new(Preempt::new());
     // The nudge of an earlier push, which the worker has already seen.
@@ -157,8 +157,8 @@ fn look_without_a_fence_loses_a_nudge() {
     });
 }
 
-/// Two nudges, racing a worker that takes one and then uses up a budget. A nudge that is left
-/// refuses an operation, and the slice accepts the next nudge.
+/// Two nudges race a worker that takes one and then uses up a budget. If a nudge is left, it
+/// refuses an operation. Afterwards the slice accepts the next nudge.
 ///
 /// Fails if `accept_nudges` does not end *ignoring*.
 #[test]

@@ -13,21 +13,21 @@
 //! | *nudged* | a nudger, in an open slice | is refused, and sets *ignoring* | does nothing |
 //! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
 //!
-//! *Ignoring* ends when a look finds no work, or when a budget is used up; or when a monitor
-//! insists: then the slice is *nudged*.
+//! *Ignoring* ends in three ways. If a look finds no work, or a budget is used up, the slice is
+//! *open*. If a monitor insists, it is *nudged*.
 //!
 //! # Rules
 //!
-//! 1. Only opening a slice ends a request. A check does not, as one slice is checked many times,
-//!    between polls too.
+//! 1. Only opening a slice ends a request. A check does not end it, as one slice is checked many
+//!    times, between polls too.
 //! 2. *No request is lost.* The worker opens a slice before another thread can know of it. So a
 //!    request by a thread that knows of the slice follows the opening in the flag's modification
 //!    order, and stays until the next opening.
 //! 3. A request that races the opening of the next slice may end that one early. This costs a yield
 //!    and breaks nothing.
 //! 4. A nudge is a hint. It ends with the operation that it refuses, so a poll that blocks its
-//!    thread continues. The slice then ignores nudges, so that polls keep their operations while
-//!    nudges come all the time.
+//!    thread, and tries the operation again, continues. The slice then ignores nudges, so that
+//!    operations are granted even if threads nudge without a pause.
 //! 5. *A look and a nudge do not miss each other.* A look clears an earlier nudge, fences, and then
 //!    looks. A nudger pushes, fences, and then nudges. Of two `SeqCst` fences one is first: either
 //!    the look sees the push, or the nudger finds the slice open. (If it finds another state it
@@ -63,8 +63,8 @@ const NUDGED: u32 = 3;
 #[derive(Debug)]
 pub struct Preempt(AtomicU32);
 
-/// The flag where there is no slice, so that a check need not ask whether there is one. It is never
-/// set. The atomics of a model checker cannot be made in a constant, so there it is null.
+/// The flag of a thread without a slice, so that a check need not test for a slice. It is never
+/// set. A constant cannot make the atomics of a model checker, so there this is null.
 #[cfg(feature = "std")]
 pub(crate) const NONE: *const Preempt = {
     #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
@@ -86,7 +86,7 @@ impl Preempt {
         Self(AtomicU32::new(OPEN))
     }
 
-    /// Begins a slice: earlier requests were for the last one. A store.
+    /// Begins a slice, and clears earlier requests: they were for the last one. A store.
     ///
     /// Open the slice before you let another thread know of it.
     #[inline]
@@ -100,7 +100,7 @@ impl Preempt {
     #[inline]
     pub fn request(&self) {
         // Ordering: Relaxed, as in `open_slice`. An exchange rather than a store: under loom, a
-        // nudge's exchange may read a value from before a store.
+        // nudge's exchange may read a value that is older than a store.
         self.0.swap(REQUESTED, Relaxed);
     }
 
@@ -148,7 +148,7 @@ impl Preempt {
         self.transition(IGNORING, NUDGED) || self.nudge()
     }
 
-    /// Moves from one state to another, unless it is in a third. A load, and an exchange.
+    /// Moves the flag from the state `from` to `to`, if it is in `from`. A load, and an exchange.
     #[inline]
     fn transition(&self, from: u32, to: u32) -> bool {
         // Ordering: Relaxed, as in `open_slice`. The fences of rule 5 are around it.
@@ -201,8 +201,9 @@ impl Preempt {
 
     /// Whether the slice was asked to end, or nudged. A load.
     ///
-    /// If so, the next operation is refused. A worker asks this between two polls, too, and then
-    /// opens a slice or [looks](Self::look) for work: the task that it polls may do no operations.
+    /// If so, the next operation is refused. A worker checks this between two polls, too, as its
+    /// tasks may do no operations. If it is true, the worker opens a slice or [looks](Self::look)
+    /// for work.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();

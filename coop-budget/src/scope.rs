@@ -12,25 +12,25 @@
 //! | `budget` | unlimited | what is left in the innermost scope |
 //! | `number` | 0 | the innermost scope's number, or 0 between two unlimited turns (rule 4) |
 //! | `frame` | null | the innermost scope's [`Frame`]: the outer scope's state, and the hook |
-//! | `slice` | [`preempt::NONE`] | the time slice that the innermost scope, or one around it, has set |
+//! | `slice` | [`preempt::NONE`] | the time slice that the innermost scope, or an outer one, has set |
 //!
 //! # Rules
 //!
 //! 1. A *nested* scope takes its budget out of what is left in the outer one, and returns what it
-//!    did not use. So it never exceeds the outer budget, and its charges are charges there too. An
-//!    *own* scope takes nothing from the outer one and returns nothing.
+//!    did not use. So it never exceeds the outer budget, and its charges count there too. An *own*
+//!    scope takes nothing from the outer one and returns nothing.
 //! 2. A charge goes to the innermost scope. A [`Progress`] refunds its own charge, once, to the
-//!    scope that it came from. It finds that scope by number: it is the innermost, or one around
-//!    it, whose budget is in a frame. A scope that has ended is not found, and nothing is refunded.
-//!    So refunds never exceed charges.
+//!    scope that it came from. It finds that scope by number: it is the innermost scope, or an
+//!    outer one, whose budget is in a frame. If that scope has ended, none has the number, and
+//!    nothing is refunded. So refunds never exceed charges.
 //! 3. `Current::frame` points to the innermost scope's frame, and each frame to the outer one. All
-//!    frames of this chain are live: a frame leaves the chain before the function returns that has
-//!    it on its stack.
-//! 4. Outside of all scopes every operation is granted. So it is between the turns of an unlimited
-//!    [`Turns`], unless its time slice is over. A turn of an unlimited `Turns` is a scope without a
-//!    frame of its own: it uses the one of its `Turns`. It has a number of its own, so a charge of
-//!    an earlier turn is not found. Any other turn, in a `Turns` with a limit or inside another
-//!    turn, is a nested scope.
+//!    frames of this chain are live: each is on the stack of a function, and leaves the chain
+//!    before that function returns.
+//! 4. Outside of all scopes every operation is granted. Between the turns of an unlimited [`Turns`]
+//!    every operation is granted too, unless the time slice is over. A turn of an unlimited `Turns`
+//!    is a scope without a frame of its own: it uses the frame of its `Turns`. It has a number of
+//!    its own, so a [`Progress`] of an earlier turn does not find it. Any other turn, in a `Turns`
+//!    with a limit or inside another turn, is a nested scope.
 //! 5. `Current::slice` is live, as frames are: the scope that set it borrows it. A scope without a
 //!    slice keeps the one around it. [`preempt::NONE`] stands for no slice: a flag that nobody else
 //!    can reach to set it, or null under a model checker. A nudge refuses an operation in any
@@ -48,13 +48,13 @@ use std::{
 struct Current {
     budget: Cell<Budget>,
     number: Cell<u64>,
-    /// The last number that a scope or a turn of this thread got.
+    /// The number of the newest scope or turn of this thread.
     last: Cell<u64>,
     frame: Cell<*const Frame<'static>>,
     slice: Cell<*const Preempt>,
 }
 
-/// The state of the outer scope, and what a scope needs only once it is exhausted.
+/// The state of the outer scope, and the fields that a scope needs only once it is exhausted.
 struct Frame<'a> {
     outer_budget: Cell<Budget>,
     outer_number: u64,
@@ -156,7 +156,8 @@ pub enum Exhausted {
 ///
 /// Do not keep a hook, or the [`Preempt`] of a slice, in a thread-local of the thread that runs the
 /// scope. `process::exit` inside the scope drops thread-locals while the scope stays on the stack.
-/// A thread-local that is dropped later, and asks for an operation, would use the dropped hook.
+/// If another thread-local is dropped later and its drop does an operation, that operation would
+/// use the dropped hook.
 pub trait OnExhausted {
     /// Arranges that `waker` is woken soon, after other tasks had their turn.
     ///
@@ -185,10 +186,10 @@ pub trait OnExhausted {
 /// | [`own`](Self::own) | its whole budget | nothing |
 /// | [`unlimited`](Self::unlimited) | everything, whatever the time slice says | nothing |
 ///
-/// A nested scope cannot hold up its runtime for longer than the runtime allows. So a library may
-/// use one, for example to give one of several futures a share of its task's budget. A `block_on`,
-/// which keeps its thread until its future is done, takes an own scope: a budget around it is not
-/// renewed meanwhile, so once that is used up nothing in it would proceed.
+/// A nested scope keeps to the limits of its runtime. So a library may use one, for example to give
+/// one of several futures a share of its task's budget. A `block_on`, which keeps its thread until
+/// its future is done, takes an own scope: a budget around it is not renewed meanwhile, so a nested
+/// scope would refuse every operation once that budget is used up.
 ///
 /// A scope costs some loads and stores to a thread-local.
 ///
@@ -235,8 +236,8 @@ impl<'a> Scope<'a> {
     /// Creates a nested scope of at most `budget` operations.
     ///
     /// An exhausted budget wakes the task at once, unless the scope has a [`hook`](Self::hook). The
-    /// hook of a scope around it is not called, as it may belong to another runtime, which waits
-    /// for this one.
+    /// hook of an outer scope is not called, as that scope may belong to another runtime, which
+    /// waits for this one.
     #[inline]
     pub const fn new(budget: Budget) -> Self {
         Self {
@@ -249,8 +250,8 @@ impl<'a> Scope<'a> {
 
     /// Creates a scope of `budget` operations, whatever is left around it.
     ///
-    /// For runtimes that run inside a task of another runtime: for each task of a local set, and
-    /// for a `block_on`. Such a runtime holds up the one around it by as many operations as it
+    /// It is for runtimes that run inside a task of another runtime: for each task of a local set,
+    /// and for a `block_on`. Such a runtime delays the outer one by as many operations as it
     /// grants. The time slice in progress stays, unless this scope has one: only
     /// [`unlimited`](Self::unlimited) lifts it.
     ///
@@ -277,7 +278,8 @@ impl<'a> Scope<'a> {
 
     /// Creates a scope that limits neither operations nor time.
     ///
-    /// For code that blocks its thread until a future is done, and would be refused forever.
+    /// It is for code that blocks its thread until a future is done: a limit would refuse its
+    /// operations forever.
     ///
     /// ```
     /// use coop_budget::{Budget, Scope, has_remaining};
@@ -332,9 +334,9 @@ impl<'a> Scope<'a> {
     /// Limits the time too: operations are refused once `slice` was asked to end, however many are
     /// left.
     ///
-    /// It takes the place of a time slice around it. For a limit by time alone the budget is
+    /// It replaces the time slice of an outer scope. For a limit by time alone, use
     /// [`Budget::UNLIMITED`]. The runtime opens the slice before. If it polls several tasks in one
-    /// slice it opens it once, and checks [`need_preempt`] between them.
+    /// slice, it opens the slice once, and checks [`need_preempt`] between the tasks.
     ///
     /// ```
     /// use coop_budget::{Budget, Exhausted, OnExhausted, Preempt, Scope, has_remaining};
@@ -370,7 +372,7 @@ impl<'a> Scope<'a> {
     #[inline]
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         CURRENT.with(|current| {
-            let mut frame = Frame::around(current, self.source, self.hook, self.budget);
+            let mut frame = Frame::enter(current, self.source, self.hook, self.budget);
             frame.has_slice = matches!(self.slice, Slice::Set(_));
             let _entered = Entered::new(current, &frame, self.slice);
             f()
@@ -381,9 +383,9 @@ impl<'a> Scope<'a> {
     /// its own.
     ///
     /// For the loop of a worker: a turn costs less than a scope. The budget of this scope is
-    /// usually [`Budget::UNLIMITED`]. If it is limited, or the scope is nested in one that is
-    /// limited, then each turn gets at most what is left there, and operations between two turns
-    /// are charged there too. Such a loop checks [`has_remaining`].
+    /// usually [`Budget::UNLIMITED`]. If it is limited, or the scope is nested in a limited one,
+    /// then each turn gets at most what is left of that limit, and operations between two turns are
+    /// charged to it too. Such a loop checks [`has_remaining`].
     ///
     /// ```
     /// use coop_budget::{Budget, OnExhausted, Scope, remaining};
@@ -408,7 +410,7 @@ impl<'a> Scope<'a> {
     pub fn turns<R>(self, f: impl FnOnce(&Turns<'_>) -> R) -> R {
         self.run(|| {
             CURRENT.with(|current| {
-                // If a scope around limits this one, each turn is a nested scope (rule 4).
+                // If an outer scope limits this one, each turn is a nested scope (rule 4).
                 if current.budget.get().is_unlimited() {
                     current.number.set(0);
                 }
@@ -432,7 +434,7 @@ impl fmt::Debug for Scope<'_> {
 impl<'a> Frame<'a> {
     /// Keeps the state of the outer scope, and sets the budget and the number of the new one.
     #[inline]
-    fn around(
+    fn enter(
         current: &Current,
         source: Source,
         hook: Option<&'a dyn OnExhausted>,
@@ -515,7 +517,7 @@ impl Turns<'_> {
             frame.refused.set(false);
             Turn(current, None)
         } else {
-            inner = Frame::around(current, Source::Nested, frame.hook, budget);
+            inner = Frame::enter(current, Source::Nested, frame.hook, budget);
             Turn(current, Some(Entered::new(current, &inner, Slice::Keep)))
         };
         f()
@@ -587,12 +589,14 @@ pub fn need_preempt() -> bool {
     CURRENT.with(Current::is_over)
 }
 
-/// Asks for one operation. A resource calls this first in each `poll` of an operation.
+/// Charges one operation, if it is granted. A resource calls this first in each `poll` of an
+/// operation.
 ///
-/// - `Ready` grants the operation. Call [`Progress::made_progress`] if it did something. If the
-///   [`Progress`] is dropped instead, its charge is refunded.
-/// - `Pending` refuses it, as the task has had its share. Return `Pending` too: the task is already
-///   woken, or its runtime's hook will wake it, and it is polled again after others.
+/// - `Ready` grants the operation. Call [`Progress::made_progress`] if the operation made progress.
+///   If the [`Progress`] is dropped instead, its charge is refunded.
+/// - `Pending` refuses the operation, as the task has used up its budget. Return `Pending` too: the
+///   task is already woken, or its runtime's hook will wake it, and it is polled again after
+///   others.
 ///
 /// Costs a few loads and stores to a thread-local. A refusal costs a wake, or a call of
 /// [`OnExhausted::defer`].
@@ -600,16 +604,16 @@ pub fn need_preempt() -> bool {
 pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
     let granted = CURRENT.with(|current| {
         let (left, is_charged) = current.budget.get().charged();
-        // Stored before the charge is checked: so it is one instruction on a word that only this
-        // thread reads.
+        // The charge is stored before it is checked. So it is one instruction on a word that only
+        // this thread reads.
         current.budget.set(left);
         (is_charged && !current.refuses()).then(|| Progress::new(current.number.get(), 1))
     });
     granted.map_or_else(|| proceed_slowly(cx), Poll::Ready)
 }
 
-/// Takes back a charge that was refused or that the time slice may refuse, and checks in full. It
-/// looks up the thread's state itself, so that its caller need not keep the address.
+/// Undoes a charge that the budget refused, or that the time slice may refuse, and then checks
+/// both. It looks up the thread's state itself, so that its caller need not keep the address.
 #[cold]
 #[inline(never)]
 fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
@@ -617,10 +621,10 @@ fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
     poll_proceed_n(cx, 1)
 }
 
-/// Asks for a batch of operations: grants up to `wanted`, and at least one.
+/// Charges a batch of operations, if it is granted: up to `wanted`, and at least one.
 ///
-/// [`Progress::granted`] returns how many. Refund those that were not done with
-/// [`Progress::made_progress_n`]. A batch of none is never refused.
+/// [`Progress::granted`] returns how many. [`Progress::made_progress_n`] refunds those that were
+/// not done. A batch of 0 is never refused.
 ///
 /// ```
 /// use coop_budget::{Budget, Scope, poll_proceed_n, remaining};
@@ -736,14 +740,14 @@ impl Progress {
         self.charge
     }
 
-    /// Keeps the charge, as the operation did something. Free.
+    /// Keeps the charge, as the operation made progress. Free.
     #[inline]
     pub fn made_progress(self) {
         std::mem::forget(self);
     }
 
-    /// Keeps the charge of `done` operations and refunds the others. A number above those granted
-    /// counts as all.
+    /// Keeps the charge of `done` operations and refunds the others. If `done` exceeds the granted
+    /// number, all charges are kept.
     #[inline]
     pub fn made_progress_n(mut self, done: u32) {
         self.charge = self.charge.saturating_sub(done);
@@ -771,7 +775,7 @@ fn refund(budget: &Cell<Budget>, operations: u32) {
     budget.set(more);
 }
 
-/// Refunds to a scope around the innermost one, found by number.
+/// Refunds to an outer scope, which it finds by number.
 #[cold]
 fn refund_outer(current: &Current, progress: &Progress) {
     let mut next = current.frame.get();

@@ -3,8 +3,8 @@
 //!
 //! A thread pushes work for a runtime whose workers are all busy, and nudges one of them. Each
 //! thread nudges the workers in turn, by a count of its own that starts at a random worker. So
-//! nudges write no shared counter. If the worker ignores nudges, or has one already that it has not
-//! noticed (its poll does no operations), the next worker is nudged.
+//! nudges write no shared counter. If the worker ignores nudges, or has not noticed an earlier one
+//! (its poll does no operations), the thread nudges the next worker.
 use crate::Preempt;
 use std::{cell::Cell, collections::hash_map::RandomState, hash::BuildHasher};
 use sync_shim::CachePadded;
@@ -27,7 +27,7 @@ sync_shim::thread_local! {
 pub struct Slices(Box<[CachePadded<Preempt>]>);
 
 impl Slices {
-    /// Creates the flags of so many workers.
+    /// Creates the flags of `workers` workers.
     ///
     /// # Panics
     /// If `workers` is 0, or more than 2³² − 1.
@@ -51,10 +51,10 @@ impl Slices {
         &self.0[worker]
     }
 
-    /// [Nudges](Preempt::nudge) the next worker in this thread's turn, or the one after it if that
-    /// one takes no nudge.
+    /// [Nudges](Preempt::nudge) the next worker in this thread's order, or the one after it if the
+    /// first accepts no nudge.
     ///
-    /// Push the work before, with a `SeqCst` fence in between. Returns the worker that was nudged.
+    /// Push the work first, and then execute a `SeqCst` fence. Returns the worker that was nudged.
     /// Two loads at most, and an exchange.
     ///
     /// ```

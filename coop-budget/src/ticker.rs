@@ -1,8 +1,8 @@
 //! A thread that ends time slices, for runtimes without a monitor.
 //!
 //! The thread waits on a condition variable for one period at a time, so that it can be stopped at
-//! once. After each period it requests the end of all its slices. It does not know when they were
-//! opened, so a slice lasts for up to a period, and half a period on average.
+//! once. After each period it requests the end of all its slices. It does not know when the slices
+//! were opened, so a slice lasts for at most a period, and for half a period on average.
 use crate::Preempt;
 use std::{io, time::Duration};
 use sync_shim::{

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// Charges one operation, and yields first if none is left. For loops that compute.
+/// Charges one operation, and yields first if the budget is used up. It is for loops that compute.
 ///
 /// ```
 /// # async fn example(rows: &[u64]) -> u64 {
@@ -126,9 +126,9 @@ impl<F: Future> Future for Cooperative<F> {
 /// Polls a future without a limit of operations or time. It can starve the other tasks of its
 /// worker.
 ///
-/// It lifts only this crate's limits, and only while it polls `future`. Scopes inside of it, tasks
-/// that it spawns, tokio's budget, and a `FuturesUnordered` that yields by itself keep their
-/// limits.
+/// It lifts only this crate's limits, and only while it polls `future`. It lifts no limit of a
+/// scope inside the future, of a task that the future spawns, or of tokio. A `FuturesUnordered`
+/// still yields by itself.
 ///
 /// ```
 /// use coop_budget::{Budget, Scope, consume, unconstrained};
@@ -163,11 +163,11 @@ impl<F: Future> Future for Unconstrained<F> {
     }
 }
 
-/// Gives a future a new budget each time it is polled, for tasks of a runtime that knows no budget.
+/// Gives a future a new budget in each poll, for tasks of a runtime that knows no budget.
 ///
 /// When the budget is exhausted the task is woken and returns `Pending`, which every runtime treats
-/// as a yield. Under a runtime that does know budgets, the new one is part of that poll's budget,
-/// as of [`Scope::new`].
+/// as a yield. Under a runtime that has budgets, the new budget is part of the poll's budget, as
+/// with [`Scope::new`].
 ///
 /// ```
 /// # async fn example<T: 'static>(spawn: impl Fn(coop_budget::Scoped<T>), task: T) {
@@ -200,10 +200,10 @@ impl<F: Future> Future for Scoped<F> {
 /// Gives each of several futures of a task at most `limit` operations of the task's budget in a
 /// poll.
 ///
-/// For futures in a `FuturesUnordered`, a `join_all` or a `select`. A future that used its share
-/// leaves the rest of the budget to the others. Once the task's budget is used up, the future is
-/// not polled at all, nor are futures nested in it, as they would be under [`scope`]. It wakes its
-/// waker and returns `Pending`, so the set of futures yields.
+/// It is for futures in a `FuturesUnordered`, a `join_all` or a `select`. A future that used up its
+/// share leaves the rest of the budget to the others. Once the task's budget is used up, this polls
+/// neither the future nor those nested in it, unlike [`scope`]. It wakes its waker and returns
+/// `Pending`, so the set of futures yields.
 ///
 /// ```
 /// # use std::future::Future;

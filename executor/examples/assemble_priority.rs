@@ -78,7 +78,7 @@ impl Executor {
         join
     }
 
-    /// Takes the next task: in seven turns of eight an urgent one first.
+    /// Takes the next task. In seven of eight turns it looks for an urgent task first.
     fn next(&mut self) -> Option<Notified<Scheduler>> {
         self.turn = self.turn.wrapping_add(1);
         let Queues { urgent, rest, .. } = &*self.queues;

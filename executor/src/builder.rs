@@ -509,7 +509,7 @@ impl Builder {
     /// It may be a driver's handle that sockets look for, for example. It replaces an earlier value
     /// of the same type. Clones of the builder share it. It is dropped with the runtime's memory,
     /// by the last thread or handle that refers to the runtime, unless it is still shared. A value
-    /// that contains a [`Handle`](crate::Handle) keeps that memory for ever; one that contains the
+    /// that contains a [`Handle`](crate::Handle) keeps that memory forever; one that contains the
     /// [`Runtime`] keeps its threads, too.
     ///
     /// ```
@@ -731,10 +731,10 @@ impl Builder {
     /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
     /// With `true` its thread starts in [`build`](Self::build), otherwise when a worker has a
     /// second task to run, a second worker starts, or a task makes a `syscall`. So without `true`
-    /// it does not watch a worker's very first task. If it cannot be started the runtime goes on
-    /// without it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The
-    /// [hooks for threads](Self::on_thread_start) are not called in it. A runtime with driven
-    /// workers has none.
+    /// it does not watch a worker's first task. If it cannot be started the runtime goes on without
+    /// it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The [hooks
+    /// for threads](Self::on_thread_start) are not called in it. A runtime with driven workers has
+    /// none.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task};

@@ -14,7 +14,7 @@ use crate::{
 use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
-use task_header::{After, WakeKind};
+use task_header::{AfterPoll, WakeKind};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
@@ -25,7 +25,7 @@ sync_shim::thread_local! {
     static YIELDED: Cell<bool> = const { Cell::new(false) };
     /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
     /// does not know of the thread.
-    static HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
+    static CLOCK_HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
 }
 
 /// Runs `f` as a worker: the core is this thread's until `f` returns, or a task gives it away.
@@ -125,15 +125,15 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
 /// Returns how a task goes on after its poll: the list that keeps it, if this thread is still a
 /// worker, and whether the task yielded.
 #[inline]
-pub(crate) fn after_poll<'a>() -> After<'a, Scheduler> {
+pub(crate) fn after_poll<'a>() -> AfterPoll<'a, Scheduler> {
     // SAFETY: the poll is over, and the list is not used after user code that the task's end calls.
     let Some(core) = (unsafe { core() }) else {
-        return After {
+        return AfterPoll {
             owned: None,
             again: YIELDED.with(Cell::get),
         };
     };
-    After {
+    AfterPoll {
         // SAFETY: the poll is over, and the end of a run does not use the list across user code.
         owned: Some(unsafe { core.owned() }),
         again: core.end_poll(),
@@ -200,12 +200,12 @@ pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
 /// the clock's hold until the poll is over.
 pub(crate) fn set_core_lost(yielded: bool, hold: Option<ClockHold>) {
     YIELDED.with(|at| at.set(yielded));
-    HOLD.with(|at| at.set(hold));
+    CLOCK_HOLD.with(|at| at.set(hold));
 }
 
 /// Lets the clock go on, after the poll that has lost its core.
 pub(crate) fn release_clock() {
-    let _: Option<ClockHold> = HOLD.with(Cell::take);
+    let _: Option<ClockHold> = CLOCK_HOLD.with(Cell::take);
 }
 
 /// Puts a core that was taken back into the thread-local.

@@ -44,7 +44,7 @@ use worker_queue::QueueHooks;
 use worker_queue::RunQueue;
 
 /// A slot at one look: its content, and its worker's count of polls.
-pub(crate) type Seen = Option<(worker_queue::Seen, u64)>;
+pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
 /// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
@@ -83,7 +83,7 @@ pub(crate) struct Core {
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
     /// The progress of the last watch, unless a notification ended it.
-    pub(crate) calm: Cell<WatchState>,
+    pub(crate) watch_state: Cell<WatchState>,
     /// The contents of the workers' slots at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// The count of polls at the last notification that ended a park, until the next park.
@@ -112,7 +112,7 @@ impl Core {
             spin: Spin::new(),
             notified_at: Cell::new(None),
             backoff: Cell::new(settings.backoff),
-            calm: Cell::new(WatchState::default()),
+            watch_state: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
             running: Cell::new(None),
@@ -265,7 +265,7 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
-        let at_interval = || self.hold(Self::at_interval);
+        let at_interval = || self.without_lending(Self::at_interval);
         let task = interval_is_over.then(at_interval).flatten();
         let is_signalled = || self.slice().is_set() || self.forced.get();
         task.or_else(|| is_signalled().then(|| self.look_at_signal()).flatten())
@@ -294,7 +294,7 @@ impl Core {
     #[inline]
     fn poll_events(&self) -> Option<Task> {
         match self.shared.events.is_due() {
-            true => self.hold(Self::poll_due_events),
+            true => self.without_lending(Self::poll_due_events),
             false => None,
         }
     }
@@ -386,7 +386,7 @@ impl Core {
 
     /// Runs `f`, which may be user code outside of a poll. The core stays with this thread.
     #[cold]
-    pub(crate) fn hold<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+    pub(crate) fn without_lending<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
         let lendable = self.lendable.replace(false);
         let result = f(self);
         self.lendable.set(lendable);

@@ -84,7 +84,7 @@ pub struct Worker<P: Park> {
     stage: Stage,
 }
 
-/// Takes a worker out of the search when its parker panics, because its user may not tick it soon.
+/// Ends the search of a worker whose parker panics, because the user may not tick it again soon.
 struct LeaveSearch<'a>(&'a Core);
 
 impl Drop for LeaveSearch<'_> {
@@ -93,7 +93,7 @@ impl Drop for LeaveSearch<'_> {
     }
 }
 
-/// How far a driven worker has come.
+/// The stage of a driven worker's life.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
@@ -111,16 +111,17 @@ impl Core {
             if !self.end() {
                 return Tick::Idle;
             }
-            Registry::wait_keeping(&shared.foreign, || shared.clone());
+            Registry::wait_keeping(&shared.announcements, || shared.clone());
             return Tick::Ended;
         }
         let Some(task) = self.next() else {
-            // It may take a while until it parks, and no push may rely on it meanwhile.
+            // It may be long until the user parks this worker, and meanwhile no push may rely on it
+            // as a searcher.
             self.leave_search();
             return Tick::Idle;
         };
-        let how = self.begin_run();
-        let run = |turns: &Turns<'_>| run::<false>(shared, turns, how, task);
+        let settings = self.begin_run();
+        let run = |turns: &Turns<'_>| run::<false>(shared, turns, settings, task);
         Scope::own(Budget::UNLIMITED)
             .slice(self.slice())
             .hook(&OnWorker)
@@ -144,8 +145,8 @@ impl<P: Park> Worker<P> {
     /// Runs the next task.
     ///
     /// # Panics
-    /// When the [`Park`] panics, which this polls every so many ticks. The worker may be used
-    /// further.
+    /// If the [`Park`] panics, which this polls once in a number of ticks. The worker can still be
+    /// used.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -175,7 +176,7 @@ impl<P: Park> Worker<P> {
     /// Call [`tick`](Self::tick) soon afterwards: the notifier relies on this worker until then.
     ///
     /// # Panics
-    /// When the [`Park`] panics. The worker may be used further.
+    /// If the [`Park`] panics. The worker can still be used.
     pub fn park(&mut self) {
         self.park_for(None);
     }
@@ -280,7 +281,7 @@ impl<P: Park> Worker<P> {
     /// Returns the parker.
     ///
     /// The runtime got its unparker once, when it was built. Another [`Park`] in its place must be
-    /// woken by the same unparker. Else this worker sleeps on when there is work.
+    /// woken by the same unparker. Otherwise this worker stays asleep when there is work.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, Unpark};
@@ -313,7 +314,8 @@ impl<P: Park> Worker<P> {
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
         if scope::is_worker_by(&self.core.shared) {
-            // Its own poll has exited the process, so the core is in use for good.
+            // One of its own polls has exited the process and never returns, so the core stays in
+            // use.
             return;
         }
         // SAFETY: the field is not used after this.

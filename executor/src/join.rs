@@ -89,7 +89,7 @@ impl<T, E, F: Future<Output = Result<T, E>>> Branch<'_, F> {
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum Turns {
-    /// That of the arguments.
+    /// The order of the arguments.
     Biased,
     /// The next poll begins with this branch.
     From(usize),

@@ -98,7 +98,7 @@ pub use trace::{Capture, Tracer};
 pub use yield_now::{YieldNow, yield_now};
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_count))))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, not(selvedge_count)))]

@@ -154,7 +154,7 @@ impl Snapshot {
         // Ordering: as above.
         self.ended += shared.ended_outside.load(Relaxed);
         self.live = self.spawned.saturating_sub(self.ended);
-        self.remote_schedules = shared.foreign.announced();
+        self.remote_schedules = shared.announcements.announced();
         self.injector_depth = shared.injector.len() as u64;
         #[cfg(feature = "groups")]
         {
@@ -173,7 +173,7 @@ impl Snapshot {
 #[cfg(all(test, selvedge_count))]
 mod counts;
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

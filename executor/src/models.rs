@@ -36,7 +36,7 @@ fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
 
 /// A spawn from outside races a worker that goes to sleep: the task runs.
 ///
-/// Bites: skip the last look before sleep.
+/// Fails if a worker skips the last look before it sleeps.
 #[test]
 fn spawn_racing_a_sleep_runs() {
     bounded(2).check(|| {
@@ -50,7 +50,7 @@ fn spawn_racing_a_sleep_runs() {
 /// A spawn from outside races a worker that waits a moment as a searcher and then goes to sleep.
 /// The task runs, even if the spawn woke no worker.
 ///
-/// Bites: skip the last look before sleep.
+/// Fails if a worker skips the last look before it sleeps.
 #[test]
 fn spawn_racing_a_wait_before_a_sleep_runs() {
     bounded(2).check(|| {
@@ -69,7 +69,7 @@ fn spawn_racing_a_wait_before_a_sleep_runs() {
 /// A spawn from outside races the runtime's end: the task runs or is cancelled, and the drop
 /// returns.
 ///
-/// Bites: forget the task of a refused spawn instead of dropping it.
+/// Fails if the task of a refused spawn is forgotten, not dropped.
 #[test]
 fn spawn_racing_the_end_runs_or_is_cancelled() {
     bounded(2).check(|| {
@@ -88,7 +88,7 @@ fn spawn_racing_the_end_runs_or_is_cancelled() {
 /// A wake from a thread that is no worker races the runtime's end: the runtime is not freed before
 /// the wake has notified it.
 ///
-/// Bites: skip `Registry::wait` (a use after free of the runtime).
+/// Fails if `Registry::wait` is skipped (a use after free of the runtime).
 #[test]
 fn last_wake_racing_the_end_is_no_use_after_free() {
     bounded(2).check(|| the_last_wake_against_the_end(pool(1)));
@@ -97,7 +97,7 @@ fn last_wake_racing_the_end_is_no_use_after_free() {
 /// As above, with a second worker whose thread is unstarted or about to start. The worker that the
 /// wake relies on looks for the task, and both workers end.
 ///
-/// Bites: close the runtime without unparking its workers.
+/// Fails if the runtime closes without unparking its workers.
 #[test]
 fn last_wake_racing_the_end_finds_one_of_two_workers() {
     bounded(1).check(|| the_last_wake_against_the_end(pool(2)));
@@ -131,10 +131,10 @@ fn the_last_wake_against_the_end(runtime: Runtime) {
 /// A spawn from outside races the end of two workers that `build` has started: one of them runs or
 /// drops the task, and both end.
 ///
-/// With two preemptions the model takes more than a minute. [`crowd`](crate::crowd) runs more
-/// threads, in random orders.
+/// With two preemptions the model takes more than a minute.
+/// [`many_threads`](crate::many_threads) runs more threads, in random orders.
 ///
-/// Bites: close the runtime without unparking its workers.
+/// Fails if the runtime closes without unparking its workers.
 #[test]
 fn spawn_racing_the_end_of_two_workers_ends() {
     bounded(1).check(|| {
@@ -153,7 +153,7 @@ fn spawn_racing_the_end_of_two_workers_ends() {
 /// second worker's thread: the push, which finds the first worker busy, or the first worker, as it
 /// stops searching.
 ///
-/// Bites: no notification after a push from outside; none at the end of a search.
+/// Fails if a push from outside notifies nobody, or the end of a search does not.
 #[test]
 fn spawn_beside_a_busy_worker_starts_the_second() {
     bounded(0).check(|| {
@@ -179,7 +179,7 @@ fn spawn_beside_a_busy_worker_starts_the_second() {
 /// Two workers, each in a thread of its own, are ticked a few times. Each task that a task of one
 /// spawns runs once, on either worker.
 ///
-/// Bites: drop the task that is displaced from the slot.
+/// Fails if the task that is displaced from the slot is dropped.
 #[test]
 fn tasks_spawned_by_one_of_two_workers_run_once() {
     bounded(2).check(|| {
@@ -222,7 +222,7 @@ fn core_on_offer_racing_its_return_loses_no_task() {
 
 /// As above with one more preemption, which takes some minutes.
 ///
-/// Bites: drop a task that is left without a core. One preemption does not show this.
+/// Fails if a task that is left without a core is dropped. One preemption does not show this.
 #[test]
 fn full_core_on_offer_racing_its_return_loses_no_task() {
     offer_a_core(2);
@@ -243,7 +243,7 @@ fn offer_a_core(preemptions: usize) {
 
 /// A task without its core waits for the first time, and races the end: it is cancelled.
 ///
-/// Bites: `Shared::take_in` without its notification. For its check of the close see
+/// Fails if `Shared::take_in` notifies nobody. For its check of the close see
 /// `requeue_racing_the_end_drops_the_task`.
 #[test]
 fn task_without_a_core_racing_the_end_is_cancelled() {

@@ -96,7 +96,7 @@ impl Core {
     pub(crate) fn tell_unpark(&self) {
         if self.owes_unpark.take() {
             let hooks = &self.shared.hooks;
-            self.hold(|_| hooks.call(&hooks.on_unpark));
+            self.without_lending(|_| hooks.call(&hooks.on_unpark));
         }
     }
 

@@ -28,9 +28,9 @@ const LIFO_CAP: u32 = 3;
 
 impl Core {
     #[inline]
-    pub(crate) fn begin_run(&self) -> How {
+    pub(crate) fn begin_run(&self) -> RunSettings {
         self.leave_search();
-        How {
+        RunSettings {
             budget: self.budget,
             observed: self.observed,
         }
@@ -49,7 +49,7 @@ impl Core {
 
 /// The settings of a run, read before it.
 #[derive(Clone, Copy)]
-pub(crate) struct How {
+pub(crate) struct RunSettings {
     budget: Budget,
     observed: bool,
 }
@@ -59,11 +59,16 @@ pub(crate) struct How {
 ///
 /// The calling thread is a worker.
 #[inline]
-pub(crate) fn run<const LENDABLE: bool>(shared: &Shared, turns: &Turns<'_>, how: How, task: Task) {
-    turns.run(how.budget, || {
+pub(crate) fn run<const LENDABLE: bool>(
+    shared: &Shared,
+    turns: &Turns<'_>,
+    settings: RunSettings,
+    task: Task,
+) {
+    turns.run(settings.budget, || {
         let (mut task, mut left) = (task, LIFO_CAP);
         loop {
-            if how.observed {
+            if settings.observed {
                 observed_poll(shared, task);
             } else {
                 poll(shared, task);

@@ -42,12 +42,12 @@ use task_header::JoinHandle;
 ///
 /// It does wait where a thread of another runtime may block: in a blocking closure, in
 /// [`block_in_place`](crate::block_in_place()), and in a hook for threads that start or stop. Two
-/// runtimes that are each dropped in such a place of the other wait for ever.
+/// runtimes that are each dropped in such a place of the other wait forever.
 ///
 /// # Fork
 /// After a `fork` by a thread from outside, the child has a runtime without threads. Tasks that it
 /// spawns there never run, and its drop does nothing. If a thread of the runtime held a lock at the
-/// `fork`, the child may wait for that lock for ever, as for any lock.
+/// `fork`, the child may wait for that lock forever, as for any lock.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

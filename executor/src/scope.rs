@@ -14,8 +14,8 @@
 //! | [`Ending`](In::Ending) | has no core, and drops the futures of queued tasks | no | the next outer scope decides |
 //!
 //! 1. The current runtime is that of the innermost scope that names one.
-//! 2. A thread may block on a future unless its innermost scope that decides says what it would
-//!    hold up. A thread without such a scope may block.
+//! 2. The last column says whether a thread may block on a future. The innermost scope decides,
+//!    unless it leaves that to the next outer scope. If no scope decides, the thread may block.
 //! 3. A thread may wait for a runtime's end where it may block on a future, except where the end
 //!    may wait for the thread in turn:
 //!    1. in a thread of that runtime, from its start until the last destructor of its
@@ -52,7 +52,7 @@ sync_shim::thread_local! {
     static OWN_HOOKS: Cell<*const Hooks> = const { Cell::new(ptr::null()) };
 }
 
-/// Kind of a scope, with its runtime or set.
+/// The kind of a scope, with its runtime or set.
 pub(crate) enum In<'a> {
     /// With the worker's index.
     Worker(&'a Arc<Shared>, usize),
@@ -189,7 +189,8 @@ impl Drop for Guard {
     }
 }
 
-/// Result of `look` for the innermost scope where it returns one. `look` calls no user code.
+/// The first result that `look` returns, from the innermost scope outwards. `look` calls no user
+/// code.
 fn innermost<R>(mut look: impl FnMut(&In<'_>) -> Option<R>) -> Option<R> {
     let mut at = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
     loop {
@@ -235,7 +236,7 @@ pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
     innermost(polled).is_some()
 }
 
-/// Whether a worker's scope of this thread, at any depth, refers to this very field of a core.
+/// Whether a worker's scope of this thread, at any depth, refers to this field of a core.
 pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     let by = |is: &In<'_>| match is {
         In::Worker(other, _) => ptr::eq(*other, shared).then_some(()),

@@ -94,7 +94,7 @@ pub(crate) struct Shared {
     pub(crate) slices: Slices,
     pub(crate) blocking: Pool<Job>,
     pub(crate) monitor: Monitor,
-    pub(crate) foreign: Arc<Registry>,
+    pub(crate) announcements: Arc<Registry>,
     /// The time that stamps count from.
     pub(crate) begun: Instant,
     pub(crate) settings: CachePadded<Settings>,
@@ -170,7 +170,7 @@ impl Shared {
             monitor: Monitor::new(monitor, remotes.len()),
             remotes: remotes.into(),
             blocking,
-            foreign: Arc::new(Registry::new()),
+            announcements: Arc::new(Registry::new()),
             begun: Instant::now(),
             settings: CachePadded::new(settings),
             hooks,

@@ -242,7 +242,7 @@ pub(crate) fn abandon(core: &Core, found: Option<Task>) {
         }
     });
     if has_ended {
-        Registry::wait_keeping(&shared.foreign, || shared.clone());
+        Registry::wait_keeping(&shared.announcements, || shared.clone());
     } else {
         // Tasks that other threads hold point to it.
         std::mem::forget(shared);

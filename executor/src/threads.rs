@@ -36,7 +36,7 @@ pub(crate) fn drive(core: Box<Core>) {
         context::release_clock();
         return;
     }
-    Registry::wait_keeping(&shared.foreign, || shared.clone());
+    Registry::wait_keeping(&shared.announcements, || shared.clone());
     // SAFETY: made from a box above, and it is still this thread's.
     drop(unsafe { Box::from_raw(core) });
 }
@@ -49,13 +49,16 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
             return false;
         };
         if shared.is_closing() {
-            if core.hold(Core::end) {
+            if core.without_lending(Core::end) {
                 return true;
             }
-            core.hold(Core::wait_in_thread);
-        } else if let Some(task) = core.next().or_else(|| core.hold(Core::sleep_in_thread)) {
-            let how = core.begin_run();
-            run::<true>(shared, turns, how, task);
+            core.without_lending(Core::wait_in_thread);
+        } else if let Some(task) = core
+            .next()
+            .or_else(|| core.without_lending(Core::sleep_in_thread))
+        {
+            let settings = core.begin_run();
+            run::<true>(shared, turns, settings, task);
         }
     }
 }

@@ -9,7 +9,7 @@
 pub(crate) use task_trace::{TaskKind, enabled, trace};
 
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
-pub(crate) use off::*;
+pub(crate) use disabled::*;
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) use on::*;
 
@@ -192,7 +192,7 @@ mod on {
 
 /// The same names, which do nothing.
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
-mod off {
+mod disabled {
     use crate::{
         core::Core,
         queue::Stealer,

@@ -71,7 +71,7 @@ impl Schedule for Scheduler {
             // SAFETY: this thread holds the `Notified`.
             let shared = Shared::at(unsafe { scheduler.runtime() });
             // SAFETY: as above, so the runtime is there (rule 1 of `shared`).
-            let foreign = NonNull::from(unsafe { &(*shared.as_ptr()).foreign });
+            let registry = NonNull::from(unsafe { &(*shared.as_ptr()).announcements });
             let why = trace::reason(why);
             let push = move || {
                 // SAFETY: the `Notified` keeps the runtime, and after the push the announcement
@@ -85,7 +85,7 @@ impl Schedule for Scheduler {
                 }
             };
             // SAFETY: as above.
-            unsafe { Registry::announce(foreign, push) };
+            unsafe { Registry::announce(registry, push) };
         }
     }
 }

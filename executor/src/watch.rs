@@ -1,9 +1,9 @@
 //! The watch over the LIFO slots.
 //!
 //! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU.
-//! But a task in the slot waits for the poll in progress, which may be long. So a slot is robbed as
-//! a last resort, once it is *aged*: two looks, some time apart, find the same task in it and the
-//! same number of polls. (The task alone does not tell: it may have run in between.)
+//! But a task in the slot waits for the poll in progress, which may be long. So a thief takes from
+//! a slot only once its task is *aged*: two looks, some time apart, find the same task in it and
+//! the same number of polls. (The task alone does not tell: it may have run in between.)
 //!
 //! [`Watch`] says which sleeper looks, and when; the places in its rules are the slots. A driven
 //! worker returns to its user at each look. Its next sleep continues the watch, unless something
@@ -27,7 +27,7 @@ impl Core {
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
         let shared = &self.shared;
         let watches = shared.watches_slots();
-        watches.then(|| Watch::begin(&shared.idle, self.index, &self.calm))?
+        watches.then(|| Watch::begin(&shared.idle, self.index, &self.watch_state))?
     }
 
     /// Takes a task from an aged slot. Returns the task, or else whether any slot is filled.
@@ -40,7 +40,9 @@ impl Core {
             let now = now.map(|task| (task, remote.counters.polls.get()));
             let before = mem::replace(seen, now);
             filled |= now.is_some();
-            let task = remote.stealer.rob(now.filter(|_| now == before)?.0)?;
+            let task = remote
+                .stealer
+                .steal_slot(now.filter(|_| now == before)?.0)?;
             trace::steal_slot(self, from, &task);
             Some(task)
         });
@@ -50,7 +52,7 @@ impl Core {
 
     /// Makes the next watch a new one, not a continuation of this one.
     pub(crate) fn forget_watch(&self) {
-        Watch::forget(&self.shared.idle, &self.calm);
+        Watch::forget(&self.shared.idle, &self.watch_state);
         let mut seen = self.seen.take();
         seen.clear();
         self.seen.set(seen);

@@ -62,7 +62,7 @@ fn pending_once() -> impl Future<Output = ()> {
     })
 }
 
-/// Bites: make the parker, or the waker, before the first poll.
+/// Fails if the parker, or the waker, is made before the first poll.
 #[test]
 fn block_on_of_a_ready_future_allocates_nothing() {
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();

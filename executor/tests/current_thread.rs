@@ -129,7 +129,7 @@ fn block_on_by_the_driver_in_a_task_panics() {
     assert!(text.contains("block_on"), "{text}");
 }
 
-/// A foreign waker panics in a wake by the driver, outside of any task.
+/// A waker that is not the runtime's panics in a wake by the driver, outside of any task.
 #[cfg(feature = "time")]
 #[test]
 fn panic_of_a_waker_stays_out_of_block_on() {

@@ -21,7 +21,7 @@ fn one() -> Runtime {
 
 /// The call waits for a task in the queue of its own worker.
 ///
-/// Bites: never retake a core.
+/// Fails if the monitor never retakes a core.
 #[test]
 fn call_that_lasts_lets_the_other_tasks_run() {
     let runtime = one();
@@ -129,7 +129,7 @@ fn panic_in_a_call_is_a_panic_of_the_task() {
 /// The call waits until a task in the queue of its own worker is dropped, which the runtime's end
 /// does.
 ///
-/// Bites: end the monitor before the workers.
+/// Fails if the monitor ends before the workers.
 #[test]
 fn call_that_waits_for_the_end_of_the_runtime_returns() {
     let runtime = one();
@@ -222,7 +222,7 @@ fn names() -> impl Iterator<Item = String> {
 
 /// A task without a limit of operations, beside another in the same queue.
 ///
-/// Bites: request the end of no slice.
+/// Fails if the monitor requests the end of no slice.
 #[test]
 fn slice_of_a_task_without_a_budget_ends() {
     let runtime = Builder::new()
@@ -266,7 +266,7 @@ fn loop_of_a_user_sees_the_end_of_its_slice() {
 
 /// A task whose slice is over goes behind a task from outside, and behind those of its worker.
 ///
-/// Bites: requeue it behind its worker's tasks alone.
+/// Fails if the task is requeued behind its worker's tasks alone.
 #[test]
 fn preempted_task_goes_behind_the_tasks_of_all() {
     let runtime = Builder::new().workers(1).monitor(false).build().unwrap();
@@ -395,7 +395,7 @@ fn hook_for_stalls_may_panic_and_drop_the_runtime() {
 
 /// While the runtime is idle its monitor does not run: the system counts no switch to it.
 ///
-/// Bites: pause in place of the sleep.
+/// Fails if the monitor pauses in place of its sleep.
 #[test]
 #[cfg(target_os = "linux")]
 fn monitor_of_an_idle_runtime_sleeps() {
@@ -438,7 +438,7 @@ fn monitor_of_an_idle_runtime_sleeps() {
 
 /// The only worker is in a poll that lasts until a timer fires.
 ///
-/// Bites: let only workers fire timers.
+/// Fails if only workers fire timers.
 #[test]
 #[cfg(feature = "time")]
 fn timer_beside_a_poll_that_lasts_is_fired() {

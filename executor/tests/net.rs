@@ -209,7 +209,7 @@ impl Client {
     }
 
     /// Reads lines up to one that contains `text`, and returns it.
-    fn hear(&mut self, text: &str) -> String {
+    fn read_until(&mut self, text: &str) -> String {
         loop {
             let mut line = String::new();
             let count = self.0.read_line(&mut line).unwrap();
@@ -250,22 +250,22 @@ fn program_echo_serves_many_clients_and_nc() {
 fn program_chat_has_rooms_and_names() {
     let server = Server::start("chat");
     let (mut one, mut other) = (server.connect(), server.connect());
-    one.hear("is here");
-    other.hear("is here");
+    one.read_until("is here");
+    other.read_until("is here");
     one.say("/name ann");
-    one.hear("ann");
+    one.read_until("ann");
     other.say("/name bob");
-    one.hear("bob");
+    one.read_until("bob");
     one.say("hello");
-    assert_eq!(other.hear("hello"), "ann: hello\n");
+    assert_eq!(other.read_until("hello"), "ann: hello\n");
     other.say("/join cellar");
-    other.hear("has come to cellar");
-    one.hear("goes to cellar");
+    other.read_until("has come to cellar");
+    one.read_until("goes to cellar");
     one.say("still there?");
-    one.hear("still there?");
+    one.read_until("still there?");
     other.say("quiet here");
     // It did not hear the other room.
-    assert_eq!(other.hear(":"), "bob: quiet here\n");
+    assert_eq!(other.read_until(":"), "bob: quiet here\n");
     other.say("/quit");
     let mut rest = String::new();
     other.0.read_to_string(&mut rest).unwrap();
@@ -278,31 +278,31 @@ fn program_chat_drops_a_slow_reader_with_a_message() {
     let mut slow = server.connect();
     slow.say("/name slow");
     let mut fast = server.connect();
-    slow.hear("guest2");
+    slow.read_until("guest2");
     // It hears each of its lines before the next one, and so is never slow itself.
     let line = "x".repeat(4_000);
     loop {
         fast.say(&line);
         if fast
-            .hear("")
+            .read_until("")
             .contains("slow read too slowly and was dropped")
         {
             break;
         }
     }
-    slow.hear("goodbye");
+    slow.read_until("goodbye");
 }
 
 #[test]
 fn program_chat_ends_gracefully_at_an_interrupt() {
     let mut server = Server::start("chat");
     let mut client = server.connect();
-    client.hear("is here");
+    client.read_until("is here");
     let pid = libc::pid_t::try_from(server.child.id()).unwrap();
     // SAFETY: the call takes no pointers, and the child has not been waited for.
     let sent = unsafe { libc::kill(pid, libc::SIGINT) };
     assert_eq!(sent, 0);
-    client.hear("the server ends");
+    client.read_until("the server ends");
     let mut rest = String::new();
     client.0.read_to_string(&mut rest).unwrap();
     drop(client);

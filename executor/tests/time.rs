@@ -262,7 +262,7 @@ fn timer_of_a_busy_worker_is_fired_by_another() {
             let waker = Waker::from(Arc::new(Send(sender)));
             let poll = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(poll.is_pending());
-            // What keeps the other worker running, until it looks for more.
+            // This keeps the other worker running, until it looks for more tasks.
             drop(spawn(async {
                 for _ in 0..100 {
                     yield_now().await;

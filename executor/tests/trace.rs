@@ -1,4 +1,4 @@
-//! Tests of the recorder in a runtime: which events it has, and in which lane.
+//! Tests of the recorder in a runtime: the recorded events, and their lanes.
 use selvedge::{
     Builder, Capture, Runtime, block_in_place, park::ThreadPark, spawn, task, yield_now,
 };

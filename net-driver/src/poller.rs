@@ -264,10 +264,10 @@ impl Driver {
         }
         let (driver, mut out) = (self.inner(), VecDeque::new());
         driver.poller.poll_if_due(MAX_EVENTS, &mut out);
-        let foreign = driver.tokens.len();
+        let no_worker = driver.tokens.len();
         driver
             .timers
-            .collect_due(foreign, usize::MAX, || driver.now(), &mut out);
+            .collect_due(no_worker, usize::MAX, || driver.now(), &mut out);
         let count = out.len();
         wake_all(&mut out);
         count

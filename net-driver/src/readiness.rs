@@ -31,7 +31,7 @@
 //! Say that data arrives after the kernel's "would block". Its event advances the tick later than
 //! the snapshot was loaded, so the clear of rule 2 finds another tick and does nothing. Each
 //! direction has a tick of its own: events of one direction would otherwise defeat the clears of
-//! the other one for ever. A tick of 28 bits repeats after 268 million events between a load and
+//! the other one forever. A tick of 28 bits repeats after 268 million events between a load and
 //! its clear.
 use crate::{Interest, Ready};
 use sync_shim::atomic::{

@@ -198,7 +198,7 @@ impl Interest {
     pub const WRITABLE: Self = Self(1 << 1);
     /// Priority data.
     pub const PRIORITY: Self = Self(1 << 4);
-    /// An error. A wait for `READABLE` or `WRITABLE` ends on one anyway.
+    /// An error. It also ends a wait for `READABLE` or `WRITABLE`.
     pub const ERROR: Self = Self(1 << 5);
 
     /// Whether it contains `READABLE`.

@@ -54,7 +54,8 @@ impl<S: Sys> Registration<S> {
         self.reactor.slab().get(self.id.index)
     }
 
-    /// Clears what `seen` said of `interest`: the kernel said "would block" since.
+    /// Clears the readiness of `interest` that `seen` shows: since then the kernel has answered
+    /// "would block".
     pub(crate) fn clear(&self, seen: Snapshot, interest: Interest) {
         self.slot().clear(seen, interest);
     }

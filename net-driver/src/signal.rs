@@ -26,7 +26,7 @@ use std::io;
 
 /// Waits for the next SIGINT, which Ctrl-C sends.
 ///
-/// It counts from the first poll. From then on Ctrl-C does not end the process by itself.
+/// The first poll begins to listen. From then on Ctrl-C does not end the process by itself.
 ///
 /// ```
 /// use std::{future::Future, pin::pin, task::{Context, Waker}};

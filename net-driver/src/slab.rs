@@ -1,7 +1,7 @@
 //! The slots of all registrations of a driver.
 //!
 //! Slots live in chunks of doubling size, and a chunk lives as long as the slab. So an index is
-//! valid for ever: an event that comes late finds a slot, whose generation says that it is stale.
+//! valid forever: an event that comes late finds a slot, whose generation says that it is stale.
 //!
 //! 1. The lock guards the list of free slots, and the growth. A slot is occupied and released under
 //!    it, so that a shutdown finds every registered slot, and a later registration is refused.

@@ -131,7 +131,7 @@ impl Slot {
         }
     }
 
-    /// Ends all waits for ever, if the slot is registered.
+    /// Ends all waits forever, if the slot is registered.
     pub(crate) fn shut_down(&self, out: &mut VecDeque<Waker>) {
         let mut waiters = self.waiters.lock();
         if waiters.is_registered() {

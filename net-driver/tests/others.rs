@@ -294,7 +294,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
     });
 }
 
-/// Rings a bell when it is woken.
+/// Rings the bell when it is woken.
 struct Ring(async_channel::Sender<()>);
 
 impl std::task::Wake for Ring {

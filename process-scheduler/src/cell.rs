@@ -1,4 +1,4 @@
-//! A process's allocation, and how a worker runs it.
+//! The allocation of a process, and the way in which a worker runs the process.
 //!
 //! | field | who touches it |
 //! |---|---|
@@ -9,11 +9,12 @@
 //!
 //! # Rules
 //!
-//! 1. The token of a process is its [`Runnable`]: an `Arc` of the cell. A cell is freed when the
-//!    token, the registry's `Arc`, and all addresses, wakers and completers are gone.
+//! 1. The token of a process is its [`Runnable`], an `Arc` of the cell: its owner may run the
+//!    process. A cell is freed when the token, the registry's `Arc`, and all addresses, wakers and
+//!    completers are gone.
 //! 2. `inner` belongs to the owner of the token. User code that runs meanwhile reaches the cell
 //!    only through `core` and `related`.
-//! 3. A body leaves `inner` once, to be closed and dropped.
+//! 3. A body is moved out of `inner` once, and is then closed and dropped.
 //! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
 //!    and outside of every lock.
 use crate::{
@@ -87,11 +88,11 @@ pub(crate) struct Restart<P> {
     pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
     pub(crate) method: String,
     pub(crate) input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
-    /// Why it ended last.
+    /// The reason of its last end.
     pub(crate) last: ExitReason,
 }
 
-/// How a process is connected with others.
+/// The relations of a process to other processes.
 enum Related {
     None,
     Some(Box<More>),
@@ -108,7 +109,7 @@ struct More {
     supervisor: Option<Pid>,
 }
 
-/// The processes and futures that learn of an end.
+/// A process or thread that is notified of the process's end.
 pub(crate) enum Watcher {
     Process(Pid),
     Thread(oneshot::Sender<ExitReason>),
@@ -129,9 +130,9 @@ pub(crate) enum Watcher {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Info {
-    /// Its pid.
+    /// The pid.
     pub pid: Pid,
-    /// Where it is.
+    /// The phase of its life.
     pub phase: Phase,
     /// The name of its type, before upgrades.
     pub kind: &'static str,
@@ -143,20 +144,21 @@ pub struct Info {
     pub links: Vec<Pid>,
     /// Its supervisor.
     pub supervisor: Option<Pid>,
-    /// The messages in its mailbox: unknown if the mailbox is unbounded and not empty.
+    /// The number of messages in its mailbox. `None` if the mailbox is unbounded and not empty.
     pub messages: Option<usize>,
-    /// How often it was restarted.
+    /// The number of its restarts.
     pub restarts: u32,
 }
 
-/// A cell, whatever its process.
+/// The cell of a process of any type.
 pub(crate) trait AnyCell: Send + Sync {
-    /// Runs the process until it waits, ends, or has used the slice: then it returns the token.
+    /// Runs the process until it waits, ends, or has used up the slice. In the last case it returns
+    /// the token.
     fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
     /// Restarts a stopped process.
     fn revive(self: Arc<Self>);
     fn pid(&self) -> Pid;
-    /// Takes the message out, if its type is the process's.
+    /// Takes the message out, if the process accepts its type.
     fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
     /// Hands the message back if it is not accepted.
     fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
@@ -219,7 +221,7 @@ impl<P: Process> Cell<P> {
         }
     }
 
-    /// Calls the body's `init`, by the owner of the token.
+    /// Calls the body's `init`. Only the owner of the token calls this.
     fn init(
         self: &Arc<Self>,
         inner: &mut Inner<P>,
@@ -267,7 +269,8 @@ impl<P: Process> Cell<P> {
         if let Err(error) = self.init(inner, method, input) {
             self.core.state.begin();
             close(inner);
-            // An `init` that fails is the spawner's business, and not the supervisor's.
+            // If `init` fails, the spawner gets the error, and the supervisor does not restart the
+            // process.
             drop_guarded(inner.restart.take());
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
@@ -277,7 +280,8 @@ impl<P: Process> Cell<P> {
         Ok(())
     }
 
-    /// Ends this incarnation. Rule 3: closes the body. Then the supervisor may restart it.
+    /// Ends this incarnation, and closes the body (rule 3). Then the supervisor may restart the
+    /// process.
     ///
     /// # Safety
     /// The caller has the token, which this takes over, and uses no reference to `inner` any more.
@@ -345,7 +349,7 @@ impl<P: Process> Cell<P> {
         drop_guarded(message);
     }
 
-    /// Ends the process for good, by the owner of the token.
+    /// Ends the process for good. Only the owner of the token calls this.
     fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
         let (urgent, messages) = self.core.end();
         drop_guarded(urgent);
@@ -392,7 +396,7 @@ impl<P: Process> Cell<P> {
         self.handle.ended();
     }
 
-    /// Adds to what is related. `None` if the process has ended.
+    /// Changes the relations by `f`. `None` if the process has ended.
     fn relate<R>(&self, f: impl FnOnce(&mut More) -> R) -> Option<R> {
         let mut related = self.related.lock();
         if let Related::None = *related {
@@ -472,7 +476,7 @@ impl<P: Process> AnyCell for Cell<P> {
             if self.core.state.is_killed() {
                 let reason = self.killed();
                 let reason = match (&inner.body, &inner.restart) {
-                    // It has ended before, and is not restarted any more.
+                    // The process had ended before, and is not restarted any more.
                     (Body::Closed, Some(restart)) => restart.last.clone(),
                     _ => reason,
                 };
@@ -829,7 +833,7 @@ impl<P: Process> Wake for Cell<P> {
     }
 }
 
-/// The bytes of an idle process of a type without state.
+/// The bytes that an idle process without state takes.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) const fn bytes_of<P: Process>() -> usize {
     size_of::<Cell<P>>()

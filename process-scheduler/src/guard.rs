@@ -1,11 +1,12 @@
-//! User code that runs between steps: its panic must not end a worker, nor skip what comes after.
+//! Runs user code between the steps of processes. Its panic must neither end a worker nor skip the
+//! worker's next actions.
 use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     task::Waker,
 };
 
-/// Runs user code whose panic concerns nobody else. Returns `None` if it panics.
+/// Runs user code and drops its panic, which nobody waits for. Returns `None` if it panics.
 pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Some(result),

@@ -638,7 +638,7 @@ impl Handle {
         there
     }
 
-    /// Takes a name away. False if nobody has it.
+    /// Removes a registered name. False if no process has it.
     pub fn unregister(&self, name: &str) -> bool {
         let pid = self.shared.names.lock().remove(name);
         if let Some(cell) = pid.and_then(|pid| self.registry().get(pid)) {

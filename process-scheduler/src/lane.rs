@@ -1,4 +1,4 @@
-//! The lane of messages of a mailbox: without a bound, or with one.
+//! A mailbox's lane of messages: unbounded, or bounded.
 //!
 //! 1. A lane is closed once, by its process's end. From then on a message is handed back; before,
 //!    it is in the lane. Both lanes decide that under one lock or in one exchange.

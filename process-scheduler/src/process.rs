@@ -52,7 +52,7 @@ use std::{any::Any, fmt, marker::PhantomData, sync::Arc, task::Waker};
 pub trait Process: Send + 'static {
     /// The messages that other processes send.
     type Message: Send + 'static;
-    /// What it asks its [`Handler`](crate::Handler) to do: [`NoCommand`] if nothing.
+    /// The commands for its [`Handler`](crate::Handler): [`NoCommand`] if it has none.
     type Cmd: Send + 'static;
     /// The result of a command.
     type Output: Send + 'static;
@@ -342,7 +342,8 @@ impl<M, O, E> fmt::Debug for Events<'_, M, O, E> {
     }
 }
 
-/// What a step gives: commands. And what it may ask for: its pid, its scheduler, its waker.
+/// The context of a step: takes the step's commands, and returns the process's pid, scheduler and
+/// waker.
 ///
 /// ```
 /// use process_scheduler::{

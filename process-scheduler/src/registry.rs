@@ -133,7 +133,7 @@ impl Registry {
         (slot.generation == pid.generation).then(|| slot.cell.clone())?
     }
 
-    /// All live processes. Each shard is exact at some moment.
+    /// Returns all live processes. Each shard is read at a moment of its own.
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
         let mut all = Vec::new();
         for shard in &self.shards {

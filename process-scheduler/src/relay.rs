@@ -62,21 +62,21 @@ pub enum Signal {
     Kill,
     /// A process has ended.
     Exit {
-        /// Which one.
+        /// The process that ended.
         pid: Pid,
-        /// Why.
+        /// The reason of its end.
         reason: ExitReason,
         /// Whether it was linked, and not only monitored.
         linked: bool,
     },
     /// Tell a process when this one ends.
     Monitor {
-        /// That process.
+        /// The process to notify.
         by: Pid,
     },
-    /// Tell it no more.
+    /// No longer notify a process of this one's end.
     Demonitor {
-        /// That process.
+        /// The process to notify.
         by: Pid,
     },
     /// One half of a link.

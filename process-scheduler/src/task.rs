@@ -67,7 +67,7 @@ impl<M: Send + 'static> Inbox<M> {
         Receiving { inbox: self }
     }
 
-    /// Returns why the process is to end, if it is.
+    /// Returns the reason of the cancellation, if the process was cancelled.
     pub fn cancelled(&self) -> Option<CancelReason> {
         self.queue.lock().cancelled.clone()
     }

@@ -1,5 +1,5 @@
 //! The public API, as a user would use it. Nothing here depends on time, except that nothing takes
-//! for ever.
+//! forever.
 use process_scheduler::{
     CallError, CancelReason, CommandError, Completer, Event, EventsOf, ExitReason, Flow, Inbox,
     InitError, Input, Mailbox, NoCommand, OutputOf, Phase, Process, Reply, Scheduler, SendError,

@@ -75,8 +75,8 @@ fn nodes<S: Subject>(account: &Account, count: usize) -> List<S::Node> {
     (0..count).map(|_| S::node(account.token())).collect()
 }
 
-/// Taking a handle apart and putting it together again gives the same handle: same node, same
-/// content, same address.
+/// Checks that a handle that is taken apart and put together again has the same node, content and
+/// address.
 ///
 /// # Panics
 /// If it doesn't.
@@ -91,7 +91,8 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     );
     let aligned = all.iter().all(|node| node.is_aligned());
     assert!(aligned, "{name}: a node isn't aligned");
-    // Neither in the order of a queue nor in that of a stack that the type may keep on the side.
+    // The order is neither that of a queue nor that of a stack: a type may keep its handles in one
+    // of these.
     for (node, number) in [(two, 1), (one, 0), (three, 2)] {
         // SAFETY: the handle was taken apart above, and not put together since.
         let handle = unsafe { S::Node::from_ptr(node) };
@@ -108,8 +109,8 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     account.assert_all_back();
 }
 
-/// The link is `None` at first, and then holds the last written value, bit for bit, separately for
-/// each node.
+/// Checks that a node's link is `None` at first, and then holds the last value written to that
+/// node, bit for bit.
 ///
 /// # Panics
 /// If it doesn't.
@@ -144,8 +145,8 @@ pub fn the_link_holds_what_was_written<S: Subject>() {
     account.assert_all_back();
 }
 
-/// Items that go through a list and an injector, one by one and in batches, come out in order; and
-/// again with the same nodes.
+/// Checks that items that go through a list and an injector, one by one and in batches, come out in
+/// order, also when the same nodes go through again.
 ///
 /// # Panics
 /// If they don't.
@@ -156,7 +157,7 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
     for handle in nodes::<S>(&account, 2) {
         queue.requeue(handle);
     }
-    // Several rounds, so that each round meets the links that the last one left.
+    // In several rounds, so that each round starts with the links that the last one left.
     for _ in 0..3 {
         while let Some(handle) = list.pop_front() {
             queue.requeue(handle);
@@ -179,7 +180,7 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
     );
 }
 
-/// Lists and injectors that are dropped drop their nodes.
+/// Checks that lists and injectors drop their nodes when they are dropped.
 ///
 /// # Panics
 /// If they don't, or do so twice.
@@ -195,7 +196,7 @@ pub fn dropped_queue_drops_its_items<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Nodes that one thread pushes and another pops, and that both do in turn, come out once.
+/// Checks that nodes come out once, if one thread pushes and another pops, and if both do both.
 ///
 /// # Panics
 /// If they don't.

@@ -31,17 +31,16 @@
 //!
 //! 1. No user code runs under the lock but the link's `next` and `set_next`: handles are taken
 //!    apart before it and put together after it.
-//! 2. Items in the list are older than those in the stack. A consumer takes from the list first. If
-//!    the list holds fewer items than the consumer wants, it takes from the stack. If the queue
-//!    holds one item, the consumer takes that item with one exchange, even without the lock.
-//!    Otherwise it moves all nodes of the stack, in order, to the list. So each item is moved at
-//!    most once.
+//! 2. Items in the list are older than those in the stack, so a consumer takes from the list first.
+//!    If the list holds fewer items than the consumer wants, the consumer moves all nodes of the
+//!    stack, in order, to the list. So each item is moved at most once. But if the queue holds one
+//!    item, in the stack, the consumer takes it with one exchange, and needs no lock for that.
 //! 3. The queue is a FIFO: the list followed by the stack. At every moment `top` says whether the
 //!    queue is empty. A push takes effect with its exchange. A pop that leaves items takes effect
 //!    under the lock, while `top` is MORE or LISTED; a pop that leaves none, with the exchange that
-//!    makes `top` EMPTY. So a look that finds EMPTY was right at the time of its load.
-//! 4. A consumer that may have emptied the list updates `top` before it frees the lock. So while
-//!    the lock is free, the list is empty unless `top` is MORE or LISTED.
+//!    makes `top` EMPTY. So if a looker finds EMPTY, the queue was empty at the time of the load.
+//! 4. A consumer that may have emptied the list updates `top` before it unlocks. So while the lock
+//!    is free, the list is empty unless `top` is MORE or LISTED.
 //! 5. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
 //!    then fences before [`is_empty`](Injector::is_empty), can't both miss the other: the pusher
 //!    sees the announcement, or the sleeper sees the item.
@@ -61,7 +60,7 @@ use sync_shim::{
 /// The shared queue of a scheduler's workers, for tasks that are spawned outside and for overflow.
 ///
 /// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
-/// item. Other pops take the lock. A pop from an empty queue is two loads. Nothing is allocated.
+/// item. Other pops take the lock. A pop from an empty queue is two loads. It allocates nothing.
 ///
 /// A node is aligned to 4 bytes at least. This doesn't compile, because the queue's marks would
 /// overlap the address:
@@ -93,7 +92,7 @@ pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
 /// The shared queue of a scheduler's workers, for tasks that are spawned outside and for overflow.
 ///
 /// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
-/// item. Other pops take the lock. A pop from an empty queue is two loads. Nothing is allocated.
+/// item. Other pops take the lock. A pop from an empty queue is two loads. It allocates nothing.
 ///
 /// A node is aligned to 4 bytes at least; other nodes don't compile.
 #[cfg(not(feature = "std"))]
@@ -195,8 +194,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         Err(Closed(unsafe { List::from_parts((first, last), len) }))
     }
 
-    /// Pushes an item at the back, even if the queue is closed: for an item that was accepted
-    /// before the close, such as a task that was spawned in time and is woken later.
+    /// Pushes an item at the back, even if the queue is closed. This is for an item that was
+    /// accepted before the close, such as a task that was spawned before it and is woken after it.
     ///
     /// # Panics
     /// In debug builds, if the node is in a list already.
@@ -273,8 +272,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     }
 
     /// Takes up to `n` of the oldest items. Costs the same as [`pop`](Self::pop). Under the lock it
-    /// walks the items that it takes, and once all items that were pushed since the stack was last
-    /// moved.
+    /// follows the links of the items that it takes. If it moves the stack, it also follows those
+    /// of all items in the stack.
     pub fn pop_n(&self, n: usize) -> List<T> {
         if n == 0 {
             return List::new();
@@ -287,7 +286,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// The number of items in the queue, without the lock. A hint, but 0 if and only if
+    /// The number of items in the queue, without the lock. This is a hint, but it is 0 exactly if
     /// [`is_empty`](Self::is_empty). All items that no consumer has moved to the list yet count as
     /// one, and may count twice while they are moved.
     pub fn len(&self) -> usize {
@@ -304,10 +303,9 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// Whether the queue is empty, without the lock. Exact, as is a [`pop`](Self::pop) or a
     /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
-    /// If true, the queue was empty at some moment no earlier than the last operation that this
-    /// thread made or knows of by synchronisation. With a `SeqCst` fence before the call, that
-    /// moment is also no earlier than any operation that was followed by a `SeqCst` fence before
-    /// this one.
+    /// If true, the queue was empty at some moment. That moment is no earlier than any operation
+    /// that happens before this call. With a `SeqCst` fence before the call, it is also no earlier
+    /// than any operation that was followed by a `SeqCst` fence before this one.
     pub fn is_empty(&self) -> bool {
         self.inner.stack.look().holds() == Holds::Empty
     }
@@ -317,8 +315,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         self.with(0, |_| self.inner.stack.close())
     }
 
-    /// Whether the queue is closed. One load. A thread that finds it closed also sees what was done
-    /// before [`close`](Self::close).
+    /// Whether the queue is closed. One load. A thread that finds it closed also sees all writes
+    /// that happened before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
         self.inner.stack.is_closed()
     }

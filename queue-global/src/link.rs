@@ -8,7 +8,7 @@
 //!
 //! Rules:
 //!
-//! 1. So a handle whose node's link is not `None` is one of a node that is queued already.
+//! 1. If the link of a handle's node is not `None`, the node is queued already.
 //! 2. An address with END comes from a stack's `top`. The node at that address may since have been
 //!    freed and allocated again, so no pointer is kept with it. A pusher exposes its node's
 //!    provenance, and a consumer that has taken a stack makes pointers from the addresses.
@@ -37,7 +37,8 @@ pub(crate) unsafe fn read<T: Linked>(node: NonNull<T>) -> Link<T> {
     }
 }
 
-/// Makes a node the last of its chain, above the chain that starts at the address `below`.
+/// Makes a node the last of its chain. The chain below it in the stack starts at the address
+/// `below`.
 ///
 /// # Safety
 /// The caller owns the node.

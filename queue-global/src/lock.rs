@@ -5,8 +5,8 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 /// use: `std::sync::Mutex<()>`, with the feature `lock_api` also a `lock_api::Mutex<R, ()>` (of
 /// parking_lot and spin), or your own.
 ///
-/// Neither function should panic, nor a guard's drop: the items that a push or a pop is moving may
-/// leak. Nor should they use the queue that has the lock, which may deadlock.
+/// Neither function should panic, nor a guard's drop: items that are being pushed or popped may
+/// leak. They should not use the queue that has the lock: that may deadlock.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, Lock};
@@ -59,10 +59,10 @@ pub unsafe trait Lock {
     where
         Self: 'a;
 
-    /// Takes the lock, unless it is taken.
+    /// Tries to take the lock. Returns `None` if it is taken.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
 
-    /// Takes the lock, waiting for it.
+    /// Takes the lock, and waits if it is taken.
     fn lock(&self) -> Self::Guard<'_>;
 }
 
@@ -115,10 +115,10 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
 
 /// The number of pauses (about 0.5 us on most processors) that a consumer makes before each of
 /// [`TRIES`] further attempts at a taken lock; after these it waits as the lock does. The work
-/// under the lock takes 20 ns, most of it for the list and the stack's word to arrive from the
-/// other processor. A consumer that retried at once would have both sent to and fro for every item.
-/// One that lets the other take some dozens of items doubles the throughput of both
-/// (`cargo bench -p bench --bench injector -- contended both`).
+/// under the lock takes 20 ns, mostly until the cache lines of the list and of the stack's word
+/// arrive from the other processor. If consumers retried at once, these lines would move between
+/// the processors for every item. A pause lets the other consumer take some dozens of items, and
+/// doubles the throughput of both (`cargo bench -p bench --bench injector -- contended both`).
 const PAUSES: u32 = 32;
 const TRIES: u32 = 8;
 
@@ -145,8 +145,8 @@ impl<L: Lock, T> Locked<L, T> {
             None => self.contended(),
         };
         self.value.with_mut(|value| {
-            // SAFETY: the guard is alive, so by the contract of `Lock` no other thread is here. Nor
-            // does `f` get here again: it runs no user code but that of the links (`Linked`).
+            // SAFETY: the guard is alive, so by the contract of `Lock` no other thread is here. `f`
+            // does not call this again: it runs no user code but that of the links (`Linked`).
             f(unsafe { &mut *value })
         })
     }
@@ -164,7 +164,7 @@ impl<L: Lock, T> Locked<L, T> {
     }
 }
 
-/// The user's lock itself.
+/// Outside of models: the user's lock itself.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 type Checked<L> = L;
 
@@ -173,8 +173,7 @@ const fn checked<L>(lock: L) -> L {
     lock
 }
 
-/// The shim's mutex in place of the user's lock: a lock that the checker can't see does not exist
-/// for it.
+/// In models: the shim's mutex in place of the user's lock, which the model checker could not see.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 struct Checked<L> {
     lock: sync_shim::sync::Mutex<()>,

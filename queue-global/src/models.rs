@@ -1,4 +1,5 @@
-//! Threads against each other. An item is a boxed number, and each comes out exactly once.
+//! Models of pushers, consumers and lookers that race each other. An item is a boxed number, and
+//! each comes out exactly once.
 use crate::{Boxed, Closed, Injector, List};
 use std::mem::ManuallyDrop;
 use sync_shim::{
@@ -42,7 +43,7 @@ fn two_pushers_lose_nothing_and_keep_their_order() {
 
 /// Fails if a batch goes in backwards, or if an older chain is put behind a newer one.
 #[test]
-fn a_batch_against_a_pop_and_a_pop_n() {
+fn batch_racing_a_pop_and_a_pop_n_keeps_its_order() {
     model(|| {
         let queue = Arc::new(Queue::new());
         let other = {
@@ -68,7 +69,7 @@ fn a_batch_against_a_pop_and_a_pop_n() {
 /// Fails if the second push keeps the mark ONE: the first node is lost with the second, or the
 /// second with the first.
 #[test]
-fn taking_the_only_node_against_pushes() {
+fn only_node_taken_during_pushes_loses_none() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue.push(node(0)).unwrap();
@@ -88,7 +89,7 @@ fn taking_the_only_node_against_pushes() {
 ///
 /// Fails if a taken stack leaves EMPTY behind.
 #[test]
-fn no_item_hides_on_its_way_to_the_list() {
+fn item_that_moves_to_the_list_is_always_seen() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue.push(node(0)).unwrap();
@@ -109,7 +110,7 @@ fn no_item_hides_on_its_way_to_the_list() {
 ///
 /// Fails if emptiness is read from two words, the stack's and then the list's.
 #[test]
-fn a_queue_that_is_never_empty_never_looks_empty() {
+fn queue_that_is_never_empty_never_looks_empty() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue
@@ -137,7 +138,7 @@ fn a_queue_that_is_never_empty_never_looks_empty() {
 ///
 /// Fails if a store marks the queue empty (the pushed item is lost).
 #[test]
-fn the_last_of_the_list_against_a_push() {
+fn last_item_of_the_list_racing_a_push_loses_neither() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue
@@ -162,7 +163,7 @@ fn the_last_of_the_list_against_a_push() {
 ///
 /// Fails if the exchange has no Acquire: the first consumer reads a link that is being written.
 #[test]
-fn the_only_node_may_leave_and_return_within_a_pop() {
+fn only_node_that_returns_within_a_pop_is_read_whole() {
     model(|| {
         let queue = Arc::new(Injector::<Boxed<UnsafeCell<u32>>>::new());
         queue
@@ -192,7 +193,7 @@ fn the_only_node_may_leave_and_return_within_a_pop() {
 /// Fails if a node counts as the only one whenever the stack was empty, although the list is not
 /// (the node overtakes those in the list).
 #[test]
-fn a_node_that_returns_overtakes_nothing() {
+fn node_that_returns_overtakes_none() {
     model(|| {
         let queue = Arc::new(Injector::<Boxed<AtomicUsize>>::new());
         let node = || Box::new(Boxed::new(AtomicUsize::new(0)));
@@ -211,8 +212,8 @@ fn a_node_that_returns_overtakes_nothing() {
                 queue.push(node).unwrap();
             }
             let mine = queue.pop().map(|node| node.value.load(Relaxed));
-            // The first node again, at its old address: to the other thread it may be the node that
-            // it saw.
+            // The first node is pushed again, at its old address, so the other thread may take it
+            // for the node that it saw.
             first.value.store(3, Relaxed);
             queue.push(first).unwrap();
             let others = other.join().unwrap();
@@ -256,7 +257,7 @@ fn only_node_does_not_overtake_nodes_that_move() {
 ///
 /// Fails if the length of an only item includes the list's stale length.
 #[test]
-fn a_pop_n_against_len() {
+fn len_after_a_pop_n_counts_one_push_as_one() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue
@@ -281,7 +282,7 @@ fn a_pop_n_against_len() {
 ///
 /// Fails if `close` does not lock.
 #[test]
-fn a_pop_against_close() {
+fn close_racing_a_pop_is_not_lost() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue
@@ -302,7 +303,7 @@ fn a_pop_against_close() {
 ///
 /// Fails if the length counts the list alone.
 #[test]
-fn a_pop_n_of_some_against_len() {
+fn len_beside_a_pop_n_of_some_is_never_zero() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue.push_batch((0..3).map(node).collect()).unwrap();
@@ -322,7 +323,7 @@ fn a_pop_n_of_some_against_len() {
 ///
 /// Fails if a taken stack leaves EMPTY behind.
 #[test]
-fn two_consumers_against_a_pusher() {
+fn two_consumers_and_a_pusher_take_each_item_once() {
     Model::new().bound(2).check(|| {
         let queue = Arc::new(Queue::new());
         let pusher = {
@@ -347,7 +348,7 @@ fn two_consumers_against_a_pusher() {
 ///
 /// Fails if a chain is reversed with the others when the stack is taken.
 #[test]
-fn a_batch_behind_a_push_against_close() {
+fn batch_behind_a_push_racing_close_stays_whole() {
     model(|| {
         let queue = Arc::new(Queue::new());
         let other = {
@@ -370,11 +371,11 @@ fn a_batch_behind_a_push_against_close() {
     });
 }
 
-/// A batch that is handed back after a lost exchange is the list that it was.
+/// A batch that is handed back after a failed exchange is the same list as before the push.
 ///
 /// Fails if a push checks CLOSED only once, or checks CLOSED and then pushes without a check.
 #[test]
-fn a_batch_against_close() {
+fn batch_racing_close_is_handed_back_unchanged() {
     model(|| {
         let queue = Arc::new(Queue::new());
         let other = {
@@ -400,7 +401,7 @@ fn a_batch_against_close() {
 
 /// Fails if a push hands a node back with the link of an exchange that failed.
 #[test]
-fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
+fn node_handed_back_by_a_lost_exchange_can_be_queued() {
     model(|| {
         let queue = Arc::new(Queue::new());
         queue.push(node(0)).unwrap();
@@ -423,7 +424,7 @@ fn a_node_handed_back_after_a_lost_exchange_can_be_queued_again() {
 ///
 /// Fails if a push checks CLOSED only before its exchange fails.
 #[test]
-fn a_push_against_close_queues_or_hands_back() {
+fn push_racing_close_queues_or_hands_back() {
     model(|| {
         let queue = Arc::new(Queue::new());
         let other = {
@@ -466,16 +467,16 @@ fn thread_that_finds_the_queue_closed_sees_earlier_writes() {
 ///
 /// Fails if either fence is dropped (the negative model below).
 #[test]
-fn a_push_and_a_last_look_do_not_both_miss() {
+fn push_and_last_look_do_not_both_miss() {
     model(|| push_and_last_look(|| fence(SeqCst)));
 }
 
 #[test]
-fn without_fences_both_may_miss() {
+fn push_and_last_look_without_fences_both_miss() {
     model_must_fail("saw_item || saw_sleeper", || push_and_last_look(|| ()));
 }
 
-/// A queue that is dropped while a thread still looks at it fails the model. Every model of a drop
+/// A queue is dropped while a thread still looks at it: the model fails. Every model of a drop
 /// relies on that.
 ///
 /// Fails if `Stack::retire` does nothing.
@@ -518,7 +519,7 @@ fn push_and_last_look(fence: fn()) {
 ///
 /// Fails if the list's drop does not drain it (the leak fails the model).
 #[test]
-fn a_dropped_queue_drops_its_items() {
+fn dropped_queue_drops_its_items() {
     model(|| {
         let count = Arc::new(());
         let queue = Arc::new(Injector::<Boxed<Arc<()>>>::new());

@@ -1,4 +1,5 @@
-//! An event queue: any thread pushes one value at a time, and the consumer takes all of them.
+//! An event queue: any thread pushes values, one at a time, and the consumer takes all of them at
+//! once.
 //!
 //! # Actors
 //!
@@ -17,22 +18,22 @@
 //! | `top` | the queue is |
 //! |---|---|
 //! | EMPTY | empty and open |
-//! | CLOSED | empty and closed, for ever |
+//! | CLOSED | empty and closed, forever |
 //! | the address of a node | open; that node is the newest, and each `next` names an older one |
 //!
 //! # Rules
 //!
 //! 1. A push takes effect with its exchange on `top`, which succeeds only while the queue is open.
-//!    So a push is either refused or its value will be in a batch, that of the close included.
+//!    So either a push is refused, or its value is in the batch of a take or of the close.
 //! 2. A take removes all nodes with one read-modify-write, which leaves CLOSED as it is.
 //! 3. The pusher whose exchange finds EMPTY gets [`Pushed::First`], every other one
-//!    [`Pushed::Behind`]. Between two takes that find values there is exactly one first push. So if
-//!    each first pusher notifies the consumer after its push, then every value is either taken or
-//!    has a notification that comes after it; or its first pusher has yet to notify.
+//!    [`Pushed::Behind`]. Between two takes that find values there is exactly one first push.
+//!    Suppose that each first pusher notifies the consumer after its push. Then each value is
+//!    taken, or a notification comes after it, or the first pusher before it has yet to notify.
 //! 4. A node may be freed and its address reused while a pusher holds that address as `next`. This
-//!    is harmless: if the exchange succeeds, that address is that of the newest node again. But no
-//!    pointer is kept with the address: a pusher exposes its node's provenance, and a consumer
-//!    makes pointers from addresses.
+//!    is harmless: if the exchange succeeds, the newest node has that address again. But the
+//!    address carries no provenance: a pusher exposes its node's provenance, and a consumer makes
+//!    pointers from addresses.
 use crate::Closed;
 use alloc::boxed::Box;
 use core::{
@@ -58,7 +59,7 @@ const CLOSED: usize = 1;
 /// A queue of events for one consumer, which takes all of them at once.
 ///
 /// A push is one allocation and one read-modify-write; it never waits for another thread. The
-/// result of a push says whether the queue was empty: only then must the pusher notify the
+/// result of a push says whether the queue was empty: if it was, the pusher must notify the
 /// consumer. A take is one read-modify-write for any number of values, and one load if there is
 /// none. An empty queue is one word.
 ///
@@ -91,8 +92,8 @@ pub enum Pushed {
 }
 
 struct Node<T> {
-    /// While the node is in the queue, the address of the next older one; in a batch, that of the
-    /// next newer one.
+    /// While the node is in the queue, this is the address of the next older node; in a batch, of
+    /// the next newer one.
     next: UnsafeCell<usize>,
     value: T,
 }
@@ -118,8 +119,8 @@ impl<T> Queue<T> {
     /// Pushes a value. One allocation and one read-modify-write.
     ///
     /// # Errors
-    /// Hands the value back if the queue is closed. Then it allocates nothing, unless the queue was
-    /// closed meanwhile.
+    /// Hands the value back if the queue is closed. If the queue was closed before the call, this
+    /// allocates nothing.
     pub fn push(&self, value: T) -> Result<Pushed, Closed<T>> {
         // Ordering: Acquire pairs with `close`: a pusher that is refused sees what came before.
         let mut top = self.top.load(Acquire);
@@ -155,8 +156,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes all values, oldest first. One read-modify-write, or one load if there is none; and a
-    /// walk over the values, to put them in order.
+    /// Takes all values, oldest first. One read-modify-write, or one load if there is none. It
+    /// visits each value once, to put them in order.
     pub fn take(&self) -> Batch<T> {
         // Ordering: Relaxed; a caller that finds nothing learns nothing else.
         if self.top.load(Relaxed) <= CLOSED {
@@ -179,8 +180,7 @@ impl<T> Queue<T> {
 
     /// Returns whether the queue is empty. One load.
     ///
-    /// A push that was not followed by a synchronisation with this thread may be missed, as long as
-    /// the memory model allows it.
+    /// It may miss a push that does not happen before this call.
     pub fn is_empty(&self) -> bool {
         // Ordering: Acquire: a caller that sees a value also sees what its pusher did before.
         self.top.load(Acquire) <= CLOSED
@@ -229,7 +229,7 @@ impl<T> fmt::Debug for Queue<T> {
 /// assert!(!batch.is_empty());
 /// ```
 pub struct Batch<T> {
-    /// The oldest. Each `next` is the address of a newer one.
+    /// The oldest node. Each `next` is the address of a newer one.
     first: Option<NonNull<Node<T>>>,
 }
 
@@ -243,7 +243,7 @@ impl<T> UnwindSafe for Batch<T> {}
 impl<T> RefUnwindSafe for Batch<T> {}
 
 impl<T> Batch<T> {
-    /// Turns a stack of nodes round.
+    /// Reverses a stack of nodes.
     ///
     /// # Safety
     /// `top` was in a queue's `top`, and the caller owns those nodes.

@@ -13,8 +13,8 @@ impl<T: Linked, L: Lock> queue_spmc::Overflow<T::Handle> for Injector<T, L> {
     }
 }
 
-/// The overflowing items were accepted before, so a closed injector takes them too. A batch passes
-/// over the stack of the thread, 32 values at a time.
+/// The overflowing items were accepted before, so a closed injector takes them too. A batch is
+/// copied through the thread's stack, 32 values at a time.
 impl<T, L: Lock> queue_spmc::Overflow<T> for ValueInjector<T, L> {
     fn push(&self, item: T) {
         self.requeue(item);

@@ -1,5 +1,5 @@
-//! The push side of the injector: a stack on which any thread pushes chains of nodes with one
-//! read-modify-write, and which a consumer takes whole.
+//! The push side of the injector: a stack. Any thread pushes a chain of nodes with one
+//! read-modify-write, and a consumer takes the whole stack.
 //!
 //! | field | written by |
 //! |---|---|
@@ -11,16 +11,15 @@
 //! Rules:
 //!
 //! 1. A chain leads from its oldest node to its newest. The newest node's link has the mark END and
-//!    the address of the first node of the chain below, all of which is older. A single node is a
-//!    chain.
+//!    the address of the first node of the next older chain. A single node is a chain.
 //! 2. `top` alone says at every moment what the queue holds. A push of a single node to an EMPTY
 //!    queue sets ONE, and the pop of the last item sets EMPTY. As long as the list is not empty,
-//!    `top` is LISTED or MORE, and only the lock's holder changes the list. So an exchange whose
-//!    expected word still matches is right, whatever happened in between: a node that left and came
-//!    back to the same word is again the only one.
-//! 3. MORE ends only under the lock. So a holder of the lock that reads MORE may read the node's
-//!    link: the node stays in the stack until the holder takes it. No other thread reads a node
-//!    that it doesn't own.
+//!    `top` is LISTED or MORE, and only the lock's holder changes the list. So if an exchange finds
+//!    the expected word, the word still describes the queue, whatever happened in between: if a
+//!    node left and came back as ONE, it is the only node again.
+//! 3. Only the lock's holder changes MORE to another state. So a holder that reads MORE may read
+//!    the node's link: the node stays in the stack until the holder takes it. No other thread reads
+//!    a node that it doesn't own.
 //! 4. Every change of `top` is a read-modify-write, so each one continues the release sequences of
 //!    those before. A consumer that acquires from the last push has acquired the nodes of all
 //!    pushes.
@@ -60,8 +59,8 @@ impl<T: Linked> Stack<T> {
         Top::from_word(self.0.load(Relaxed))
     }
 
-    /// Pushes a chain, and returns whether it did. A closed stack refuses unless `even_closed`; the
-    /// last node's link is then any end. One read-modify-write.
+    /// Pushes a chain, and returns whether it did. A closed stack refuses the chain unless
+    /// `even_closed`. After a refusal, the last node's link is some end. One read-modify-write.
     ///
     /// # Safety
     /// The links lead from `first` to `last`. The caller owns all these nodes until this returns
@@ -182,8 +181,8 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// Refuses pushes from now on. Returns `false` if it did already. Called under the lock, so
-    /// that `take` knows CLOSED.
+    /// Refuses pushes from now on. Returns `false` if the stack was closed already. Called under
+    /// the lock, so that CLOSED does not change during a `take`.
     pub(crate) fn close(&self) -> bool {
         // Ordering: Release pairs with `is_closed`.
         !Top::from_word(self.0.fetch_or(Top::CLOSED, Release)).is_closed()

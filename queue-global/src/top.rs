@@ -13,7 +13,7 @@
 const MARK: usize = 1;
 const CLOSED: usize = 2;
 
-/// The alignment of nodes: their addresses have the bits below it to spare.
+/// The alignment of nodes: the bits below it are free in their addresses.
 pub(crate) const ALIGN: usize = (MARK | CLOSED) + 1;
 
 // The marks share no bit with each other, nor with a node's address (`pushed`). So `|` between them

@@ -10,18 +10,19 @@
 //! | `first` | the first pusher: the first block |
 //! | `spare` | both, by exchanges: a block for the next pusher that needs one |
 //!
-//! 1. A position is a count of values. Its slot is the position modulo [`SLOTS`], in the block to
-//!    which the position before it led: a pusher that fills slot 0 links a new block first.
+//! 1. A position is the number of values pushed before it. Its slot is the position modulo
+//!    [`SLOTS`]. Position 0 is in the first block; slot 0 of each later block follows the last slot
+//!    of the block that links to it. A pusher links a new block before it fills slot 0.
 //! 2. A slot at a position of at least `popped` and below `pushed` holds a value. A pusher writes
 //!    slots and links, and then stores `pushed`; a consumer that has acquired a `pushed` beyond a
 //!    position reads its slot and the links up to it.
-//! 3. A consumer leaves a block when it pops slot 0 of the next. Then the pushers have left it,
-//!    too, and it is this consumer's alone: it becomes the spare, or is freed.
+//! 3. A consumer leaves a block when it pops slot 0 of the next. Then the pushers have left that
+//!    block too, and this consumer owns it alone: the block becomes the spare, or is freed.
 //! 4. A block is allocated and freed under no lock. A pusher without a block frees the lock before
 //!    it allocates one.
 //! 5. No user code runs under a lock but the lock's own: values are copied bit by bit.
-//! 6. `popped` never passes `pushed`, and neither turns back. So a thread that reads `popped`, then
-//!    `pushed`, and finds them equal, knows that the queue was empty when it read `popped`.
+//! 6. `popped` never passes `pushed`, and neither turns back. So if a thread reads `popped` and
+//!    then `pushed`, and they are equal, then the queue was empty when it read `popped`.
 //! 7. A thread that pushes and then fences (`SeqCst`), and one that announces its sleep and then
 //!    fences before [`is_empty`](ValueInjector::is_empty), can't both miss the other: the first
 //!    sees the announcement, or the second the value.
@@ -29,10 +30,10 @@
 //!    or handed back.
 //! 9. The holder of a lock reads its copies of the counts, and only stores to the atomics. If it
 //!    loaded an atomic and then stored to it, loom 0.7.2 would forget another thread's earlier load
-//!    and never try the store before that load. A pop still loads `popped` and `limit` before it
-//!    takes the lock: that is what lets it find an empty queue without the lock.
-//! 10. A lock that panics leaves the queue whole. The values that the push or pop was moving belong
-//!     to the queue, or are leaked: nothing else drops them.
+//!    and never try the store before that load. A pop also loads `popped` and `limit` before it
+//!    takes the lock, to find an empty queue without the lock.
+//! 10. A lock that panics leaves the queue whole. The values of that push or pop belong to the
+//!     queue, or are leaked. Nothing else drops them.
 mod batch;
 mod block;
 #[cfg(all(test, feature = "std"))]
@@ -61,9 +62,9 @@ use sync_shim::{
     cell::UnsafeCell,
 };
 
-/// The mark of a closed queue, a bit in `pushed`.
+/// The bit in `pushed` that marks a closed queue.
 const CLOSED: usize = 1;
-/// The step of one value in `pushed`, `popped` and `limit`.
+/// The increment of `pushed`, `popped` and `limit` for one value.
 const ONE: usize = 2;
 
 /// The slot of a position.
@@ -296,8 +297,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// `even_closed`.
     ///
     /// # Safety
-    /// The values are the caller's, at least 1 and at most a batch's capacity. They are the queue's
-    /// if this returns `true`.
+    /// The caller owns the values: at least 1, and at most a batch's capacity. If this returns
+    /// `true`, the queue owns them.
     #[inline(always)]
     unsafe fn put(&self, values: *const T, len: usize, even_closed: bool) -> bool {
         let pushers = &self.inner.pushers;
@@ -315,7 +316,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Queues values as [`put`](Self::put) does, for a pusher that found no free block.
+    /// Queues values as [`put`](Self::put) does, and first allocates a block.
     ///
     /// # Safety
     /// As for `put`.
@@ -517,7 +518,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         (n, left)
     }
 
-    /// Moves values of which the last are in the next block to `to`, and returns the block that the
+    /// Moves values to `to`, of which the last are in the next block. Returns the block that the
     /// consumers left.
     ///
     /// # Safety
@@ -556,8 +557,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         pushed.wrapping_sub(popped) / ONE
     }
 
-    /// The number of values in the queue, without a lock. A hint, but 0 if and only if it is
-    /// [empty](Self::is_empty). Values that others pop meanwhile may still count.
+    /// The number of values in the queue, without a lock. This is a hint, but it is 0 exactly if
+    /// the queue is [empty](Self::is_empty). Values that others pop meanwhile may still count.
     pub fn len(&self) -> usize {
         // Ordering: Acquire, as for `look`.
         self.look(self.inner.consumers.popped.load(Acquire))
@@ -566,10 +567,9 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// Whether the queue is empty, without a lock. Exact, as is a [`pop`](Self::pop) or a
     /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
-    /// If true, the queue was empty at some moment no earlier than the last operation that this
-    /// thread made or knows of by synchronisation. With a `SeqCst` fence before the call, that
-    /// moment is also no earlier than any operation that was followed by a `SeqCst` fence before
-    /// this one.
+    /// If true, the queue was empty at some moment. That moment is no earlier than any operation
+    /// that happens before this call. With a `SeqCst` fence before the call, it is also no earlier
+    /// than any operation that was followed by a `SeqCst` fence before this one.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -586,8 +586,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         })
     }
 
-    /// Whether the queue is closed. One load. A thread that finds it closed also sees what was done
-    /// before [`close`](Self::close).
+    /// Whether the queue is closed. One load. A thread that finds it closed also sees all writes
+    /// that happened before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
         // Ordering: Acquire pairs with `close`.
         self.inner.pushers.pushed.load(Acquire) & CLOSED != 0
@@ -598,10 +598,10 @@ impl<T, L: Lock> ValueInjector<T, L> {
 #[must_use]
 enum Put {
     Queued,
-    /// The queue is closed; the values are still the caller's.
+    /// The queue is closed. The caller still owns the values.
     Refused,
-    /// No block is free; the values are still the caller's, which comes back with a block. Holds
-    /// the number of values in the queue.
+    /// No block is free. The caller still owns the values, allocates a block, and tries again.
+    /// Holds the number of values in the queue.
     NeedsBlock {
         queued: usize,
     },

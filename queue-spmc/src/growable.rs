@@ -1,4 +1,4 @@
-//! The parts that the growable queues share: the [`deque`](crate::deque) and the
+//! The parts that the two growable queues share, the [`deque`](crate::deque) and the
 //! [`fifo`](crate::fifo).
 //!
 //! # Actors
@@ -20,8 +20,8 @@
 //! | `replaced` | buffers that wait to be freed | the owner, then the last handle |
 //!
 //! Positions count up and wrap at 2³²; an item's slot is its position modulo the capacity of the
-//! buffer. So only 2³² items that are taken between a thief's load of `head` and its exchange could
-//! deceive the thief.
+//! buffer. So a thief could mistake an item for another only if 2³² items were taken between its
+//! load of `head` and its exchange.
 //!
 //! # States
 //!
@@ -42,12 +42,12 @@
 //!    is taken.
 //! 2. A thief claims items by raising `top` alone, copies them, and then raises `steal` to the
 //!    `top` of that moment. Until that release the owner raises `top` alone, too. So `steal..top`
-//!    holds the slots that the thief has claimed, and those of items that the owner took since; the
-//!    owner does not write to them. `steal == top` when no thief copies; only then may a thief
-//!    begin.
+//!    are the slots that the thief has claimed, and those of items that the owner took since. The
+//!    owner does not write to them. While no thief copies, `steal` equals `top`; only then may a
+//!    thief begin.
 //! 3. A thief loads `buffer` after its claim. It uses that buffer until its release and no longer.
-//! 4. A store of `bottom` publishes an item, the store of `buffer` a buffer. The owner copies
-//!    `steal..bottom` to a new buffer, not only `top..bottom`.
+//! 4. A store of `bottom` publishes an item, and a store of `buffer` publishes a buffer. The owner
+//!    copies `steal..bottom` to a new buffer, not only `top..bottom`.
 //! 5. The owner replaces the buffer and then does a read-modify-write on `head` that leaves the
 //!    value unchanged. If the value shows that no thief copies, the owner frees the replaced
 //!    buffers. Otherwise it does so when a later load of `head` shows it.
@@ -55,17 +55,17 @@
 //!
 //! # Why it is correct
 //!
-//! 1. *Whichever buffer a thief loads holds the items that it claimed.* If the claim came first,
-//!    the items' slots were in `steal..`, and the owner copied them (rule 4). If the new buffer
-//!    came first, they were copied like all others. The thief cannot load a buffer from before an
-//!    item's push, since its claim saw the push.
+//! 1. *Whichever buffer a thief loads holds the items that it claimed.* If the claim came before
+//!    the replacement, the items' slots were at `steal` or later, and the owner copied them (rule
+//!    4). If the replacement came first, the owner copied them like all other items. The thief
+//!    cannot load a buffer from before an item's push, since its claim saw the push.
 //! 2. *No thief uses a freed buffer.* Take the order of the changes of `head`. A claim after the
 //!    owner's read-modify-write (rule 5) loads the new buffer or a newer one. A claim before it
 //!    that is not released shows in the value that the owner reads. So if the owner then sees no
 //!    thief copying, at that moment or later, no thief uses a replaced buffer, nor will.
-//! 3. *Replaced buffers are few.* Those that are kept (rule 6) became too small one after the
-//!    other, so each has at most half of the capacity of the next. One more may have been replaced
-//!    just as the thief began.
+//! 3. *Replaced buffers are few.* Each buffer that is kept (rule 6) had become too small, so it has
+//!    at most half of the capacity of the next one. One more may have been replaced just before the
+//!    thief began.
 //! 4. *No thread waits.* A thief that is descheduled while it copies makes other thieves retry, and
 //!    makes the owner's buffer grow instead of wrap around.
 use alloc::{boxed::Box, vec::Vec};
@@ -272,13 +272,14 @@ impl<T> Drop for Queue<T> {
 pub(crate) struct Owner<T> {
     pub(crate) queue: Arc<Queue<T>>,
     pub(crate) bottom: u32,
-    /// A copy of the queue's `buffer`, which only the owner changes. If the owner loaded `buffer`
-    /// before it stores to it, a model would miss a thief's load between the two.
+    /// A copy of the queue's `buffer`, which only the owner changes. If the owner itself loaded
+    /// `buffer`, the model checker would miss a thief's load between the owner's load and its next
+    /// store.
     buffer: *mut Buffer<T>,
     /// The slots of the buffer in use, which only the owner replaces.
     pub(crate) slots: Slots<T>,
-    /// The `bottom` at which the buffer is full, by a `steal` that the owner has seen. It is never
-    /// beyond the true one, so the owner only ever underestimates the room.
+    /// The `bottom` at which the buffer is full, by a `steal` that the owner has seen. The true
+    /// `steal` may be larger, so the owner never overestimates the room.
     limit: u32,
     /// A pop that leaves fewer items than this checks whether there is memory to free.
     shrink_below: u32,
@@ -451,8 +452,8 @@ impl<T> Owner<T> {
 
 impl<T> Drop for Owner<T> {
     fn drop(&mut self) {
-        // Takes the items one by one, as a thief would, so that nothing rests on the owner's
-        // copies. If an item's drop panics, the others are left to the last handle.
+        // Takes the items one by one, as a thief does, so that the owner's copies of the fields do
+        // not matter. If an item's drop panics, the last handle drops the other items.
         loop {
             let head = self.queue.load_head();
             // Ordering: Relaxed, only the owner writes `bottom`.

@@ -281,7 +281,7 @@ fn assert_capacity(capacity: usize) {
 #[cfg(all(test, selvedge_count))]
 mod counts;
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

@@ -92,7 +92,7 @@ pub(crate) struct Caps {
     usages: Vec<Usage>,
 }
 
-/// How much of its cap a group has used.
+/// The state of a group's cap.
 ///
 /// 1. The runtime of a period is added to `used`. At the end of the period its budget is
 ///    subtracted, down to zero.
@@ -137,13 +137,14 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // A whole period adds more than its budget, so `used` does not reach zero in between.
+            // A whole period adds more than its budget, so `used` does not become zero in between.
             self.begin(time);
         }
     }
 
-    /// Changes the cap, and keeps the present period. The used runtime is rescaled, so that periods
-    /// pay for it in the same time. So no sequence of changes lets a group run for longer.
+    /// Changes the cap, and keeps the present period. The used runtime is rescaled, so that the
+    /// periods' budgets pay for it in the same time as before. So no sequence of changes lets a
+    /// group run for longer.
     fn change(&mut self, cap: Cap, now: u64) {
         self.begin(now);
         let old = self.cap;

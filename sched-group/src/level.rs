@@ -1,4 +1,4 @@
-//! The groups that compete with each other: the children of one group, or of none.
+//! The groups that compete: the children of one group, or of none.
 use crate::tournament::{MAX_RANK, Tournament};
 
 /// Siblings, ranked by virtual runtime.
@@ -7,7 +7,8 @@ use crate::tournament::{MAX_RANK, Tournament};
 ///    sibling that gets work starts at the floor or above, so it has no credit for its idle time.
 /// 2. While no sibling has work, the floor is the largest virtual runtime that any sibling has had.
 ///    So all siblings start as equals, in whatever order they get work. A sibling that ran while
-///    the others were idle has no debt, and a debt ends once the others have no more work.
+///    the others were idle has no disadvantage from that, and any disadvantage ends once the others
+///    have no more work.
 /// 3. A sibling is at most one turn ahead of the floor, as it was the least when its last turn
 ///    began. Together with rule 1 this is the bound on fairness in the README.
 pub(crate) struct Level {
@@ -88,8 +89,8 @@ impl Level {
         was_empty || self.is_empty()
     }
 
-    /// Rescales a sibling's lead over the floor from its old shares to its new ones, so that it
-    /// does not wait at the old rate for earlier runtime.
+    /// Rescales a sibling's lead over the floor from its old shares to its new ones, so that its
+    /// wait for its earlier runtime has the length that fits the new shares.
     pub(crate) fn reshare(&mut self, leaf: u32, old: u32, new: u32) {
         let (rank, floor) = (self.siblings.rank(leaf), self.floor());
         let Some(ahead) = rank.checked_sub(floor).filter(|&ahead| ahead > 0) else {

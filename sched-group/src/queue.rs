@@ -84,7 +84,7 @@ pub enum Pick {
 }
 
 struct Group<T> {
-    /// The cost of a nanosecond in `level`, and in `inner` for own work.
+    /// The cost of a nanosecond in `level`; and in `inner`, the cost for the group's own work.
     weight: u64,
     own_weight: u64,
     level: u32,
@@ -326,7 +326,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         if cap != NONE {
             self.caps.remove(cap);
         }
-        // A group that has used all generations is not reused, so no stale key becomes valid.
+        // A place whose generations are used up is not reused, so no stale key becomes valid.
         group.generation += 1;
         if group.generation < u32::MAX {
             self.spare_groups.push(index);
@@ -518,9 +518,10 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Whether the turn is over: the quota is used up, or no group is current.
     ///
-    /// For a caller with something to do before it picks. [`switch`](Self::switch) does both with
-    /// one reading of the clock. While only the current group has work, and no cap applies to it,
-    /// this is one predictable branch and returns false. Otherwise it reads the clock.
+    /// It is for a caller that has other work to do before it picks. [`switch`](Self::switch)
+    /// checks and picks with one reading of the clock. While only the current group has work, and
+    /// no cap applies to it, this is one predictable branch and returns false. Otherwise it reads
+    /// the clock.
     #[inline]
     pub fn should_switch(&mut self) -> bool {
         if !self.watched {
@@ -533,7 +534,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     /// Returns when the quota of the turn is used up, on the queue's clock.
     ///
     /// `None` if the turn has no end, as only the current group has work, or if no group is
-    /// current. The result is for a timer. It may change when a group is activated or deactivated.
+    /// current. A timer can use the result, which may change when a group is activated or
+    /// deactivated.
     pub fn turn_end(&self) -> Option<u64> {
         (self.current != NONE && self.watched).then_some(self.ends)
     }
@@ -934,8 +936,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         false
     }
 
-    /// Sets whether the turn is watched, and when it ends. A watched turn does not become longer.
-    /// The current group must be charged until now.
+    /// Sets whether the turn is watched, and its end. The end of a turn that is watched already
+    /// does not become later. The current group must be charged until now.
     #[inline]
     fn arm(&mut self, now: u64) {
         let (mut left, mut capped) = (self.quota, false);
@@ -985,7 +987,7 @@ fn number(len: usize) -> u32 {
 
 #[cfg(test)]
 impl<T, C> FairQueue<T, C> {
-    /// Sets a group's generation to the last but one.
+    /// Sets a group's generation to the last but one. For tests.
     pub(crate) fn age(&mut self, key: GroupKey) -> GroupKey {
         self.groups[key.index as usize].generation = u32::MAX - 1;
         GroupKey {

@@ -7,13 +7,13 @@
 //!    to every present leaf. Bit 127 is free for the sign of a difference.
 //! 2. Of equal ranks, the one that was set first wins.
 //! 3. A change of a rank replays the matches between its leaf and the root: log₂(leaves) of them.
-//!    The nodes on this path depend only on the leaf's number. So the CPU loads them ahead, and the
-//!    loop has no branch that depends on a rank. A binary heap has a chain of dependent loads, and
-//!    an unpredictable branch at each step.
+//!    The nodes on this path depend only on the leaf's number. So the CPU can load them early, and
+//!    the loop has no branch that depends on a rank. In a binary heap each load depends on the one
+//!    before, and each step has an unpredictable branch.
 //! 4. Adding a leaf may allocate. Nothing else does.
 use alloc::vec::Vec;
 
-/// Set in the rank of an absent leaf.
+/// The bit that is set in the rank of an absent leaf.
 const ABSENT: u128 = 1 << 126;
 
 /// The largest rank.
@@ -50,7 +50,7 @@ fn select(mask: u64, one: u64, other: u64) -> u64 {
 }
 
 pub(crate) struct Tournament {
-    /// A power of two of them, or none.
+    /// Their number is a power of two, or zero.
     leaves: Vec<Leaf>,
     /// The number of the winning leaf, by node. The root is 1, the children of n are 2n and 2n + 1,
     /// and the leaves are the last half.

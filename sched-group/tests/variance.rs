@@ -38,7 +38,7 @@ assert_impl_all!(Shares: Send, Sync, Copy);
 assert_impl_all!(Cap: Send, Sync, Copy);
 assert_impl_all!(Metrics: Send, Sync, Copy);
 
-/// A key fits in a word, and an optional key in two.
+/// A key takes one word, and an optional key takes two.
 #[test]
 fn key_is_small() {
     assert_eq!(size_of::<GroupKey>(), 8);

@@ -22,8 +22,8 @@ pub enum Cause {
     Runnable,
     /// The thread blocks in the kernel.
     Blocked {
-        /// The system call, by name if it is a common one, or else by number. None for a page
-        /// fault, or if the system does not say.
+        /// The name of the system call, or its number if it is a rare one. `None` in a page fault,
+        /// or if the system does not report it.
         call: Option<String>,
         /// The function of the kernel in which it waits, if the system says.
         channel: Option<String>,

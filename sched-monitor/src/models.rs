@@ -12,7 +12,8 @@ use sync_shim::{
     thread,
 };
 
-/// A worker's core: whoever owns it writes to it. The model fails if two threads do at a time.
+/// A worker's core. The thread that owns it writes to it. The model fails if two threads do so at a
+/// time.
 struct Core(UnsafeCell<u32>);
 
 // SAFETY: the models check that one thread at a time uses it.
@@ -56,7 +57,7 @@ impl Owners {
 
 /// A monitor retakes the core while the caller's call ends: exactly one of them has it.
 ///
-/// Bites: the two broken variants below; `enter` with Relaxed.
+/// Fails if `enter` is Relaxed. Two broken variants are below.
 #[test]
 fn retake_racing_an_exit_has_one_owner() {
     model(|| {
@@ -75,9 +76,9 @@ fn retake_racing_an_exit_has_one_owner() {
     });
 }
 
-/// As above, with a monitor that comes before the call, in it, or after it, and a second call.
+/// A monitor retakes before, during or after a call, and a second call follows.
 ///
-/// Bites: leave the address in the word after an exit.
+/// Fails if an exit leaves the address in the word.
 #[test]
 fn retake_racing_two_calls_has_one_owner() {
     model(|| {
@@ -103,7 +104,7 @@ fn retake_racing_two_calls_has_one_owner() {
 
 /// The monitor and a thread that shuts the runtime down both retake, while the call ends.
 ///
-/// Bites: the broken variants below.
+/// Fails in the broken variants below, too.
 #[test]
 fn retakes_of_two_threads_racing_an_exit_have_one_owner() {
     model(|| {
@@ -121,9 +122,9 @@ fn retakes_of_two_threads_racing_an_exit_have_one_owner() {
     });
 }
 
-/// A thread takes a core out of its cell that another thread has put there.
+/// A thread's exit takes a core that another thread has put into the cell.
 ///
-/// Fails with: the exchange of `exit` with Relaxed.
+/// Fails if the exchange of `exit` is Relaxed.
 #[test]
 fn exit_with_the_core_of_another_sees_its_uses() {
     model(|| {
@@ -143,10 +144,11 @@ fn exit_with_the_core_of_another_sees_its_uses() {
     });
 }
 
-/// A call within a call: the inner one has no core to enter with. Meanwhile a monitor retakes.
+/// A call within a call: the inner call has no core, so it does not enter. Meanwhile a monitor
+/// retakes.
 #[test]
 fn nested_call_racing_a_retake_leaves_one_owner() {
-    /// Makes a call. The thread has the core, or it has not.
+    /// Makes a call, by a thread with or without the core.
     fn call(
         cell: &Handoff<Core>,
         core: &mut Option<Box<Core>>,
@@ -198,7 +200,7 @@ fn exit_in_two_steps_has_two_owners() {
     });
 }
 
-/// A cell with a bug: the entry publishes the address, but not what the core contains.
+/// A cell with a bug: the entry publishes the core's address, but not its content.
 #[test]
 fn entry_without_release_races_the_new_owner() {
     model_must_fail("Causality violation", || {
@@ -223,10 +225,10 @@ fn entry_without_release_races_the_new_owner() {
 // SAFETY: the models check that one thread at a time uses it.
 unsafe impl Sync for Core {}
 
-/// A worker becomes busy, and rings, while the monitor goes to sleep: the monitor does not stay
+/// A worker becomes busy and rings, while the monitor goes to sleep. The monitor does not stay
 /// asleep.
 ///
-/// Bites: the broken variants below; wait without a look at `rung`.
+/// Fails if the monitor waits without a look at `rung`. The broken variants are below.
 #[test]
 fn ring_racing_the_sleep_wakes_the_monitor() {
     model(|| {
@@ -239,7 +241,7 @@ fn ring_racing_the_sleep_wakes_the_monitor() {
                 bell.ring();
             })
         };
-        // The model hangs if this waits for ever.
+        // The model hangs if this waits forever.
         bell.sleep(|| !busy.load(Relaxed));
         worker.join().unwrap();
     });
@@ -247,7 +249,7 @@ fn ring_racing_the_sleep_wakes_the_monitor() {
 
 /// A stop while the monitor goes to sleep ends the sleep.
 ///
-/// Bites: wait without a look at `stopped`.
+/// Fails if the monitor waits without a look at `stopped`.
 #[test]
 fn stop_racing_the_sleep_ends_it() {
     model(|| {
@@ -262,7 +264,8 @@ fn stop_racing_the_sleep_ends_it() {
     });
 }
 
-/// The protocol of the sleep without one of its steps: of two threads, each must see the other.
+/// The protocol of the sleep, with one of its steps left out. In the whole protocol, one of the two
+/// threads must see the other.
 fn sleeps(recheck: bool, fences: bool) {
     let asleep = Arc::new(AtomicBool::new(false));
     let busy = Arc::new(AtomicBool::new(false));
@@ -306,7 +309,7 @@ fn sleep_without_fences_is_missed() {
 /// The request reaches the observed run or a later one: the worker sees it at the latest between
 /// two of its polls, unless it has opened a slice since.
 ///
-/// Bites: open the slice after the run's number is published.
+/// Fails if the slice is opened after the run's number is published.
 #[test]
 fn request_racing_an_opening_reaches_the_slice() {
     model(|| {

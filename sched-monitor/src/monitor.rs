@@ -32,7 +32,7 @@ pub enum State {
     /// It sleeps, or has no thread yet. All idle: the monitor sleeps.
     #[default]
     Idle,
-    /// It is awake, and polls no task: it looks for one.
+    /// It is awake, and looks for a task.
     Awake,
     /// It polls a task.
     Polling,
@@ -65,7 +65,7 @@ pub trait Workers: Send + Sync {
     fn sample(&self, worker: usize) -> Sample;
 }
 
-/// A worker in a round: its sample, and since when that has been the same.
+/// A worker in a round: its sample, and the rounds since which parts of it have been the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed {
     /// The sample of this round.
@@ -79,7 +79,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Updates it by a sample of this moment.
+    /// Updates the worker by a new sample.
     fn update(&mut self, sample: Sample, now: Duration) {
         let before = std::mem::replace(&mut self.sample, sample);
         let in_poll = |state| matches!(state, State::Polling | State::Calling);

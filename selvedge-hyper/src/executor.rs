@@ -4,7 +4,7 @@ use std::future::Future;
 
 /// Spawns hyper's futures as tasks of the current runtime.
 ///
-/// Each costs a [`selvedge::spawn_detached`]: one allocation.
+/// Each task costs what [`selvedge::spawn_detached`] costs: one allocation.
 ///
 /// ```
 /// use hyper::rt::Executor;

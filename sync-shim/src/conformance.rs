@@ -1,4 +1,4 @@
-//! The base of the parts' conformance kits: tokens that are accounted for, and a runner for a kit's
+//! The base of the parts' conformance kits: tokens whose loss is noticed, and a runner for a kit's
 //! checks. Feature `conformance`, for tests.
 //!
 //! # Terms
@@ -72,7 +72,8 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Token {
     number: usize,
-    /// Dropped by the first end of the token: a broken implementation may have made two of one.
+    /// Dropped when the token first comes back or is dropped: a broken implementation may have made
+    /// two tokens of one.
     account: ManuallyDrop<Account>,
 }
 
@@ -230,7 +231,7 @@ impl Drop for Token {
     }
 }
 
-/// Keeps a value for ever, in a `static`, so that a leak checker still finds it. For a value that a
+/// Keeps a value forever, in a `static`, so that a leak checker still finds it. For a value that a
 /// broken implementation has doubled: it must not be dropped twice.
 pub fn bury(what: impl Send + 'static) {
     static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());

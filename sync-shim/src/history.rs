@@ -31,9 +31,9 @@
 //! ```
 //!
 //! The clock is an atomic of std under every backend, so recording is not a step of a model. On
-//! real threads each recorded call begins and ends with a `SeqCst` read-modify-write, which orders
-//! the calls more strictly than they order themselves. So a history checks the results of the
-//! calls; loom checks their orderings.
+//! real threads each recorded call begins and ends with a `SeqCst` read-modify-write, so the calls
+//! are ordered more strictly than without the recording. So a history checks the results of the
+//! calls, and not their orderings, which loom checks.
 use std::{
     collections::HashSet,
     fmt::Debug,

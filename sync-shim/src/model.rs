@@ -107,7 +107,7 @@ impl Model {
         let bound = self.bound_here().map_or("none".into(), |b| b.to_string());
         // Ordering: Relaxed, nothing else depends on this count.
         let runs = runs.load(Relaxed);
-        // A line of its own, even after the test runner's `test name ... `.
+        // Begins a new line, as the test runner has printed `test name ... `.
         println!("\nmodel: executions={runs} bound={bound} outcome={outcome}");
     }
 
@@ -161,8 +161,8 @@ impl Model {
         Runner::new(schedules, config.clone()).run(move || random());
         let schedules = PctScheduler::new_from_seed(seed, 3, half);
         Runner::new(schedules, config).run(move || {
-            // This scheduler rejects a scenario without any choice between threads, and a
-            // conformance kit has such scenarios.
+            // This scheduler rejects a scenario in which only one thread can run at each moment,
+            // and a conformance kit has such scenarios. The bystander is a second thread.
             let bystander = shuttle::thread::spawn(|| ());
             shuttle::thread::yield_now();
             pct();

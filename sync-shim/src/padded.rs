@@ -1,8 +1,8 @@
 //! A value that has its cache lines to itself.
 use core::ops::{Deref, DerefMut};
 
-/// Aligns a value to 128 bytes, so that it shares no cache line, and no line that is prefetched
-/// with an adjacent one, with its neighbours.
+/// Aligns a value to 128 bytes, so that it shares no cache line with its neighbours, nor a pair of
+/// lines that the processor prefetches together.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CachePadded<T>(T);

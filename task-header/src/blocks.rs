@@ -1,9 +1,9 @@
-//! Memory for cells: the blocks of earlier cells, and behind them the allocator.
+//! Memory for cells: keeps the blocks of freed cells for new ones, and else uses the allocator.
 //!
-//! Taking a block from the allocator and giving it back costs as much as the rest of a short task's
-//! life together. It costs many times that when ten thousand blocks are taken before the first is
-//! given back, or when another thread gives them back. Tasks come and go in a few sizes, so freed
-//! blocks of cells of up to [`LARGEST`] bytes are kept, by size, for the next cells.
+//! An allocation and a free cost as much as all the rest of a short task. They cost many times that
+//! if ten thousand blocks are allocated before the first is freed, or if another thread frees them.
+//! Most tasks have one of a few sizes, so freed blocks of cells of up to [`LARGEST`] bytes are
+//! kept, by size, for the next cells.
 //!
 //! | place | how many blocks | used by |
 //! |---|---|---|
@@ -11,11 +11,11 @@
 //! | a thread's spare chain | none, or those of an earlier open chain | the thread |
 //! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, blocks of the size that takes most bytes are freed | any thread, under its lock |
 //!
-//! Blocks come back in the order in which tasks end, and two workers mix that order a little more
-//! each time. Tasks that are made one after the other are also woken and run in that order, and the
-//! processor prefetches memory that lies in a row. So the depot hands blocks out by the page, in
-//! the order of their addresses, whatever order they came in. A thread reuses the block that it
-//! freed last first.
+//! Blocks are freed in the order in which tasks end, and with two workers this order becomes more
+//! random in each round. Tasks that are made one after the other are also woken and run in that
+//! order, and the processor prefetches memory that lies in a row. So the depot hands blocks out by
+//! the page, in the order of their addresses, whatever order they came in. A thread reuses the
+//! block that it freed last first.
 //!
 //! 1. A block is in one place at a time, and the thread that takes it out has it alone. It was
 //!    allocated with the layout of its class, and is freed with it.
@@ -23,12 +23,12 @@
 //!    allocator instead.
 //! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that it frees
 //!    later goes to the allocator.
-//! 4. A block in the depot is in its page's list, where a leak checker finds it, and is a bit in
-//!    its page's map, by which it is handed out. A page is handed out whole. It has one of the
-//!    [`PLACES`] for each size, or several, each with blocks of its own. If none of the [`PROBES`]
-//!    places that a page may have is free, its blocks go to the rest, a chain without order. The
-//!    places take 240 KiB of a program's zeroed memory; the system provides only the part that is
-//!    used.
+//! 4. A block in the depot is in the list of its page, where a leak checker finds it. It also has a
+//!    bit in the map of its page, from which the depot takes it. A page's blocks are handed out
+//!    together. It has one of the [`PLACES`] for each size, or several, each with blocks of its
+//!    own. If none of the [`PROBES`] places that a page may have is free, its blocks go to the
+//!    *rest*, a chain without order. The places are 240 KiB of zeroed static memory, of which the
+//!    system provides only the part that is used.
 //!
 //! The file uses no atomics but those of std's lock. It is switched off where a model or a
 //! sanitizer must see each block come and go: with `--cfg selvedge_plain_alloc`, or without the
@@ -206,14 +206,14 @@ impl Depot {
     fn with<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         match DEPOT_OF_ALL.try_lock() {
             Ok(mut depot) => Some(f(&mut depot)),
-            // No code in here panics halfway.
+            // No code under this lock panics halfway.
             Err(TryLockError::Poisoned(depot)) => Some(f(&mut depot.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     /// Takes about a full chain of blocks, or as many as there are. It starts with the last page,
-    /// because a chain pops the blocks pushed last first.
+    /// because a chain pops first what was pushed last.
     fn take(&mut self, class: usize) -> Option<Chain> {
         if self.bytes[class] == 0 {
             return None;
@@ -350,8 +350,8 @@ impl Local {
         }
     }
 
-    /// Puts a full open chain away. While other threads hold the depot's lock, the open and the
-    /// spare chain may grow to twice their length.
+    /// Moves a full open chain to the spare one, or to the depot. While other threads hold the
+    /// depot's lock, the open and the spare chain may grow to twice their length.
     #[cold]
     fn put_away(&self, class: usize) {
         let open = self.open(|open| replace(open, Chain::EMPTY));

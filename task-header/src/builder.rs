@@ -62,7 +62,7 @@ impl<D: Details> Builder<D> {
         self.location(Location::caller())
     }
 
-    /// Records a place in the source, as [`here`](Self::here) does, for one further up.
+    /// Records a place in the source, as [`here`](Self::here) does for the caller's own.
     pub fn location(self, location: &'static Location<'static>) -> Builder<Located<D>> {
         Builder {
             details: Located {
@@ -129,16 +129,16 @@ impl<D: Details> Builder<D> {
     /// The future is polled and dropped only by runs of the task's [`Notified`], by the drop of
     /// that, and by [`Owned::cancel`](crate::Owned::cancel) and
     /// [`Owned::cancel_all`](crate::Owned::cancel_all). They also drop its output, unless the
-    /// handle has it. The caller ensures that each of these
+    /// handle has it. The caller ensures that each of these actions
     /// - is on this thread, unless the future and its output are `Send`;
     /// - happens before the borrows of the future and the output end. A `Notified` that is left
     ///   then is leaked.
     ///
-    /// Wakers and abort handles touch neither the future nor the output: they may be anywhere, for
-    /// ever. But a wake, an abort and the drop of the last waker or handle may give the `Notified`
-    /// to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor drop the
-    /// task there, nor panic, since a panic would drop it. The type of a join handle is enough: it
-    /// is `Send` only if the output is, and does not outlive the output's borrows.
+    /// Wakers and abort handles touch neither the future nor the output: they may be anywhere,
+    /// forever. But a wake, an abort and the drop of the last waker or handle may give the
+    /// `Notified` to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor
+    /// drop the task there, nor panic, since a panic would drop it. The type of a join handle is
+    /// enough: it is `Send` only if the output is, and does not outlive the output's borrows.
     #[inline(always)]
     pub unsafe fn spawn_unchecked<F, S>(
         self,

@@ -4,7 +4,7 @@
 //! The rest of this crate holds a `NonNull<Header>` that was made from the whole allocation and
 //! keeps its provenance. The vtable knows the rest of the layout.
 //!
-//! A *reference* is one of those that rule 1 of [`state`](crate::state) lists.
+//! Rule 1 of [`state`](crate::state) lists what counts as a *reference*.
 //!
 //! | field | who may touch it |
 //! |---|---|
@@ -148,9 +148,10 @@ pub enum Outcome {
     Panicked,
 }
 
-/// How a task gets to its queue: any thread's, its own thread's, or a closure's.
+/// The kind of a task: it says how the task gets to its queue. Any thread may run the task, or only
+/// its own thread, or its scheduler is a closure.
 pub(crate) trait Kind {
-    /// The scheduler that the cell holds for this kind.
+    /// The type of the scheduler that the cell holds.
     type Scheduler;
 
     /// # Safety
@@ -166,7 +167,7 @@ pub(crate) trait Kind {
     unsafe fn ended(_task: TaskPtr, _outcome: Outcome) {}
 }
 
-/// How far a poll got.
+/// The result of a poll.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
     /// The future is not finished.
@@ -276,7 +277,7 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
     let vtable = unsafe { vtable(task) };
     // SAFETY: the vtable is the cell's own.
     let details = unsafe { (vtable.details)(task) };
-    // SAFETY: the task is live for `'a`, and its details are only ever borrowed shared.
+    // SAFETY: the task is live for `'a`, and its details are never borrowed mutably.
     unsafe { details.as_ref() }
 }
 

@@ -22,9 +22,9 @@
 //! a `MutexGuard` in it poisons its mutex. A drop after the catch would leave the mutex unpoisoned,
 //! with a change half done. tokio and async-task also drop it there. By a rule of the language, a
 //! panic that leaves a drop during unwinding ends the process. With `std`, the future's drop runs
-//! in a catch of its own, so its panic does not leave it. But one more panic, in a drop that this
-//! second panic unwinds through, ends the process. Without `std` any panic of the future's drop
-//! does.
+//! in a catch of its own, so its panic does not leave that drop. But if this second panic unwinds
+//! through a drop that panics too, the process ends. Without `std`, any panic of the future's drop
+//! during unwinding ends it.
 #[cfg(feature = "std")]
 use crate::current;
 use crate::{
@@ -59,7 +59,8 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     let waker = unsafe { WakerRef::new(task) };
     let mut cx = Context::from_waker(&waker);
     let ended = Ended::<F, K>::new(task);
-    // Outside of the caught closure, so that unwinding from the future's drop does not drop it.
+    // This is outside of the caught closure, so that unwinding from the future's drop does not drop
+    // it.
     let mut output = None;
     #[cfg(feature = "std")]
     let outer = current::enter(id(task));
@@ -263,7 +264,7 @@ pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
     unsafe { publish(task, listing, has_output) };
 }
 
-/// Step 4. Marks the task complete, and performs the steps that this leaves.
+/// Step 4. Marks the task complete, and performs the steps that remain.
 ///
 /// # Safety
 /// As for [`complete`].

@@ -151,13 +151,13 @@ impl Seen {
         waker.expect("a task that was polled")
     }
 
-    /// Drops the waker, so that the task's own waker keeps it alive no more.
+    /// Drops the waker, so that the task no longer keeps itself alive by it.
     fn forget(&self) {
         drop(self.with(|seen| seen.1.take()));
     }
 }
 
-/// A future that waits for ever. Each poll keeps its waker and calls a closure.
+/// A future that waits forever. Each poll keeps its waker and calls a closure.
 struct Waits<F> {
     seen: Seen,
     does: F,
@@ -253,7 +253,8 @@ impl<S: Subject> Check<S> {
     }
 }
 
-/// A waiting task is queued once, however often it is woken, and then again after its next poll.
+/// Checks that a waiting task is queued once, however often it is woken, and once more after its
+/// next poll.
 ///
 /// # Panics
 /// If it isn't.
@@ -285,7 +286,8 @@ pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
     check.subject.end();
 }
 
-/// Tasks that are woken one after the other are queued in the promised order, and none is lost.
+/// Checks that tasks that are woken one after the other are queued in the promised order, and that
+/// none is lost.
 ///
 /// # Panics
 /// If they aren't.
@@ -309,7 +311,8 @@ pub fn tasks_run_in_the_promised_order<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// A task may wake another task, and itself, in its poll: the scheduler holds no lock then.
+/// Checks that a task may wake another task, and itself, in its poll: the scheduler holds no lock
+/// then.
 ///
 /// # Panics
 /// If a wake is lost. A scheduler that waits for itself hangs, which [`schedule`] notices.
@@ -338,8 +341,8 @@ pub fn a_wake_in_a_poll_is_not_lost<S: Subject>() {
     check.subject.end();
 }
 
-/// An aborted task, and a task that nothing can wake any more, are dropped at their next run, or at
-/// once.
+/// Checks that an aborted task, and a task that nothing can wake any more, are dropped at their
+/// next run, or at once.
 ///
 /// # Panics
 /// If they aren't.
@@ -363,7 +366,8 @@ pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// A task that is queued when the scheduler shuts down is dropped, and its handle says so.
+/// Checks that a task that is queued when the scheduler shuts down is dropped, and that its handle
+/// says so.
 ///
 /// # Panics
 /// If it isn't.
@@ -383,8 +387,8 @@ pub fn tasks_queued_at_the_end_are_dropped<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// A waker that outlives the scheduler may be woken and dropped: the task ends then, if it hadn't
-/// before.
+/// Checks that a waker that outlives the scheduler may be woken and dropped: the task then ends,
+/// unless it has ended before.
 ///
 /// # Panics
 /// If the task is never dropped.
@@ -427,7 +431,7 @@ impl Listener {
         }
     }
 
-    /// Starts a thread that wakes the task so many times by one waker, each time after another
+    /// Starts a thread that wakes the task `times` times by one waker, each time after another
     /// message.
     fn woken_elsewhere(&self, times: usize) -> thread::JoinHandle<()> {
         let (seen, waker, message) = (self.seen.clone(), self.seen.waker(), self.message.clone());
@@ -453,8 +457,8 @@ impl Listener {
     }
 }
 
-/// Waits for another thread, where a run is not one of all executions. It waits longer than any
-/// thread needs, so a condition that stays false means that something was lost.
+/// Waits for another thread; outside of models only. It waits longer than any thread needs, so a
+/// condition that stays false means that something was lost.
 fn wait_for(mut done: impl FnMut() -> bool) {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         let begun = Instant::now();
@@ -464,8 +468,8 @@ fn wait_for(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Another thread wakes a task twice by one waker, while the worker runs it: the task is polled
-/// after each wake, or once after both.
+/// Checks a task that another thread wakes twice by one waker, while the worker runs it: the task
+/// is polled after each wake, or once after both.
 ///
 /// # Panics
 /// If it isn't.
@@ -495,7 +499,8 @@ pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     assert_woken(check.name, 2, listened);
 }
 
-/// Two other threads wake one task each, while the worker runs them: neither wake is lost.
+/// Checks that neither wake is lost, if two other threads wake one task each, while the worker runs
+/// the tasks.
 ///
 /// # Panics
 /// If one is.
@@ -527,8 +532,8 @@ fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
     );
 }
 
-/// Another thread spawns a task, and aborts one that was woken, while the worker runs the queue:
-/// the new task is polled, and the aborted one ends.
+/// Checks a thread that spawns a task, and aborts one that was woken, while the worker runs the
+/// queue: the new task is polled, and the aborted one ends.
 ///
 /// # Panics
 /// If they aren't.

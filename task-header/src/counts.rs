@@ -1,5 +1,5 @@
 //! The read-modify-writes that a task costs: counts the README's table.
-use crate::{After, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use crate::{AfterPoll, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     cell::RefCell,
     future::{Future, poll_fn},
@@ -29,7 +29,8 @@ fn rmws<R>(f: impl FnOnce() -> R) -> (R, u64) {
     (result, counts.rmws)
 }
 
-/// A future that is pending, with its waker in the slot, until it has been polled `polls` times.
+/// A future that is ready in its poll number `polls`. Until then each poll puts its waker into the
+/// slot.
 fn waits(
     polls: usize,
 ) -> (
@@ -73,7 +74,7 @@ fn a_poll_to_pending_costs_two_and_a_wake_of_either_kind_one() {
     let mut owned = Owned::new(Waker::noop().clone());
     let task = new_detached(future, Local);
     let (_, pending) = rmws(|| owned.run(task));
-    // One of them is the future's own clone of its waker.
+    // One read-modify-write is the future's own clone of its waker.
     assert_eq!(pending, 2 + 1);
     let waker = slot.lock().unwrap().take().unwrap();
     assert_eq!(rmws(|| waker.wake_by_ref()).1, 1);
@@ -117,7 +118,7 @@ fn poll_that_wakes_itself_costs_two_and_going_on_none() {
     let mut task = new_detached(std::future::pending::<()>(), Local);
     for expected in [1, 0, 0] {
         let owned = Some(&mut owned);
-        let (ran, cost) = rmws(|| task.run_with(|| After { owned, again: true }));
+        let (ran, cost) = rmws(|| task.run_with(|| AfterPoll { owned, again: true }));
         assert_eq!(cost, expected);
         let Ran::Notified(again) = ran else { panic!() };
         task = again;
@@ -136,13 +137,13 @@ fn completion_with_join_waker_costs_two_and_elsewhere_four() {
     let waker = slot_of_other.lock().unwrap().take().unwrap();
     let mut cx = Context::from_waker(&waker);
     let mut poll = || Pin::new(&mut join).poll(&mut cx).is_pending();
-    // The clone of the waker, and the bit; then nothing for the same waker.
+    // The first poll clones the waker and sets the bit. A poll with the same waker costs nothing.
     assert_eq!(rmws(&mut poll), (true, 2));
     assert_eq!(rmws(&mut poll), (true, 0));
     slot.lock().unwrap().take().unwrap().wake();
     let task = pop();
-    // The start, the completion, the wake of the other task, the run's release, the push to the
-    // owner.
+    // The five are: the start, the completion, the wake of the other task, the run's release, and
+    // the push to the owner.
     let (_, elsewhere) = rmws(|| task.run());
     let ((), owner) = rmws(|| owned.drain());
     assert_eq!((elsewhere, owner), (5, 2));
@@ -229,7 +230,7 @@ fn table() -> Vec<(&'static str, u64)> {
     drop(owned.run(task));
     let task = new_detached(std::future::pending::<()>(), Local);
     let goes_on = |task: Notified<Local>| {
-        task.run_with(|| After {
+        task.run_with(|| AfterPoll {
             owned: None,
             again: true,
         })

@@ -1,9 +1,9 @@
 //! The task that this thread runs: its id, for code inside the task.
 //!
 //! A thread-local holds the id of the innermost task whose future the thread polls or drops, or
-//! `None`. [`enter`] replaces it and returns the id of the task around, and [`leave`] puts that
-//! back. A panic does not leave it behind, because each panic in between is caught. The value has
-//! no destructor, so destructors of other thread-locals may read it.
+//! `None`. [`enter`] replaces it and returns the id of the outer task, and [`leave`] puts that
+//! back. A panic does not skip [`leave`], because each panic in between is caught. The value has no
+//! destructor, so destructors of other thread-locals may read it.
 use crate::id::Id;
 use core::cell::Cell;
 
@@ -16,8 +16,8 @@ const RECORDS: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
-/// It is there while the task's future is polled, and while a run or an abort drops it. Where a
-/// task's poll runs another task, the inner one counts. Costs a load of a thread-local.
+/// It is there while the task's future is polled, and while a run or an abort drops it. If a task's
+/// poll runs another task, this returns the inner one's. Costs a load of a thread-local.
 ///
 /// ```
 /// use task_header::{Builder, current};
@@ -33,7 +33,7 @@ pub fn current() -> Option<Id> {
     CURRENT.with(Cell::get)
 }
 
-/// Makes `id` the current task, and returns the one around it.
+/// Makes `id` the current task, and returns the outer one.
 #[inline(always)]
 pub(crate) fn enter(id: Id) -> Option<Id> {
     if !RECORDS {
@@ -42,7 +42,7 @@ pub(crate) fn enter(id: Id) -> Option<Id> {
     CURRENT.with(|current| current.replace(Some(id)))
 }
 
-/// Puts back the task around.
+/// Makes the outer task the current one again.
 #[inline(always)]
 pub(crate) fn leave(outer: Option<Id>) {
     if RECORDS {

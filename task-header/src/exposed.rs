@@ -1,6 +1,7 @@
 //! Makes pointers to tasks from addresses (rule 6 of [`list`](crate::list)).
 //!
-//! Unit tests check that the task at the address was exposed; no tool of this toolchain checks it.
+//! In unit tests an assertion checks that the task at the address was exposed, as no tool of this
+//! toolchain checks that.
 use crate::cell::TaskPtr;
 use core::{
     num::NonZeroUsize,

@@ -1,14 +1,14 @@
 //! The handles that wait for a task or abort it.
 //!
 //! The join waker's slot follows rule 7 of [`state`](crate::state): the handle writes it while
-//! `JOIN_WAKER` is clear, then sets the bit, and must clear the bit to write again. If it can't
-//! change the bit any more, the task is complete and the output is there.
+//! `JOIN_WAKER` is clear, then sets the bit, and must clear the bit to write again. If it finds
+//! `COMPLETE` instead, the output is there.
 //!
 //! While the bit is set, the slot is only read: by the handle, to compare wakers, and by the
-//! completion, which moves the waker out and leaves the bytes as they are. Bytes that equal those
-//! of the caller's waker mean the same waker, even if the task completes at this moment. For the
-//! handle saw the bit without `COMPLETE`, so its waker was in the slot; and until `COMPLETE` that
-//! waker keeps its target alive, so no other target has the same address.
+//! completion, which moves the waker out and leaves the bytes as they are. If the bytes equal those
+//! of the caller's waker, it is the same waker, even if the task completes at this moment: the
+//! handle saw the bit without `COMPLETE`, so its waker was in the slot. Until `COMPLETE` that waker
+//! keeps its target alive, so no other target has the same address.
 use crate::{
     cell::{self, Header, Output, TaskPtr, WakeKind, header, join_waker, vtable},
     complete::dealloc,
@@ -34,8 +34,8 @@ use core::{
 /// Dropping the handle detaches the task: it goes on, and its output is dropped where it completes.
 /// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and none
 /// when the same waker polls again. The drop costs one, two with a waker registered. With the
-/// feature `coop-budget`, the poll that returns the output spends one operation of the surrounding
-/// budget; if the budget is used up, it waits for the next one.
+/// feature `coop-budget`, the poll that returns the output charges one operation to the surrounding
+/// budget. If the budget is used up, the handle returns the output in a later poll.
 ///
 /// One word, so that it moves in a register.
 ///
@@ -187,9 +187,8 @@ impl<T> JoinHandle<T> {
     /// ```
     ///
     /// # Safety
-    /// `raw` came from `into_raw` of a `JoinHandle` of this very `T`, and was not turned back
-    /// since. If `T` is not [`Send`], the current thread is the one that turned the handle into
-    /// `raw`.
+    /// `raw` came from `into_raw` of a `JoinHandle` of the same `T`, and was not turned back since.
+    /// If `T` is not [`Send`], the current thread is the one that turned the handle into `raw`.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         Self {
@@ -224,7 +223,7 @@ impl<T> JoinHandle<T> {
         unsafe { output.read() }
     }
 
-    /// Leaves a task whose output nobody will take.
+    /// Gives up the join interest of a task whose output nobody will take.
     #[inline(never)]
     fn detach(&self) {
         let duty = loop {
@@ -354,7 +353,7 @@ impl<T> JoinHandle<T> {
 
     /// Takes the output, if the task is complete and the output was not taken yet. One load.
     ///
-    /// It spends no budget.
+    /// It charges no budget.
     ///
     /// ```
     /// let (task, mut join) = task_header::spawn(async { 7 }, drop);

@@ -28,9 +28,10 @@ impl Future for Small {
 static_assertions::assert_eq_size!(Header, [u8; 32]);
 static_assertions::assert_eq_align!(Header, usize);
 static_assertions::assert_eq_size!(Notified<Ptr>, usize);
-// Unit output, 16 bytes of future, one pointer for a scheduler: the 72 bytes of an 80-byte block.
+// A task with a unit output, a future of 16 bytes and a scheduler of one pointer takes 72 bytes,
+// which an allocator's block of 80 holds.
 static_assertions::const_assert!(size_of_cell::<Small, Ptr, JoinWaker, ()>() <= 72);
-// Without a join handle: the 56 bytes of a 64-byte block.
+// Without a join handle it takes 56 bytes, which a block of 64 holds.
 static_assertions::const_assert!(size_of_cell::<Small, Ptr, Detached, ()>() <= 56);
 static_assertions::assert_eq_size!(JoinHandle<Vec<u8>>, usize);
 static_assertions::assert_eq_size!(JoinError, usize);

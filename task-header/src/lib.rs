@@ -53,7 +53,7 @@ pub use error::JoinError;
 pub use id::Id;
 pub use join::{AbortHandle, JoinHandle};
 pub use local::{LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal};
-pub use notified::{After, Notified, Ran, Schedule};
+pub use notified::{AfterPoll, Notified, Ran, Schedule};
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
@@ -63,7 +63,7 @@ pub use task_ref::TaskRef;
 #[cfg(all(test, selvedge_count))]
 mod counts;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_count))))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(

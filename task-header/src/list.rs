@@ -33,11 +33,11 @@
 //!    its stack.
 //! 5. No wake of the owner of a watched list is lost. (The list of a [`LocalOwned`] is watched from
 //!    the start, that of an [`Owned`] once it is closed.) The owner sets the tag with a
-//!    read-modify-write. A push before it is found by the owner's next look, which comes after it.
-//!    A push after it sees the tag, clears it, and wakes the owner. The owner sets the tag again as
-//!    it empties the stack, so the tag is set whenever the stack is empty. The releaser clones the
-//!    owner's waker before the push, because after the push the owner may be gone. A push whose
-//!    clone panicked can't wake the owner; it leaves the tag for the next push.
+//!    read-modify-write. If a push comes before that, the owner's next look finds the task. If a
+//!    push comes after it, it sees the tag, clears it, and wakes the owner. The owner sets the tag
+//!    again as it empties the stack, so the tag is set whenever the stack is empty. The releaser
+//!    clones the owner's waker before the push, because after the push the owner may be gone. A
+//!    push whose clone panicked can't wake the owner; it leaves the tag for the next push.
 //! 6. A link may hold a stale pointer. Between a releaser's load of the head and its exchange, the
 //!    task at the head may be freed, and another task may be allocated at its address and pushed;
 //!    the exchange then succeeds, as the addresses are equal. So links of the stack are addresses
@@ -59,8 +59,8 @@ use core::{ptr::NonNull, task::Waker};
 pub(crate) enum Keep {
     /// In no list.
     Nowhere,
-    /// In this list, which is live and the caller's for as long as the value is held. No borrow of
-    /// it outlasts a step that runs no user code.
+    /// In this list, which is live and the caller's for as long as the value is held. Each borrow
+    /// of it ends before user code runs.
     In(NonNull<List>),
     /// The intended list's owner is gone: a task in no list is queued again, to find another owner.
     Requeue,

@@ -14,10 +14,10 @@
 //! 2. A `LocalNotified` may be on any thread, since any thread may wake. A thread other than the
 //!    owner can only queue it, or send it to the owner over the stack. Its drop aborts the task and
 //!    sends it; the owner then runs the task, which drops the future.
-//! 3. Only [`LocalOwned`] runs a task, and only after it has checked that it owns the task. It
-//!    can't leave its thread, so only that thread touches the future.
-//! 4. The list is borrowed for one step at a time, and no user code but the allocator runs in a
-//!    step. So a task may spawn, run and cancel other tasks from within its poll.
+//! 3. Only [`LocalOwned`] runs a task, and only after it has checked that it owns the task. The
+//!    `LocalOwned` can't leave its thread, so only that thread touches the future.
+//! 4. The list is borrowed for one *step* at a time: a call in which no user code runs but the
+//!    allocator. So a task may spawn, run and cancel other tasks from within its poll.
 use crate::{
     allocate::allocate,
     cell::{self, Detached, Join, JoinWaker, Kind, Outcome, TaskPtr, WakeKind, header},
@@ -47,8 +47,8 @@ use core::{
 ///
 /// As [`Schedule`](crate::Schedule), for tasks whose futures stay on their thread.
 pub trait ScheduleLocal: Send + Sync + Sized + 'static {
-    /// Queues a task. Runs on the thread that wakes the task, usually not the task's own. Then the
-    /// task has to get back to its owner; [`LocalNotified::send`] is one way.
+    /// Queues a task. It runs on the thread that wakes the task. If that is not the task's own
+    /// thread, return the task to its owner, for example by [`LocalNotified::send`].
     fn schedule(task: LocalNotified<Self>, why: WakeKind);
 
     /// Reports each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked)
@@ -139,7 +139,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
     /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
     ///
     /// # Safety
-    /// `raw` came from `into_raw` of a `LocalNotified` of this very `S`, and was not turned back
+    /// `raw` came from `into_raw` of a `LocalNotified` of the same `S`, and was not turned back
     /// since.
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         // SAFETY: the caller promises that the one `Notified` became this pointer.
@@ -226,7 +226,7 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// memory.
 pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
-    /// Tasks that were taken from the stack and not given out yet, the oldest first.
+    /// Tasks that were taken from the stack and not yet returned by `receive`, the oldest first.
     received: Cell<Option<TaskPtr>>,
     /// Invariant in `S`: `spawn` takes an `S` and `receive` returns one, both by `&self`.
     scheduler: PhantomData<fn(S) -> S>,
@@ -323,9 +323,9 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     ///
     /// # Safety
     /// Only this list's [`run`](Self::run), [`cancel`](Self::cancel) and drop poll and drop the
-    /// future; they also drop its output, unless the handle has it. The caller ensures that
-    /// whatever the future and the output borrow is still there when one of these gets the task:
-    /// either the task ends first, or the list is neither used nor dropped afterwards.
+    /// future; they also drop its output, unless the handle has it. The caller ensures that all
+    /// that the future and the output borrow is alive whenever one of these runs: either the task
+    /// ends before the borrowed values, or the list is neither used nor dropped after them.
     #[inline]
     pub unsafe fn spawn_unchecked<F: Future>(
         &self,
@@ -407,7 +407,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
         let task = task.into_task();
         // SAFETY: this was the one `Notified` of a task of this list, and so of this thread.
-        match unsafe { run::run(task, || self.after()) } {
+        match unsafe { run::run(task, || self.answer()) } {
             RunEnd::Complete => LocalRan::Complete,
             RunEnd::Pending => LocalRan::Pending,
             // SAFETY: the run returned the one `Notified`.
@@ -458,8 +458,8 @@ impl<S> LocalOwned<S> {
         Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 
-    fn after(&self) -> run::After {
-        run::After {
+    fn answer(&self) -> run::Answer {
+        run::Answer {
             keep: self.keep(),
             again: false,
         }

@@ -1,7 +1,7 @@
-//! The protocol under the model checker. Each scenario is a task with a few handles and wakers,
-//! each on its own thread. A free retires every atomic and cell of the task first, so an access
-//! after the free fails the model.
-use crate::{After, Notified, Owned, Ran, Schedule, WakeKind, state::State};
+//! Models of the protocol. Each scenario is a task with a few handles and wakers, each on its own
+//! thread. A free retires every atomic and cell of the task first, so an access after the free
+//! fails the model.
+use crate::{AfterPoll, Notified, Owned, Ran, Schedule, WakeKind, state::State};
 use std::{
     future::Future,
     pin::Pin,
@@ -76,8 +76,8 @@ impl Seen {
     }
 }
 
-/// Pending until `flag` is set, leaving its waker behind. Its body is a cell that only one poll at
-/// a time may touch.
+/// A future that is pending until `flag` is set. A poll stores its waker for the other threads. Its
+/// body is a cell that only one poll at a time may touch.
 struct Wait {
     seen: Seen,
     flag: Arc<Flag>,
@@ -152,8 +152,8 @@ impl Drop for Output {
     }
 }
 
-/// Leaves its waker in its first poll, and only then touches its body: only the end of the poll
-/// publishes that write.
+/// A future whose first poll stores its waker, and only then touches its body: only the end of the
+/// poll publishes that write.
 struct Late {
     slot: Arc<Mutex<Option<Waker>>>,
     content: UnsafeCell<u32>,
@@ -231,7 +231,7 @@ fn a_run_goes_on_with_another_thread_against_a_wake() {
         let Until { flag, slot, done } = until.clone();
         let task = crate::new_detached(until, queue.clone());
         let again = |task: Notified<Queue>| {
-            task.run_with(|| After {
+            task.run_with(|| AfterPoll {
                 owned: None,
                 again: true,
             })
@@ -332,8 +332,8 @@ fn a_wake_against_pending_gives_one_more_poll() {
         let waker = {
             let flag = flag.clone();
             thread::spawn(move || {
-                // The waker appears in the middle of the first poll, or not at all in this
-                // execution.
+                // In this execution the waker is stored in the middle of the first poll, or not at
+                // all.
                 if let Some(waker) = flag.take() {
                     flag.set_and_wake(waker);
                     return true;
@@ -383,7 +383,7 @@ fn two_wakes_submit_once() {
     });
 }
 
-/// The last wakers are woken by value, cloned and dropped against the run that completes: one free.
+/// The last wakers are woken by value, cloned and dropped while a run completes the task: one free.
 ///
 /// Fails if `ref_dec` is Relaxed.
 #[test]
@@ -429,7 +429,7 @@ fn an_orphan_is_cancelled_once() {
     });
 }
 
-/// The last waker is dropped while the poll that left it behind ends. The last of the two drops the
+/// The last waker is dropped while the poll that stored it ends. The last of the two drops the
 /// future, and no thread touches the cell after that.
 ///
 /// Fails if the end of a poll has no Acquire.
@@ -451,7 +451,7 @@ fn the_last_waker_against_pending_leaves_an_orphan() {
     });
 }
 
-/// The writes before an abort are visible to the future's drop, also if the task was queued
+/// The writes before an abort are visible to the future's drop, even if the task was queued
 /// already.
 ///
 /// Fails if an abort is Relaxed.

@@ -1,4 +1,5 @@
-//! The reference that queues hold, a task that is to be run; and the trait of its scheduler.
+//! [`Notified`], the reference to a task that a queue holds; and [`Schedule`], the trait of its
+//! scheduler.
 //!
 //! This file and [`owned`](crate::owned) use each other: a run may take a list, and a list runs
 //! tasks.
@@ -81,13 +82,13 @@ pub enum Ran<S: Schedule> {
     /// The future waits for a wake.
     Pending,
     /// The future was woken during its poll, by itself or by others, or its run [goes
-    /// on](After::again) for another reason: queue the task again.
+    /// on](AfterPoll::again) for another reason: queue the task again.
     Notified(Notified<S>),
 }
 
 /// The runner's answer when a poll is over. See [`Notified::run_with`].
 #[derive(Debug)]
-pub struct After<'a, S> {
+pub struct AfterPoll<'a, S> {
     /// The list that keeps the task while it waits. `None` if the task's owner is gone: then a task
     /// in no list comes back as [`Ran::Notified`], and a listed task that completes is sent to its
     /// list's owner.
@@ -96,8 +97,8 @@ pub struct After<'a, S> {
     /// it comes back as [`Ran::Notified`].
     ///
     /// This costs no read-modify-write, and neither does the task's next start, unless the task is
-    /// woken meanwhile; a wake from within the poll would cost one for each. So it is the cheap way
-    /// for a future to yield, if the future can reach its runner.
+    /// woken meanwhile; a wake from within the poll would cost one for each. So this is the cheap
+    /// way for a future to yield, if the future can reach its runner.
     pub again: bool,
 }
 
@@ -145,8 +146,8 @@ impl<S: Schedule> Notified<S> {
         unsafe { cell::waker(self.task) }
     }
 
-    /// Turns this into a pointer, for places that take no type: a thin pointer in a foreign struct,
-    /// an `AtomicPtr`. No read-modify-write.
+    /// Turns this into a pointer, for places that have room for a pointer only: a field of another
+    /// library's struct, an `AtomicPtr`. No read-modify-write.
     ///
     /// The task stays queued: until [`from_raw`](Self::from_raw) it is neither run nor cancelled,
     /// and it leaks if that call never comes. The pointer has the alignment of a `usize`, so its
@@ -174,7 +175,7 @@ impl<S: Schedule> Notified<S> {
     /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
     ///
     /// # Safety
-    /// `raw` came from `into_raw` of a `Notified` of this very `S`, and was not turned back since.
+    /// `raw` came from `into_raw` of a `Notified` of the same `S`, and was not turned back since.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
         // SAFETY: the caller promises that the one `Notified` became this pointer.
@@ -198,7 +199,7 @@ impl<S: Schedule> Notified<S> {
     /// costs none if no handle joins and no waker is left, one otherwise, two if it wakes a join
     /// waker.
     pub fn run(self) -> Ran<S> {
-        self.run_and(|| run::After {
+        self.run_and(|| run::Answer {
             keep: Keep::Nowhere,
             again: false,
         })
@@ -214,7 +215,7 @@ impl<S: Schedule> Notified<S> {
     /// If `owned` panics; the task is then cancelled.
     #[inline]
     pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
-        self.run_with(|| After {
+        self.run_with(|| AfterPoll {
             owned: owned(),
             again: false,
         })
@@ -226,7 +227,7 @@ impl<S: Schedule> Notified<S> {
     /// ```
     /// # use task_header::{Notified, Schedule, WakeKind};
     /// use std::{future::poll_fn, task::{Poll, Waker}};
-    /// use task_header::{After, Owned, Ran};
+    /// use task_header::{AfterPoll, Owned, Ran};
     /// # struct Nowhere;
     /// # impl Schedule for Nowhere {
     /// #     fn schedule(_: Notified<Self>, _: WakeKind) {}
@@ -241,7 +242,7 @@ impl<S: Schedule> Notified<S> {
     /// let (mut task, join) = task_header::new(gives_way, Nowhere);
     /// let mut turns = 0;
     /// loop {
-    ///     let ran = task.run_with(|| After { owned: Some(&mut owned), again: true });
+    ///     let ran = task.run_with(|| AfterPoll { owned: Some(&mut owned), again: true });
     ///     let Ran::Notified(again) = ran else { break };
     ///     task = again;
     ///     turns += 1;
@@ -252,23 +253,23 @@ impl<S: Schedule> Notified<S> {
     /// # Panics
     /// If `after` panics; the task is then cancelled.
     #[inline]
-    pub fn run_with<'a>(self, after: impl FnOnce() -> After<'a, S>) -> Ran<S>
+    pub fn run_with<'a>(self, after: impl FnOnce() -> AfterPoll<'a, S>) -> Ran<S>
     where
         S: 'a,
     {
         self.run_and(|| {
-            let After { owned, again } = after();
+            let AfterPoll { owned, again } = after();
             // The borrow outlives this call, and no other borrow exists.
             let keep = owned.map_or(Keep::Requeue, Owned::keep);
-            run::After { keep, again }
+            run::Answer { keep, again }
         })
     }
 
     #[inline]
-    fn run_and(self, after: impl FnOnce() -> run::After) -> Ran<S> {
+    fn run_and(self, answer: impl FnOnce() -> run::Answer) -> Ran<S> {
         let task = self.into_task();
         // SAFETY: this was the one `Notified`, and is consumed.
-        match unsafe { run::run(task, after) } {
+        match unsafe { run::run(task, answer) } {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
             // SAFETY: the run returned the one `Notified`.

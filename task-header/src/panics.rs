@@ -12,10 +12,10 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     return Ok(f());
 }
 
-/// Runs `f` and drops the payload of its panic, for user code whose panic has no place to go.
+/// Runs `f` and drops the payload of its panic: for user code whose panic nobody waits for.
 ///
-/// A payload whose own drop panics is leaked, with the second payload, since that could repeat for
-/// ever. Without the feature `std` nothing can be caught, and the panic unwinds on.
+/// A payload whose own drop panics is leaked, with the second payload, since that could repeat
+/// forever. Without the feature `std` nothing can be caught, and the panic unwinds on.
 ///
 /// ```
 /// use std::task::{Wake, Waker};

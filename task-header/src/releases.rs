@@ -77,7 +77,7 @@ impl Releases {
             let waker = unsafe { &(*this.as_ptr()).owner };
             owner.set(Some(waker.clone()));
         };
-        // Pushes also where nothing can be caught and the clone's panic unwinds.
+        // Pushes even if nothing can be caught and the clone's panic unwinds.
         panics::contain_then(clone, || {
             // SAFETY: as above.
             unsafe { Self::try_push(this, task, Some(owner.take())) };

@@ -20,7 +20,7 @@ pub(crate) enum RunEnd {
 
 /// The runner's answer once a poll is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct After {
+pub(crate) struct Answer {
     pub(crate) keep: Keep,
     /// Whether a task that waits goes on at once, woken or not.
     pub(crate) again: bool,
@@ -43,12 +43,12 @@ impl Drop for BrokenOff {
     }
 }
 
-/// Runs a task once, and asks `after` after the poll what to do with the task.
+/// Runs a task once. After the poll, `answer` says what to do with the task.
 ///
 /// # Safety
 /// The caller holds the one `Notified`, which this consumes.
 #[inline(always)]
-pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd {
+pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunEnd {
     // SAFETY: the `Notified` is a reference, which becomes the run's.
     let header = unsafe { header(task) };
     // SAFETY: as above.
@@ -61,11 +61,11 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
     };
     if polled == Polled::Pending && header.state.is_aborted() {
         // SAFETY: this thread runs the task, whose future is still there.
-        unsafe { end_aborted(task, || after().keep) };
+        unsafe { end_aborted(task, || answer().keep) };
         return RunEnd::Complete;
     }
     let broken_off = BrokenOff(task, polled);
-    let After { keep, again } = after();
+    let Answer { keep, again } = answer();
     core::mem::forget(broken_off);
     if polled != Polled::Pending {
         // SAFETY: the future is gone.
@@ -104,8 +104,8 @@ pub(crate) unsafe fn run(task: TaskPtr, after: impl FnOnce() -> After) -> RunEnd
     }
 }
 
-/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). Asks for the
-/// task's list only after the future's drop, which may give the list to another thread.
+/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). It calls `keep`
+/// only after the future's drop, which may give the task's list to another thread.
 ///
 /// # Safety
 /// The calling thread runs the task, or has its `Notified`; the future is still there.

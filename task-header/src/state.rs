@@ -58,9 +58,9 @@
 //!    visible to the waker: a waker that submits writes the queue link, which the holder of the
 //!    last `Notified` wrote before it.
 //! 4. `NOTIFIED` that is set after `COMPLETE` means nothing, and is no reference (rule 1).
-//! 5. A task without a reference before `COMPLETE` can never be woken again. The thread that
-//!    dropped the last reference owns the task alone. It submits the task once more, cancelled, so
-//!    that the future is dropped where futures are dropped.
+//! 5. A task that has no reference although `COMPLETE` is clear can never be woken again. The
+//!    thread that dropped the last reference owns the task alone. It submits the task once more,
+//!    cancelled, so that the future is dropped where futures are dropped.
 //! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle. If
 //!    there is no join handle (`JOIN_INTEREST` is clear and never comes back), the slot stays the
 //!    running thread's.
@@ -398,8 +398,8 @@ impl State {
         }
     }
 
-    /// Asks for the future's drop: at the next start, or at the end of the current poll. One
-    /// read-modify-write.
+    /// Requests the future's drop. It happens at the next start, or at the end of the current poll.
+    /// One read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
         // Ordering: as for `wake_by_ref`.
         Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))
@@ -451,7 +451,8 @@ impl State {
         }
     }
 
-    /// Drops the join handle's interest. One read-modify-write over all its calls, two with a waker
+    /// Drops the join interest. The caller repeats this until it returns something other than
+    /// `DropWaker`. Together the calls cost one read-modify-write, or two if a waker was
     /// registered.
     #[inline]
     pub(crate) fn leave_join(&self) -> LeaveJoin {

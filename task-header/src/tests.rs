@@ -1,5 +1,5 @@
 //! One thread's view of the public API, panics first.
-use crate::{After, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
+use crate::{AfterPoll, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     future::{Future, pending, poll_fn},
     pin::{Pin, pin},
@@ -252,7 +252,7 @@ fn an_abort_in_a_poll_ends_the_task_with_that_poll() {
         let (task, join) = new(future, queue.clone());
         *aborts.lock().unwrap() = Some(join.abort_handle());
         let mut owned = Owned::new(Waker::noop().clone());
-        let ran = task.run_with(|| After {
+        let ran = task.run_with(|| AfterPoll {
             owned: Some(&mut owned),
             again,
         });
@@ -454,7 +454,7 @@ fn task_going_on_is_polled_unwoken_and_listed_when_it_waits() {
     let mut owned = Owned::new(Waker::noop().clone());
     let mut turn = |task: Notified<Queue>, again| {
         let owned = Some(&mut owned);
-        task.run_with(|| After { owned, again })
+        task.run_with(|| AfterPoll { owned, again })
     };
     let Ran::Notified(task) = turn(task, true) else {
         panic!("it was to go on")
@@ -472,7 +472,7 @@ fn task_going_on_is_polled_unwoken_and_listed_when_it_waits() {
 #[test]
 fn a_task_that_goes_on_is_cancelled_by_an_abort_or_by_its_drop() {
     let again = |task: Notified<Queue>| {
-        let ran = task.run_with(|| After {
+        let ran = task.run_with(|| AfterPoll {
             owned: None,
             again: true,
         });

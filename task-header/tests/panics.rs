@@ -25,7 +25,7 @@ struct World {
     schedule_panics: AtomicBool,
     drops_panic: AtomicBool,
     /// The panics that were reported to the scheduler.
-    heard: Mutex<Vec<String>>,
+    messages: Mutex<Vec<String>>,
 }
 
 /// One per task; those that remain show which cells are not freed.
@@ -42,9 +42,9 @@ impl Schedule for Queue {
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let text = payload.downcast_ref::<String>().cloned();
         let text = text.or_else(|| Some(String::from(*payload.downcast_ref::<&str>()?)));
-        let mut heard = task.scheduler().0.heard.lock().unwrap();
-        heard.push(text.unwrap_or_else(|| String::from("?")));
-        drop(heard);
+        let mut messages = task.scheduler().0.messages.lock().unwrap();
+        messages.push(text.unwrap_or_else(|| String::from("?")));
+        drop(messages);
         panic!("not reported");
     }
 }
@@ -64,8 +64,8 @@ impl World {
     }
 
     /// The panics that were reported since the last call.
-    fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut self.heard.lock().unwrap())
+    fn messages(&self) -> Vec<String> {
+        std::mem::take(&mut self.messages.lock().unwrap())
     }
 }
 
@@ -542,7 +542,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     });
     let (task, join) = new(future, queue());
     assert!(matches!(task.run(), Ran::Complete));
-    assert_eq!(world.heard(), ["poll", "drop"]);
+    assert_eq!(world.messages(), ["poll", "drop"]);
     drop(join);
     // In a future's drop after its last poll, and in one without a poll.
     test.tasks += 1;
@@ -552,10 +552,10 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         Poll::Ready(())
     });
     assert!(matches!(new(future, queue()).0.run(), Ran::Complete));
-    assert_eq!(world.heard(), ["drop"]);
+    assert_eq!(world.messages(), ["drop"]);
     let (task, join, _) = test.task();
     drop(task);
-    assert_eq!(world.heard(), ["drop"]);
+    assert_eq!(world.messages(), ["drop"]);
     drop(join);
     // In an output's drop: without a join handle, and by the handle.
     for joined in [false, true] {
@@ -568,7 +568,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         }
         assert!(matches!(task.run(), Ran::Complete));
         drop(join);
-        assert_eq!(world.heard(), ["drop"], "{joined}");
+        assert_eq!(world.messages(), ["drop"], "{joined}");
     }
     // In join wakers: woken, replaced, dropped by the handle, and left behind by a poll whose own
     // waker could not be cloned.
@@ -593,11 +593,11 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
             _ => {
                 assert!(poll(&mut join, &waker("clone", &there)));
                 drop(join);
-                assert!(world.heard().is_empty());
+                assert!(world.messages().is_empty());
             }
         }
         assert!(matches!(task.run(), Ran::Complete));
-        assert_eq!(world.heard(), [format!("waker {at}")], "{then}");
+        assert_eq!(world.messages(), [format!("waker {at}")], "{then}");
         assert_eq!(there.load(SeqCst), 0, "{then}");
     }
     drop(world);
@@ -605,7 +605,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
 }
 
 /// The handle gets the first panic's payload; the second payload is leaked, as its drop could panic
-/// for ever.
+/// forever.
 #[test]
 fn panic_in_a_payloads_drop_is_reported() {
     let mut test = Test::new(true);
@@ -619,8 +619,8 @@ fn panic_in_a_payloads_drop_is_reported() {
     });
     let (task, join) = new(future, Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
-    assert_eq!(test.world.heard(), ["?", "drop"]);
+    assert_eq!(test.world.messages(), ["?", "drop"]);
     drop(join);
-    assert_eq!(test.world.heard(), ["drop"]);
+    assert_eq!(test.world.messages(), ["drop"]);
     test.over();
 }

@@ -10,7 +10,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 use task_header::{
-    AbortHandle, After, Builder, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind,
+    AbortHandle, AfterPoll, Builder, JoinError, JoinHandle, Notified, Owned, Ran, Schedule,
+    WakeKind,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -217,7 +218,7 @@ impl Real {
         *self.does.lock().unwrap() = does;
         let ran = if again {
             let owned = Some(&mut self.owned);
-            task.run_with(|| After { owned, again })
+            task.run_with(|| AfterPoll { owned, again })
         } else if listed {
             self.owned.run(task)
         } else {

@@ -6,7 +6,7 @@ use std::{
     panic::{RefUnwindSafe, UnwindSafe},
 };
 use task_header::{
-    AbortHandle, After, Builder, JoinError, JoinHandle, LocalNotified, LocalOwned, LocalRan,
+    AbortHandle, AfterPoll, Builder, JoinError, JoinHandle, LocalNotified, LocalOwned, LocalRan,
     Located, Named, Notified, Owned, Ran, Schedule, ScheduleLocal, TaskRef, WakeKind, With,
 };
 
@@ -43,7 +43,7 @@ covariant! {
     TaskRef<'static, Queue<Long>> => TaskRef<'a, Queue<Short>>,
     // It takes tasks in, and returns none.
     Owned<Queue<Long>> => Owned<Queue<Short>>,
-    After<'static, Queue<u8>> => After<'a, Queue<u8>>,
+    AfterPoll<'static, Queue<u8>> => AfterPoll<'a, Queue<u8>>,
     Builder<Long> => Builder<Short>,
     Named<Long> => Named<Short>,
     Located<Long> => Located<Short>,
@@ -56,8 +56,8 @@ assert_not_impl_any!(Notified<Queue<u8>>: Clone);
 assert_impl_all!(Ran<Queue<u8>>: Send, Sync, Unpin);
 assert_impl_all!(Owned<Queue<u8>>: Send, Unpin);
 assert_not_impl_any!(Owned<Queue<u8>>: Sync, Clone);
-assert_impl_all!(After<'static, Queue<u8>>: Send);
-assert_not_impl_any!(After<'static, Queue<u8>>: Sync);
+assert_impl_all!(AfterPoll<'static, Queue<u8>>: Send);
+assert_not_impl_any!(AfterPoll<'static, Queue<u8>>: Sync);
 assert_not_impl_any!(TaskRef<'static, Queue<u8>>: Send, Sync);
 
 assert_impl_all!(LocalNotified<Queue<u8>>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);

@@ -1,7 +1,7 @@
 //! A thread that waits until it is woken.
 //!
-//! It does not park. The thread's park token belongs to the user as well, and the model checker
-//! would take a late unpark for the end of whatever the thread waits for at that time.
+//! It does not use the thread's own park token: the user may use that token as well. In the model
+//! checker, a late unpark would end any other wait of the thread.
 use std::time::Duration;
 use sync_shim::{
     sync::{Arc, Condvar, Mutex},
@@ -9,7 +9,8 @@ use sync_shim::{
 };
 use waker_vtable::WakeRef;
 
-/// The number of returns of [`Gate::pass`] in a row that yield the processor; the next ones sleep.
+/// The number of early wakes in a row after which [`Gate::pass`] sleeps instead of yielding the
+/// processor.
 const YIELDS: u32 = 16;
 
 /// The shortest sleep. Each sleep is twice as long as the last, for [`DOUBLINGS`] times: up to 1.6
@@ -30,12 +31,12 @@ impl Gate {
         })
     }
 
-    /// Waits for a wake since the last return. `early` counts the wakes in a row that came before
-    /// the wait; the caller resets it to zero when it has found work.
+    /// Waits until there was a wake since the last return. `early` counts the wakes in a row that
+    /// came before the wait began; the caller sets it to zero when it has found work.
     ///
-    /// After an early wake it backs off: the waker cell may have woken at once because it is busy
-    /// with another wake, and does so until that other wake is done. First it yields the processor,
-    /// then it sleeps, so that a thread of a real-time priority lets one of a lower priority run.
+    /// After an early wake it backs off: while the waker cell is busy with another wake, it answers
+    /// each registration by a wake at once. The thread yields the processor at first and sleeps
+    /// later, so that a thread with a real-time priority lets one with a lower priority run.
     pub(crate) fn pass(&self, early: &mut u32) {
         let mut open = self.open.lock();
         if *open {
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// However early the wakes come, the waiting thread lets a thread of lower priority run.
+    /// A thread whose wakes are all early sleeps in the end, so a thread of lower priority runs.
     #[test]
     fn a_gate_that_is_always_open_makes_its_thread_sleep() {
         let gate = Gate::new();
@@ -97,7 +98,7 @@ mod tests {
             let gate = gate.clone();
             move || gate.wake()
         });
-        // Early or not, the thread wakes once per wake.
+        // Each wake ends one wait, whether it came early or not.
         gate.pass(&mut early);
         assert!(early == 0 || early == YIELDS + 1);
         waking.join().unwrap();

@@ -12,14 +12,14 @@
 //! | `Done::ready` | under its lock |
 //! | `Done::waker` | the set registers; the completion that makes `ready` non-empty wakes |
 //!
-//! 1. A member's join waker names its slot, and is woken at most once: by the completion, which
-//!    pushes the slot on `ready`. A member that was complete when inserted is pushed on `batch`
-//!    instead. So until it is handed out, every complete member is in exactly one of the two, once.
+//! 1. A member's join waker names its slot. The completion wakes it, once, and the wake pushes the
+//!    slot on `ready`. A member that was complete when inserted is pushed on `batch` instead. So
+//!    every complete member is in exactly one of the two, once, until it is handed out.
 //! 2. A completion that pushes on an empty `ready` wakes the set. The set takes all of `ready` at a
 //!    time, and returns `Pending` only if it has registered its waker and then found `ready` empty.
 //!    So no completion is missed.
-//! 3. A slot in `ready` without a complete member belonged to a handle that the set has detached.
-//!    The set skips it.
+//! 3. If a slot in `ready` holds no complete member, the set has detached the member for which it
+//!    was pushed. The set skips such a slot.
 use std::{
     collections::VecDeque,
     fmt,
@@ -31,7 +31,7 @@ use sync_shim::sync::{Arc, Mutex};
 use task_header::{Id, JoinError, JoinHandle};
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
-/// Waits for many tasks together, and returns their outputs in the order in which they end.
+/// Waits for many tasks, and returns their outputs in the order in which they end.
 ///
 /// It takes join handles, so it works with the tasks of every executor. Its drop aborts all tasks
 /// in it; [`detach_all`](Self::detach_all) lets them go on.
@@ -156,9 +156,9 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Adds a task. One allocation, and thirteen read-modify-writes over its life in the set (the
-    /// README counts them; a lock is two): it is for waiting, not for speed. The waker of an
-    /// earlier poll of the handle is replaced; a handle whose output was taken is ignored.
+    /// Adds a task. This costs one allocation, and thirteen read-modify-writes over the task's life
+    /// in the set (the README counts them; a lock is two). The set's waker replaces the waker of an
+    /// earlier poll of the handle. A handle whose output was taken is ignored.
     pub fn insert(&mut self, mut handle: JoinHandle<T>) {
         if handle.is_terminated() {
             return;
@@ -229,8 +229,8 @@ impl<T> JoinSet<T> {
         Some((id, output))
     }
 
-    /// Polls for the next task to be done: `None` when the set is empty. With the feature
-    /// `coop-budget`, a result that it returns is charged to the surrounding budget.
+    /// Polls for the result of the next task that is done: `None` when the set is empty. With the
+    /// feature `coop-budget`, each result is charged to the surrounding budget.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         self.poll_next(cx)
             .map(|joined| joined.map(|(_, joined)| joined))
@@ -269,8 +269,8 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Waits for the next task to be done: `None` when the set is empty. Nothing is lost if this
-    /// future is dropped.
+    /// Waits for the result of the next task that is done: `None` when the set is empty. If this
+    /// future is dropped, no result is lost.
     pub fn join_next(&mut self) -> impl Future<Output = Option<Result<T, JoinError>>> {
         poll_fn(|cx| self.poll_join_next(cx))
     }
@@ -370,7 +370,7 @@ impl<T> JoinSet<T> {
     /// assert!(abort.is_finished());
     /// ```
     pub fn detach_all(&mut self) {
-        // A member that completes at this moment still pushes its slot, but not on the list of
+        // A member that completes at this moment pushes its slot on the old list, not on that of
         // later members.
         self.done = Done::new();
         self.batch.clear();
@@ -420,7 +420,7 @@ impl<T> fmt::Debug for JoinSet<T> {
 mod tests;
 
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

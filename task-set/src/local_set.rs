@@ -21,9 +21,9 @@
 //!
 //! # Rules
 //!
-//! 1. A task that is woken on this thread while the set polls goes to `queue`. Any other goes over
-//!    the list's stack, and the first since the last look wakes `waker`. A task that is spawned
-//!    while the set doesn't poll goes to `queue` and wakes `waker`.
+//! 1. A task that is woken on this thread while the set polls goes to `queue`. Any other woken task
+//!    goes to the list's stack, and the first push after the set's last look wakes `waiter`. A task
+//!    that is spawned while the set does not poll goes to `queue` and wakes `waiter`.
 //! 2. The set returns `Pending` only if it has registered its waker and then found `queue` and the
 //!    stack empty, or has woken itself. So a task that comes after that look wakes the set.
 //! 3. No user code runs while `queue` or `others` is borrowed.
@@ -63,7 +63,7 @@ sync_shim::thread_local! {
     static POLLING: Cell<*const Polled> = const { Cell::new(ptr::null()) };
 }
 
-/// The set that this thread polls.
+/// One poll of a set by this thread; polls may nest.
 struct Polled {
     /// `None` once the set was dropped in its own poll.
     owner: Cell<Option<OwnerId>>,
@@ -127,12 +127,13 @@ impl WakeRef for Waiter {
 
 /// A set of thread-local tasks, and the future that runs them.
 ///
-/// Their futures need not be `Send`. They run while the set is polled: by
-/// [`run_until`](Self::run_until), until another future is ready, or by the set as a future, until
-/// all tasks are done. The set polls up to 61 tasks at a time, so that other futures of the thread
-/// get their turn. Its drop cancels the remaining tasks, here and now; if another thread is about
-/// to wake one of them, it waits until that is done. It allocates a block of 1 KiB with its first
-/// task, and more from the 125th (on 64-bit targets): see [`Owned`](task_header::Owned).
+/// Their futures need not be `Send`. They run while the set is polled.
+/// [`run_until`](Self::run_until) polls it until another future is ready; the set itself is a
+/// future that is ready when all tasks are done. The set polls up to 61 tasks at a time, so that
+/// other futures of the thread get their turn. Its drop cancels the remaining tasks at once. If
+/// another thread is in the middle of a wake of such a task, the drop waits until that wake is
+/// done. It allocates a block of 1 KiB with its first task, and more from the 125th (on 64-bit
+/// targets): see [`Owned`](task_header::Owned).
 ///
 /// ```
 /// use std::{cell::Cell, pin::pin, rc::Rc, task::{Context, Poll, Waker}};
@@ -207,9 +208,9 @@ impl LocalSet {
     ///
     /// # Safety
     /// Only the set's polls, [`cancel_all`](Self::cancel_all) and the set's drop poll and drop the
-    /// future; they also drop its output, unless the handle has it. The caller ensures that
-    /// whatever the future and the output borrow is still there when one of these gets the task:
-    /// either the task ends first, or the set is neither used nor dropped afterwards.
+    /// future; they also drop its output, unless the handle has it. The caller ensures that all
+    /// that the future and the output borrow is alive whenever one of these runs: either the task
+    /// ends before the borrowed values, or the set is neither used nor dropped after them.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
         // SAFETY: the caller's promise; only this set uses the list.
         let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
@@ -240,7 +241,7 @@ impl LocalSet {
         self.polls().next().is_some()
     }
 
-    /// The polls of this set in which this thread is.
+    /// The polls of this set that are in progress on this thread.
     fn polls(&self) -> impl Iterator<Item = &Polled> {
         let owner = self.owned.owner_id();
         let mut at = POLLING.with(Cell::get);
@@ -262,10 +263,11 @@ impl LocalSet {
         }
     }
 
-    /// Drops the futures of all tasks, and of those that they spawn meanwhile, here and now.
+    /// Drops the futures of all tasks at once, and those of tasks that they spawn meanwhile.
     ///
-    /// The set's drop does the same. Call this first if the futures' drops need a context that is
-    /// gone by then. It waits for threads that are about to wake a task, as the set's drop does.
+    /// The set's drop does the same. Call this earlier if the futures' drops need a context that is
+    /// gone when the set is dropped. It waits for threads that are in the middle of a wake, as the
+    /// set's drop does.
     ///
     /// ```
     /// use std::{future::pending, rc::Rc};
@@ -284,7 +286,7 @@ impl LocalSet {
     /// ```
     ///
     /// # Panics
-    /// In a poll of this set: the current task can't be dropped.
+    /// If it is called in a poll of this set: the current task can't be dropped.
     pub fn cancel_all(&self) {
         assert!(
             !self.is_polled(),
@@ -321,7 +323,8 @@ impl LocalSet {
         });
     }
 
-    /// Runs tasks on this thread until `done`, and blocks the thread while none is ready.
+    /// Runs tasks on this thread until `done` returns true, and blocks the thread while no task is
+    /// ready.
     pub(crate) fn block_until(&self, done: impl Fn() -> bool) {
         let poller = Poller(self);
         self.polling(|| {
@@ -341,7 +344,7 @@ impl LocalSet {
         });
     }
 
-    /// Blocks the thread until a task may have come for the set (rule 2).
+    /// Blocks the thread until a task of the set may be ready (rule 2).
     fn wait(&self, poller: PollerId, waiting: &mut Option<Waiting>) {
         let Waiting { gate, waker, early } = waiting.get_or_insert_with(Waiting::new);
         self.register(poller, waker);
@@ -362,29 +365,29 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is ready, and returns its output.
     ///
-    /// A set may be polled in several places in turn: the last one to poll is woken, and when it
-    /// ends, the others are.
+    /// Several places may poll a set in turn. A wake goes to the last one that polled; when that
+    /// one ends, the others are woken.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
-        // Dropped before `poller`, which reports to the other pollers what this drop did to the
-        // set.
+        // The future is dropped before `poller`, whose drop wakes the other pollers for what this
+        // drop did.
         let mut future = pin!(future);
         poll_fn(|cx| {
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
-            // A task that acts on the future wakes it, and so wakes this call.
+            // If a task makes the future ready, it also wakes it, and so wakes this call.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
         .await
     }
 
-    /// Runs up to 61 ready tasks; `Ready` when no task is left at all. Wakes itself if more are
-    /// ready.
+    /// Runs up to 61 ready tasks, and wakes itself if more are ready. `Ready` when the set has no
+    /// task left.
     ///
-    /// For a set that is driven by hand, in one place: of two such places, only the last to poll is
-    /// woken.
+    /// It is for a set that one place polls by hand: if two places do so, only the last one that
+    /// polled is woken.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_tasks_as(BY_HAND, cx)
     }
@@ -437,7 +440,8 @@ impl LocalSet {
         Some(others.swap_remove(at))
     }
 
-    /// Takes the next ready task: those queued here first, then those sent from elsewhere.
+    /// Takes the next ready task: first from the queue, then from the stack of other threads'
+    /// wakes.
     fn look(&self) -> Option<Task> {
         let next = self.queue.borrow_mut().pop_front();
         next.or_else(|| self.owned.receive())
@@ -473,7 +477,7 @@ impl Poller<'_> {
 
 impl Drop for Poller<'_> {
     /// Wakes the other pollers (rule 5). A poller that ends, or panics, does not poll the tasks
-    /// that its future has acted on, so another poller must.
+    /// that its future has woken, so another poller must.
     fn drop(&mut self) {
         let set = self.0;
         if set.last.get() == self.id() {
@@ -512,8 +516,8 @@ impl Future for LocalSet {
 impl Drop for LocalSet {
     fn drop(&mut self) {
         if self.is_polled() {
-            // `process::exit` drops thread-locals during a poll whose frames stay for good. The
-            // list is in use there, and the queue is no longer reachable.
+            // `process::exit` drops thread-locals in the middle of a poll, whose frames never
+            // return. That poll still uses the list, and the queue is no longer reachable.
             for polled in self.polls() {
                 polled.owner.set(None);
             }
@@ -537,7 +541,7 @@ impl fmt::Debug for LocalSet {
 mod tests;
 
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Tasks that borrow from the caller's frame.
 //!
-//! 1. The set of a scope is on the frame of [`scope`], and the caller never owns it, so it can be
-//!    neither forgotten nor dropped early. When that frame returns or unwinds, all tasks have
+//! 1. The set of a scope is in the frame of [`scope`]. The caller never owns it, so the caller can
+//!    neither forget it nor drop it early. When that frame returns or unwinds, all tasks have
 //!    ended; if that fails, the process ends (`AbortsUnlessOver`).
-//! 2. Only the set touches a task's future, on this thread. A queued task, a waker and a handle
-//!    that leave the scope do not touch it. An output goes with the handle, whose type says what
+//! 2. Only the set touches a task's future, on this thread. A queued task, a waker or a handle that
+//!    outlives the scope does not touch it. An output stays with the handle, whose type says what
 //!    the output borrows.
 use crate::LocalSet;
 use std::{
@@ -31,7 +31,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// have ended.
 ///
 /// It calls `f`, and then runs the tasks that `f` and these tasks spawn. While no task is ready, it
-/// blocks the thread until another thread wakes one. A task that is never woken blocks it for ever,
+/// blocks the thread until another thread wakes one. A task that is never woken blocks it forever,
 /// just as a thread that never ends blocks `std::thread::scope`. A panic of a task goes to its
 /// handle. Each scope has a [`LocalSet`], with its costs.
 ///
@@ -47,15 +47,15 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// assert_eq!((numbers.as_slice(), longest), (&[1, 2, 3, 6][..], Some(2)));
 /// ```
 ///
-/// The frame of this call keeps the tasks, not a value of the caller's, so [`forget`] can't break
-/// it. For the same reason there is no such scope as a future: its caller could forget the future
-/// once its tasks run, and return while they still borrow. Nor is there a guard that waits in its
-/// drop.
+/// The frame of this call owns the tasks, and the caller has no value to [`forget`]. For the same
+/// reason there is no such scope as a future: its caller could forget the future once its tasks
+/// run, and return while they still borrow. Nor is there a guard that waits in its drop.
 ///
 /// It is for one thread. For a multi-threaded executor whose tasks borrow, such as an
-/// `Executor<'a>`, use [`spawn_unchecked`](task_header::spawn_unchecked) and a type with an
-/// invariant `'a` and an `impl Drop`, which alone can run its tasks and drop them. If such a type
-/// is forgotten, its tasks leak. `task-header/tests/executor.rs` in the repository is one.
+/// `Executor<'a>`, use [`spawn_unchecked`](task_header::spawn_unchecked). The executor's type then
+/// needs an invariant `'a` and an `impl Drop`, and nothing else may run or drop its tasks. If such
+/// a type is forgotten, its tasks leak. `task-header/tests/executor.rs` in the repository is such
+/// an executor.
 ///
 /// A spawned future can't borrow from within `f`, which has returned when the future runs:
 ///
@@ -67,7 +67,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// ```
 ///
 /// # Panics
-/// If `f` panics. The tasks are then cancelled, here and now.
+/// If `f` panics. The tasks are then cancelled first.
 pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -122,9 +122,9 @@ impl<'scope> Scope<'scope, '_> {
     }
 
     /// Runs the scope's tasks until `future` is ready, and returns its output. The future becomes a
-    /// task of the scope, and may borrow from around this call.
+    /// task of the scope, and may borrow from the frame of this call.
     ///
-    /// Called in a task, it runs the other tasks within that task's poll.
+    /// If a task calls it, the other tasks run within that task's poll.
     ///
     /// # Panics
     /// If the future panics.

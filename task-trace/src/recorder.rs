@@ -1,4 +1,5 @@
-//! A flight recorder for a scheduler: spawns, polls, wakes, steals and sleeps, a lane a worker.
+//! A flight recorder for a scheduler: records spawns, polls, wakes, steals and sleeps, in one lane
+//! for each worker.
 //!
 //! Each worker writes events into a ring of its own, without a lock and without a
 //! read-modify-write, so the newest events are always there. A reader takes a [`Capture`] at any
@@ -31,9 +32,9 @@
 //!
 //! # Why the format is Chrome's JSON
 //!
-//! Perfetto, Chrome's own `chrome://tracing` and Firefox's profiler open it; it needs no schema and
-//! no library to write; and it can be read by eye and by any script. Perfetto's own protobuf is a
-//! third of the size, but only Perfetto reads it.
+//! Perfetto, Chrome's `chrome://tracing` and Firefox's profiler open it. The recorder needs no
+//! schema and no library to write it, and any person or script can read it. Perfetto's own protobuf
+//! format is a third of the size, but only Perfetto reads it.
 //!
 //! # What a lane keeps
 //!
@@ -64,7 +65,7 @@ use sync_shim::{
     sync::{Arc, Mutex},
 };
 
-/// Lanes of threads that have ended which a recorder keeps.
+/// The number of lanes of ended threads that a recorder keeps.
 const ENDED_LANES: usize = 64;
 
 /// Records the events of one scheduler; see the [module](self).
@@ -73,12 +74,12 @@ pub struct Recorder {
     /// The tick of the last start.
     since: AtomicU64,
     clock: Clock,
-    /// The events that a worker's ring has room for, once there was a start.
+    /// The capacity of a worker's ring in events. Set by the first start.
     capacity: OnceLock<usize>,
     places: Places,
     workers: Box<[Lane]>,
     others: Mutex<Vec<Arc<Lane>>>,
-    /// Identifies this recorder in the threads' lists of their lanes.
+    /// Identifies this recorder in each thread's list of lanes.
     token: Arc<()>,
 }
 
@@ -88,7 +89,7 @@ thread_local! {
 }
 
 impl Recorder {
-    /// Makes a recorder, which is off, for so many workers.
+    /// Makes a recorder for `workers` workers. It is off.
     pub fn new(workers: usize) -> Self {
         let clock = Clock::new();
         let places = Places::new(Mutex::new(Vec::new()));
@@ -108,8 +109,8 @@ impl Recorder {
     /// Returns whether events are to be recorded. A load.
     #[inline]
     pub fn is_on(&self) -> bool {
-        // Ordering: Relaxed; an event more or less does not matter, and a lane's ring publishes
-        // itself.
+        // Ordering: Relaxed; one event more or less does not matter, and a lane's ring has its own
+        // orderings.
         self.on.load(Relaxed)
     }
 
@@ -137,7 +138,7 @@ impl Recorder {
         self.on.store(true, Relaxed);
     }
 
-    /// Stops to record. The events stay until the next start.
+    /// Stops recording. The events stay until the next start.
     pub fn stop(&self) {
         // Ordering: Relaxed; as in `is_on`.
         self.on.store(false, Relaxed);
@@ -158,7 +159,7 @@ impl Recorder {
     ///
     /// `f` records events and does nothing else.
     pub fn with_thread(&self, f: impl FnOnce(&Lane)) {
-        // A call within a call, by an allocator that traces itself, records nothing.
+        // A nested call, made by an allocator that records events itself, records nothing.
         let _ = LANES.try_with(|lanes| {
             let own = |lanes: &[(Arc<()>, Arc<Lane>)]| {
                 lanes
@@ -172,7 +173,7 @@ impl Recorder {
                 }
             }
             if let Ok(mut lanes) = lanes.try_borrow_mut() {
-                // Recorders that are gone have left their tokens to this list.
+                // A token without another reference is of a recorder that was dropped.
                 lanes.retain(|(token, _)| Arc::strong_count(token) > 1);
                 let lane = self.add_thread();
                 lanes.push((self.token.clone(), lane.clone()));
@@ -208,7 +209,7 @@ impl Recorder {
         lane
     }
 
-    /// Copies the events since the last start. Writers go on meanwhile.
+    /// Copies the events since the last start. Writers continue meanwhile.
     pub fn capture(&self) -> Capture {
         // Ordering: Relaxed; as in `start`.
         let since = self.since.load(Relaxed);

@@ -38,7 +38,7 @@ pub fn enabled() -> bool {
 pub struct TaskSpan(Span);
 
 impl TaskSpan {
-    /// Records `task.id`, by which the executor's handles know the task.
+    /// Records `task.id`, the id that the executor's handles return.
     pub fn record_id(self, id: &impl Display) {
         self.0.record("task.id", display(id));
     }
@@ -137,7 +137,7 @@ impl Target {
         let event = || tracing::trace!(target: "tokio::task::waker", op, task.id = self.span);
         let drop = |payload| catch_unwind(AssertUnwindSafe(|| drop(payload)));
         if let Err(payload) = catch_unwind(AssertUnwindSafe(event)).or_else(drop) {
-            mem::forget(payload); // The drop of the first has panicked, and this one's may, too.
+            mem::forget(payload); // The drop of the first payload has panicked, and the drop of this one may, too.
         }
     }
 }

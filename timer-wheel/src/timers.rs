@@ -21,9 +21,9 @@ use core::{
     ptr::NonNull,
 };
 
-/// Timers of a block.
+/// The number of timers in a block.
 const BLOCK: usize = 64;
-/// No timer.
+/// The index that names no timer.
 const NIL: u32 = u32::MAX;
 
 /// A timer wheel of values, named by keys: a [`Wheel`] that owns its entries.
@@ -48,7 +48,8 @@ const NIL: u32 = u32::MAX;
 /// assert_eq!(timers.pop_expired(240_007).unwrap().value, "egg");
 /// ```
 pub struct Timers<V> {
-    /// Never dropped, which would unlink each timer: they are freed with their blocks.
+    /// The wheel is never dropped, as its drop would unlink each timer: the timers are freed with
+    /// their blocks.
     wheel: ManuallyDrop<Wheel<Timer<V>>>,
     blocks: Vec<Block<V>>,
     /// The first free timer, or `NIL`.
@@ -180,8 +181,8 @@ impl<V> Timers<V> {
         Some(self.release(armed))
     }
 
-    /// Returns a timer another deadline, as if it were inserted anew: behind the others of that
-    /// tick. False if it has expired or was removed. O(1).
+    /// Gives a timer another deadline, as if it were inserted now: it expires after the other
+    /// timers of that tick. False if it has expired or was removed. O(1).
     pub fn reset(&mut self, key: Key, deadline: u64) -> bool {
         let Some(timer) = self.find(key) else {
             return false;
@@ -223,10 +224,10 @@ impl<V> Timers<V> {
     }
 
     /// Passes each timer that expires at `now` or before to `expired`, in order. `now` is the
-    /// present tick; one before [that of the timers](Self::now) counts as that.
+    /// present tick. An earlier tick than [that of the timers](Self::now) counts as theirs.
     ///
-    /// The callback has the timers, and may do anything with them. What it inserts with a deadline
-    /// of at most `now` expires in the same call: see [`Wheel::advance`].
+    /// The callback gets the timers, and may do anything with them. A timer that it inserts with a
+    /// deadline of at most `now` expires in the same call: see [`Wheel::advance`].
     ///
     /// ```
     /// use timer_wheel::Timers;
@@ -248,8 +249,7 @@ impl<V> Timers<V> {
     }
 
     /// Takes the next timer that expires at `now` or before: one turn of
-    /// [`advance`](Self::advance). One call may move many timers, as that of the
-    /// [wheel](Wheel::pop_expired).
+    /// [`advance`](Self::advance). One call may move many timers, as [`Wheel::pop_expired`] does.
     pub fn pop_expired(&mut self, now: u64) -> Option<Expired<V>> {
         let armed = self.wheel.pop_expired(now)?;
         Some(self.expired(armed))
@@ -336,7 +336,7 @@ impl<V> Timers<V> {
     #[cold]
     fn grow(&mut self) {
         let first = self.blocks.len() * BLOCK;
-        // So that no index is `NIL`.
+        // The limit keeps `NIL` from being an index.
         assert!(
             first + BLOCK <= NIL as usize,
             "there are 2^32 - 64 timers already"

@@ -32,8 +32,9 @@
 //!    with the same `when` are always in one ring, in the order in which they were inserted. While
 //!    entries move they may be in two rings (rule 5): then the older ones are those already filed.
 //!
-//! Each cascade files an entry at a lower level. After the first one its `when` differs from `now`
-//! only by its distance from the start of a slot, so it moves no more often than that has digits.
+//! Each cascade files an entry at a lower level. After the first cascade, `when` and `now` differ
+//! only in the digits below the slot's level. So an entry moves no more often than the number of
+//! these digits.
 use crate::{
     Entry,
     list::{self, Head},
@@ -58,8 +59,8 @@ const MOVES: usize = 32;
 struct Level {
     /// A bit for each slot with entries.
     occupied: u64,
-    /// A bit for each slot whose entries expire in the order of their ring. The bit of an empty
-    /// slot has no meaning.
+    /// A bit for each slot whose ring is in the order of expiry. The bit of an empty slot has no
+    /// meaning.
     sorted: u64,
     /// The first tick at which an entry expires, or 0 if it is unknown. Not used at level 0.
     earliest: u64,
@@ -69,14 +70,14 @@ struct Level {
 ///
 /// It has no clock: its user says which tick it is, and how long a tick is.
 ///
-/// Entries are linked in place, and nothing is allocated. All operations are O(1), but for these:
-/// [`advance`](Self::advance), [`pop_expired`](Self::pop_expired) and a drop, in the entries that
-/// they move or give back, and [`next_expiration`](Self::next_expiration). A wheel is 5.5 kB on a
-/// 64-bit target.
+/// Entries are linked in place, and nothing is allocated. All operations are O(1), except these:
+/// [`advance`](Self::advance), [`pop_expired`](Self::pop_expired) and a drop take time for each
+/// entry that they move or return; for [`next_expiration`](Self::next_expiration) see its
+/// documentation. A wheel is 5.5 kB on a 64-bit target.
 ///
 /// Entries expire in the order of their deadlines. Those of one tick expire in the order in which
 /// they were inserted, however often they were moved. If a deadline has passed when its entry is
-/// inserted, the entry expires at the [tick of that time](Self::now), after the entries that were
+/// inserted, the entry expires at the [wheel's tick](Self::now), after the entries that were
 /// inserted for that tick.
 ///
 /// A wheel has no lock. If other threads fire its timers, share a `Mutex<Wheel<T>>`. Take the
@@ -357,11 +358,11 @@ impl<T: Entry> Wheel<T> {
     /// `now` is the present tick. A tick before [that of the wheel](Self::now) counts as that.
     ///
     /// The callback may insert, remove and advance. An entry that it inserts with a deadline of at
-    /// most `now` expires in the same call, so a callback that always does this never ends. Compare
-    /// a deadline with [`now`](Self::now), which is the tick of the entry that has just expired,
-    /// and not with the argument: another thread may have advanced the wheel further. If the
-    /// callback panics the wheel stays consistent: the remaining entries expire at the next
-    /// advance.
+    /// most `now` expires in the same call, so a callback that always does this never ends. To
+    /// check a deadline in the callback, compare it with [`now`](Self::now), the tick of the entry
+    /// that has just expired. Do not use the argument: another thread may have advanced the wheel
+    /// further. If the callback panics the wheel stays consistent: the remaining entries expire at
+    /// the next advance.
     ///
     /// Ticks without entries are skipped, so a jump over many ticks costs as much as a short one.
     /// An entry is moved at most 10 times in its life, and no more often than the number of ticks
@@ -489,7 +490,7 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Takes any entry, due or not, in no order. `None` if the wheel is empty. O(1).
+    /// Removes any entry, due or not, in no order. `None` if the wheel is empty. O(1).
     pub fn pop_any(&mut self) -> Option<T::Handle> {
         let index = match self.moving {
             0 => {
@@ -627,8 +628,8 @@ impl<T: Entry> Wheel<T> {
             self.set_moving(unlinked.next);
             return Some(unlinked.entry);
         }
-        // An entry of the moving ring has no slot yet. The changes below are harmless for it: it is
-        // no head of a slot, and to forget `earliest` is always correct.
+        // An entry of the moving ring has no slot yet. The changes below do no harm: such an entry
+        // is no slot's head, and an `earliest` that is reset to unknown is always correct.
         let level = self.level(when);
         let slot = (when >> (level as u32 * DIGIT)) as usize % SLOTS;
         let head = &mut self.heads[level * SLOTS + slot];

@@ -121,8 +121,8 @@ pub fn from_arc<T: ArcWake>(target: Arc<T>) -> Waker {
 }
 
 impl<'a> WakerRef<'a> {
-    /// Borrows an `Arc` for the duration of a poll. No read-modify-write, now or at the drop. A
-    /// clone counts, and is a waker of [`from_arc`].
+    /// Borrows an `Arc` during a poll. No read-modify-write, now or at the drop. A clone counts,
+    /// and is a waker of [`from_arc`].
     ///
     /// ```
     /// use std::{sync::Arc, task::Context};

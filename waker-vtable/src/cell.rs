@@ -51,8 +51,8 @@
 //!    which registers again and acquires `WOKEN`, as in the next case.
 //! 3. *After the registration's last step.* If the notifier finds `FULL`, it takes the waker and
 //!    wakes it. Else it finds a holder that does. That wake makes the task register again, and this
-//!    registration acquires the notifier's `WOKEN`, since only read-modify-writes lie between the
-//!    two.
+//!    registration acquires the notifier's `WOKEN`, since `state` is only changed by
+//!    read-modify-writes between the two.
 use core::{
     fmt,
     mem::replace,
@@ -154,8 +154,8 @@ impl WakerCell {
     /// `waker` is not registered but woken.
     ///
     /// # Panics
-    /// If a waker panics when it is cloned, dropped or woken. A wake that came meanwhile is passed
-    /// on from here. The cell then has the old waker, the new one, or none.
+    /// If a waker panics when it is cloned, dropped or woken. If a notifier came meanwhile, this
+    /// call wakes for it. The cell then has the old waker, the new one, or none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
@@ -279,7 +279,7 @@ impl Drop for Registration<'_> {
 }
 
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

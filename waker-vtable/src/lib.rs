@@ -31,7 +31,7 @@ const _: () = assert!(size_of::<WakerCell>() == size_of::<[usize; 3]>());
 #[cfg(all(test, selvedge_count))]
 mod counts;
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

@@ -80,7 +80,7 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
         unsafe { this.drop_in_place() };
         // SAFETY: `waker` allocated the block with this layout.
         unsafe { dealloc(this.as_ptr().cast(), Layout::new::<Self>()) };
-        // The panic goes on only now: loom aborts if it fails while a block is not freed.
+        // The panic resumes only here: loom aborts if the model fails while a block is not freed.
         if let Err(found) = sound {
             std::panic::resume_unwind(found);
         }

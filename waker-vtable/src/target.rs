@@ -101,7 +101,7 @@ impl WakeHeader {
 ///   reference.
 ///
 /// A panic in these functions unwinds into the code that called the waker, which may be in any
-/// state: catch panics of foreign code. This crate keeps no state that a panic could break.
+/// state: catch panics of user code. This crate keeps no state that a panic could break.
 pub unsafe trait WakeTarget: Sized {
     /// Adds a reference: a waker was cloned.
     ///
@@ -180,7 +180,7 @@ pub unsafe fn waker<T: WakeTarget>(this: NonNull<T>) -> Waker {
     unsafe { Waker::new(this.as_ptr().cast_const().cast(), &WAKER) }
 }
 
-/// A waker for the duration of a poll. It counts no reference, since most polls clone no waker.
+/// A waker for one poll. It counts no reference, since most polls clone no waker.
 ///
 /// Code that keeps a waker after the poll clones it, and the clone counts. The `WakerRef` itself is
 /// not `Clone`:

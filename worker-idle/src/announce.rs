@@ -37,10 +37,11 @@
 //! 1. The *outermost* announcement of a thread uses the record in the thread's cache. The record
 //!    stays there while it is busy.
 //! 2. A nested announcement to the same registry is part of the outermost one, whose record stays
-//!    busy for longer. One to another registry has a new record, for this once.
-//! 3. A nested wait does not wait, as its own thread's record would stay busy, and two threads
-//!    might wait for each other. It passes the scheduler to the outermost announcement. When that
-//!    has ended its own record, it waits, and then drops the scheduler.
+//!    busy for longer. A nested announcement to another registry uses a new record, which is not
+//!    cached.
+//! 3. A nested wait returns at once, as its own thread's record is busy, and two threads might wait
+//!    for each other. It passes the scheduler to the outermost announcement. When that announcement
+//!    has made its record idle, it waits, and then drops the scheduler.
 //! 4. So a thread that waits is never busy, and no two threads wait for each other.
 use std::{
     any::Any,
@@ -58,10 +59,10 @@ use sync_shim::{
     thread,
 };
 
-/// Checks of a record with only a yield in between. Most announcements are over by then.
+/// Number of checks of a record with only a yield in between. Most announcements end within them.
 const YIELDS: u32 = 16;
 
-/// The first sleep between two checks. The next ones double, up to this many times.
+/// The first sleep between two checks, and the number of times that it doubles.
 const SHORTEST: Duration = Duration::from_micros(50);
 const DOUBLINGS: u32 = 5;
 
@@ -119,7 +120,7 @@ pub struct Registry {
 
 struct Records {
     live: Vec<Arc<Record>>,
-    /// Announcements of the records that are gone.
+    /// Number of announcements of the records that were removed.
     announced: u64,
 }
 
@@ -152,8 +153,8 @@ impl Drop for Ended {
 }
 
 sync_shim::thread_local! {
-    /// The cache of the thread's last record, or null. It has no destructor, so that the
-    /// destructors of other thread-locals can use it.
+    /// Points to the cache of the thread's last record, or is null. It has no destructor, so that
+    /// the destructors of other thread-locals can use it.
     static LAST: Cell<*const Mine> = const { Cell::new(ptr::null()) };
     static KEPT: Kept = const { Kept(Cell::new(None)) };
 }
@@ -176,8 +177,8 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // A thread-local that is dropped inside an announcement means that the process exits there.
-        // The announcement still uses the cache, and a wait of this thread must find it: keep it.
+        // If this thread-local is dropped inside an announcement, the process exits there. The
+        // announcement still uses the cache, and a wait of this thread must find it, so it is kept.
         if self.0.get().is_some() && !is_announcing() {
             self.keep(None);
         }
@@ -200,7 +201,8 @@ fn outermost() -> Option<NonNull<Mine>> {
 
 /// Whether this thread is in an announcement to any registry.
 ///
-/// It must not wait for another thread then: that thread may wait for the end of the announcement.
+/// If it is, it must not wait for another thread: that thread may wait for the end of the
+/// announcement.
 pub fn is_announcing() -> bool {
     outermost().is_some()
 }
@@ -218,14 +220,14 @@ impl Registry {
 
     /// Runs `push`, which pushes a task of the scheduler and notifies a worker, as an announcement.
     ///
-    /// The caller holds the task. No read-modify-write, except when a thread turns to another
-    /// scheduler than the last time. Then it pays an allocation, the lock of the scheduler's
-    /// records, and a check of each of these.
+    /// The caller holds the task. This costs no read-modify-write, unless the thread's last
+    /// announcement was to another scheduler. Then it costs an allocation, the lock of the
+    /// scheduler's records, and a check of each record.
     ///
     /// # Safety
-    /// `registry` must be valid when this is called. It is a pointer, and `push` must not hold
-    /// references to the scheduler either: the scheduler may be freed before this returns, and a
-    /// reference would have to be valid until then.
+    /// `registry` must be valid when this is called. `push` must not hold references to the
+    /// scheduler: the scheduler may be freed before this returns, and a reference must be valid
+    /// until then. For the same reason `registry` is a pointer.
     #[inline]
     pub unsafe fn announce(registry: NonNull<Arc<Self>>, push: impl FnOnce()) {
         let idle = last().filter(|mine| {
@@ -245,7 +247,7 @@ impl Registry {
         push();
     }
 
-    /// Announces with another record than the cached one, or inside an announcement.
+    /// Announces if the cached record is for another scheduler, or inside an announcement.
     #[cold]
     #[inline(never)]
     fn announce_anew(registry: Arc<Self>, push: impl FnOnce()) {
@@ -265,7 +267,7 @@ impl Registry {
             record,
             ended: RefCell::default(),
         })));
-        // A thread that is ending caches it for this announcement only.
+        // A thread that is ending caches the record for this announcement only.
         let once = Kept(Cell::new(None));
         if KEPT.try_with(|kept| kept.keep(Some(mine))).is_err() {
             once.keep(Some(mine));
@@ -283,8 +285,8 @@ impl Registry {
         });
         let mut records = self.records.lock();
         let Records { live, announced } = &mut *records;
-        // Records with no other reference belong to threads that ended or turned to another
-        // scheduler.
+        // A record without another reference belongs to a thread that ended, or that announced to
+        // another scheduler since.
         live.retain(|record| {
             let used = Arc::strong_count(record) > 1;
             *announced += if used { 0 } else { record.announced() };
@@ -306,8 +308,8 @@ impl Registry {
     /// So `keep` may own the scheduler.
     ///
     /// Inside an announcement of its own thread, to any registry, it does not wait. It calls
-    /// `keep`, and the outermost announcement drops the result once it has ended and waited: the
-    /// scheduler, or a reference that keeps it alive.
+    /// `keep`, which returns the scheduler or a reference that keeps it alive. The outermost
+    /// announcement drops that value once it has ended and waited.
     pub fn wait_keeping<T: 'static>(this: &Arc<Self>, keep: impl FnOnce() -> T) {
         let Some(outermost) = outermost() else {
             this.wait();
@@ -421,7 +423,8 @@ impl Drop for Busy {
         let mine = unsafe { self.0.as_ref() };
         mine.record.end();
         if !mine.ended.borrow().is_empty() {
-            // Their drops may announce, and so free `mine`, which is not used any more.
+            // The drops of the ended schedulers may announce, and so free `mine`, which is not used
+            // any more.
             drop(mine.ended.take());
         }
     }

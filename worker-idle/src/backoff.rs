@@ -1,15 +1,15 @@
 //! A short wait before a thread parks, where such waits pay.
 //!
-//! To park and be woken costs two threads as much as hundreds of small tasks. Often work is about
-//! to come: from a thread that waits for this very CPU, or that was woken a moment ago. So a worker
+//! To park and be woken costs two threads as much as hundreds of small tasks. Often work comes
+//! soon: from a thread that waits for this CPU, or from one that was just woken. So a worker
 //! without work yields its CPU a few times before it parks, and looks for work after each yield.
 //!
 //! # Outcomes of a wait
 //!
 //! | outcome | condition | the next wait |
 //! |---|---|---|
-//! | *won* | a look found work in time | before the next park, and two lost waits are paid for |
-//! | *lost* | no look found work | before the next park if it is paid for; else after 2, 4, … 1,024 parks |
+//! | *won* | a look found work in time | before the next park, and the next two lost waits cause no pause |
+//! | *lost* | no look found work | before the next park if a won wait pays for it (rule 2); else after 2, 4, … 1,024 parks |
 //! | *late* | it took longer than 200 µs, whatever it found | after 32 parks, or twice the last pause if that is more |
 //!
 //! # Rules
@@ -20,14 +20,14 @@
 //!    wait, until one is won.
 //! 3. A late wait is a loss, whatever it found: another thread kept the CPU, and the system would
 //!    have found another CPU for a thread that parked. It causes a pause of 32 parks rather than
-//!    the longest one, as on a machine with other load one late wait says little about the next.
+//!    the longest one: on a machine with other load, one late wait does not mean that the next is
+//!    late.
 //! 4. Before the first 16 parks there is no wait: a thread that parks only a few times gains
 //!    nothing.
 use std::time::{Duration, Instant};
 use sync_shim::thread;
 
-/// The number of looks in a wait. So many yields take some microseconds on an idle CPU. A model
-/// needs fewer.
+/// The number of looks in a wait. They take some microseconds on an idle CPU. A model needs fewer.
 const LOOKS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     2
 } else {
@@ -46,15 +46,15 @@ const LONGEST: u32 = 10;
 /// The pause after a late wait is at least two to this power.
 const AFTER_LATE: u32 = 5;
 
-/// The largest number of lost waits that are paid for.
+/// The largest number of lost waits that earlier won waits may pay for.
 const CREDIT: u32 = 8;
 
 /// Decides whether a thread yields its CPU a few times before it parks, by what such waits gained.
 ///
-/// To park and be woken costs two threads as much as hundreds of small tasks. Often work is about
-/// to come: from a thread that waits for this very CPU, or that was woken a moment ago. So it pays
-/// to yield a few times, and to look for work after each yield. Where such waits gain nothing they
-/// become rare.
+/// To park and be woken costs two threads as much as hundreds of small tasks. Often work comes
+/// soon: from a thread that waits for this CPU, or from one that was just woken. So it pays to
+/// yield a few times, and to look for work after each yield. If such waits gain nothing they become
+/// rare.
 ///
 /// ```
 /// use worker_idle::Backoff;
@@ -83,7 +83,7 @@ pub struct Backoff {
     pause: u32,
     /// The last pause was two to this power.
     doublings: u32,
-    /// Lost waits that are paid for.
+    /// The number of lost waits that won waits have paid for in advance.
     credit: u32,
 }
 
@@ -97,7 +97,7 @@ impl Backoff {
         }
     }
 
-    /// Creates a state that waits before the first park already.
+    /// Creates a state in which even the first park is preceded by a wait.
     pub const fn eager() -> Self {
         Self {
             pause: 0,
@@ -156,8 +156,8 @@ impl Backoff {
     }
 }
 
-/// Yields, except in a model. After a yield a model always runs another thread, so no park would
-/// ever happen before its work.
+/// Yields, except in a model. After a yield a model always runs another thread, so no execution
+/// would park before the other thread's push.
 fn yield_now() {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         thread::yield_now();

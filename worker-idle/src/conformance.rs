@@ -16,7 +16,7 @@ use sync_shim::{
     thread,
 };
 
-/// A wait that should never take this long.
+/// A limit that no wait of a correct parker reaches.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Runs all checks, on parkers that `make` makes on the thread that parks.
@@ -47,7 +47,7 @@ fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
     explore(limit, 3, checks);
 }
 
-/// Checks that an unpark before a park ends it, with a limit or without, once and again.
+/// Checks twice that an unpark before a park ends it, with a limit and without.
 pub fn unpark_before_park_ends_it<P: Park>(make: fn() -> P) {
     let mut park = make();
     let unpark = park.unparker();

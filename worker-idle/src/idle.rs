@@ -50,12 +50,13 @@ pub struct Idle {
     workers: u64,
 }
 
-/// Both on one cache line, as a thread that changes the counts also changes a mask.
+/// The counts and the first mask share a cache line, as a thread that changes the counts also
+/// changes a mask.
 struct Line {
     /// `searching` in the low half, and `sleeping`, which is signed, in the high half.
     counts: AtomicU64,
-    /// The mask of the first 64 workers. A worker sets its own bit; whoever wakes it clears the
-    /// bit.
+    /// The mask of the first 64 workers. A worker sets its own bit; the thread that wakes it clears
+    /// the bit.
     first: AtomicU64,
 }
 
@@ -75,7 +76,7 @@ pub enum Woken {
 }
 
 impl Idle {
-    /// Creates the state of so many workers, all running. For a static use
+    /// Creates the state of `workers` workers, all running. For a static use
     /// [`inline`](Self::inline).
     ///
     /// # Panics
@@ -196,7 +197,7 @@ impl Idle {
                         return Some(worker);
                     }
                     counts = self.give_back(); // Rule 4.
-                    // Another thread is changing this very line.
+                    // Another thread is changing the same line.
                     hint::spin_loop();
                 }
                 Err(now) => counts = now,
@@ -205,8 +206,9 @@ impl Idle {
         None
     }
 
-    /// Clears a bit for a reservation, the watcher's only if its mask has no other. Returns `None`
-    /// if a sleeper woke itself meanwhile, or if a bit was set in a mask that was read before.
+    /// Clears a bit for a reservation; the watcher's only if its mask has no other. Returns `None`
+    /// if the scan finds no bit: a sleeper woke itself meanwhile, or a bit was set in a mask that
+    /// the scan had passed.
     fn take_any(&self) -> Option<usize> {
         // Ordering: Relaxed, a preference only.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
@@ -231,7 +233,7 @@ impl Idle {
         None
     }
 
-    /// Returns a reservation that woke nobody (rule 4). The result is the counts after that.
+    /// Returns a reservation that woke nobody (rule 4), and then the counts after that.
     fn give_back(&self) -> u64 {
         // Ordering: Relaxed, as in `try_search`.
         let before = self.line.counts.fetch_sub(RESERVATION, Relaxed);
@@ -254,8 +256,8 @@ impl Idle {
 
     /// Ends a search that found work. Returns true for the last searcher.
     ///
-    /// The last searcher must look for more work and then [`notify`](Self::notify) if there is any,
-    /// as pushes have relied on it meanwhile.
+    /// The last searcher must look for more work, and call [`notify`](Self::notify) if there is
+    /// any: while it searched, pushes woke nobody.
     ///
     /// # Panics
     /// With debug assertions, if no worker searches. Without them the counts are wrong from then
@@ -299,8 +301,8 @@ impl Idle {
         fence(SeqCst);
     }
 
-    /// Wakes a sleeper by itself, as when it found work before it parked. It counts as searching
-    /// then.
+    /// Wakes the calling worker, for example because it found work before it parked. It then counts
+    /// as searching.
     ///
     /// Returns whether a notifier had chosen it meanwhile. Two read-modify-writes. Never waits for
     /// another thread.
@@ -368,18 +370,18 @@ impl Idle {
     /// Whether there is a watcher. Loads a line that changes only when a watcher comes or goes.
     #[inline]
     pub fn is_watched(&self) -> bool {
-        // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value wants a
-        // watcher once too often, or relies on a watcher that is about to leave. The latter looks
-        // once more after a while if it gave up, or searches if it left for work, and looks when it
-        // stops.
+        // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value requests a
+        // watcher once too often, or relies on a watcher that is about to end its watch. If that
+        // watcher gave up, it looks once more later. If it left for work, it searches, and looks
+        // when it stops.
         self.watch.watcher.load(Acquire) != 0
     }
 
-    /// Requests a watcher, after the caller filled a watched place and saw no watcher.
+    /// Requests a watcher. The caller has filled a watched place and saw no watcher.
     ///
-    /// If a worker sleeps then, the caller must [`notify`](Self::notify). The last searcher, when
-    /// it looks for more work, must look for filled places too, if a watcher is wanted and there is
-    /// none. A load; a store and a fence if none was wanted before.
+    /// If a worker sleeps, the caller must then call [`notify`](Self::notify). If a watcher is
+    /// wanted and there is none, the last searcher that looks for more work must look for filled
+    /// places too. A load; a store and a fence if none was wanted before.
     #[inline]
     pub fn want_watcher(&self) {
         // Ordering: Relaxed. The caller's Acquire in `is_watched` shows it the store of
@@ -401,8 +403,8 @@ impl Idle {
 
     /// Gives up the watch: no watcher is wanted until the next request.
     pub(crate) fn give_up_watch(&self) {
-        // Ordering: Relaxed. A thread that saw the watch wanted relies on the look that is still to
-        // come.
+        // Ordering: Relaxed. A thread that saw a watcher wanted relies on the last look, which is
+        // still to come.
         self.watch.wanted.store(false, Relaxed);
         // Ordering: Release pairs with `is_watched`: a thread that sees no watcher requests one
         // after this, not before.
@@ -419,7 +421,7 @@ impl Idle {
 }
 
 impl Drop for Idle {
-    /// No thread may notify any more. Under loom, `retire` makes a violation fail the model.
+    /// No thread may notify any more. Under loom, `retire` makes a later use fail the model.
     fn drop(&mut self) {
         self.line.counts.retire();
         self.watch.watcher.retire();
@@ -439,7 +441,7 @@ impl fmt::Debug for Idle {
 }
 
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

@@ -27,7 +27,7 @@ pub use thread::{ThreadPark, ThreadUnpark};
 ///
 /// 1. `park`, `park_timeout` and `poll` *collect*: they note which sockets are ready and which
 ///    timers are due, and call no [`Waker`](core::task::Waker). A worker that parks counts as
-///    asleep, so a wake in there would go the way of a wake from outside.
+///    asleep, so it would send the tasks that it wakes there to the injector.
 /// 2. `deliver` wakes what was collected. The worker calls it when it counts as awake, so the woken
 ///    tasks go to its own queue.
 ///
@@ -122,14 +122,15 @@ pub trait Park {
     /// The handle that ends its parks.
     type Unpark: Unpark;
 
-    /// Waits for an unpark since the last return, without end. May return early.
+    /// Waits until there was an unpark since the last return, without a limit. May return early.
     fn park(&mut self);
 
     /// Waits for an unpark, or for `limit`. May return early.
     fn park_timeout(&mut self, limit: Duration);
 
-    /// Collects up to `max` events without a wait. A busy worker calls it between two tasks, every
-    /// so many ticks: a driver whose look is dear asks a clock first. By default it does nothing.
+    /// Collects up to `max` events without a wait. A busy worker calls it between two tasks, once
+    /// in a number of ticks. If the check for events is expensive, the driver reads a clock first.
+    /// By default it does nothing.
     fn poll(&mut self, max: usize) {
         let _ = max;
     }
@@ -140,8 +141,8 @@ pub trait Park {
         false
     }
 
-    /// Wakes what was collected. It may run code of users: wakers are theirs. If it leaves events,
-    /// the worker calls it again before it parks. By default it does nothing.
+    /// Wakes the tasks of the collected events. This may run user code, in wakers. If it leaves
+    /// events, the worker calls it again before it parks. By default it does nothing.
     fn deliver(&mut self) {}
 
     /// Returns the handle that ends its parks.
@@ -150,8 +151,8 @@ pub trait Park {
 
 /// Wakes a [`Park`].
 ///
-/// Whoever pushes calls it, so it is short: it neither blocks nor panics, and calls nothing of the
-/// scheduler's. A worker that was not woken after all is counted as awake for ever.
+/// The thread that pushed calls it, so it is short: it neither blocks nor panics, and does not call
+/// the scheduler. If it wakes nobody, the worker counts as awake forever.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
@@ -174,7 +175,7 @@ pub trait Park {
 /// assert_eq!(unparker.1.load(Relaxed), 1);
 /// ```
 pub trait Unpark: Clone + Send + Sync + 'static {
-    /// Ends the current or the next `park`. Several at a time count as one. What this thread did
-    /// before is visible after the `park`.
+    /// Ends the current or the next `park`. Several at a time count as one. Writes of this thread
+    /// before the call are visible after the `park`.
     fn unpark(&self);
 }

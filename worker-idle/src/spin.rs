@@ -1,10 +1,10 @@
 //! A worker that polls tasks in vain yields its CPU from time to time.
 //!
-//! Tasks that only yield, again and again, wait for something, mostly for another thread. That
-//! thread may have to share the CPU with this worker. As this worker never sleeps, the system lets
-//! it run for milliseconds, in which it polls those tasks a hundred thousand times for nothing. So
-//! a worker without progress for a while yields its CPU once. If no thread wants the CPU, this
-//! costs one system call in some thousand polls.
+//! Tasks that only yield, again and again, usually wait for another thread. That thread may share
+//! the CPU with this worker. As this worker never sleeps, the system lets it run for milliseconds,
+//! in which it polls those tasks a hundred thousand times for nothing. So a worker without progress
+//! for a while yields its CPU once. If no thread wants the CPU, this costs one system call in some
+//! thousand polls.
 use std::cell::Cell;
 use sync_shim::thread;
 
@@ -41,8 +41,8 @@ impl Spin {
     /// Yields the CPU, and returns true, after 4,096 polls without progress.
     ///
     /// Call it now and then, for example when a look at remote work finds nothing. `polls` is the
-    /// number of all polls so far. `news` is any number that changes with progress: with anything
-    /// other than polls of tasks that yielded.
+    /// number of all polls so far. `news` is any number that changes when the worker does more than
+    /// poll tasks that yield.
     pub fn look(&self, news: u64, polls: u64) -> bool {
         let same = news == self.news.replace(news);
         let spins = same && polls.wrapping_sub(self.polls.get()) >= POLLS;

@@ -1,8 +1,8 @@
 //! The watch: a sleeper that checks, at intervals, places for which no push notifies.
 //!
 //! A scheduler may have places that only one worker empties, such as a LIFO slot. They are filled
-//! too often to notify each time. So, as a last resort, one sleeper *looks* at all of these places
-//! now and then: the *watcher*. A thread that fills an empty place is a *filler*.
+//! so often that it costs too much to notify each time. So one sleeper, the *watcher*, *looks* at
+//! all of these places now and then. A thread that fills an empty place is a *filler*.
 //!
 //! # States
 //!
@@ -20,21 +20,20 @@
 //!    the watcher unless it finds work; or there is a searcher. So while no place is filled, no
 //!    sleep has a limit.
 //! 3. A watcher that wakes for work ends its watch. It is the last of the sleepers in its mask to
-//!    be chosen. The last searcher that leaves with work checks whether a watcher is wanted and
-//!    there is none. If so, and if a place is filled, it wakes another sleeper.
-//! 4. Once several looks in a row found no filled place, the watcher gives up: no watcher is
-//!    wanted, and it looks once more after that. If something else ends its sleep before that look,
-//!    it requests a watcher.
+//!    be chosen. The last searcher that finds work checks whether a watcher is wanted and there is
+//!    none. If so, and if a place is filled, it wakes another sleeper.
+//! 4. Once several looks in a row found no filled place, the watcher gives up: it withdraws the
+//!    request for a watcher, and looks once more after that. If something else ends its sleep
+//!    before that look, it requests a watcher.
 //! 5. A watch may continue where the last one stopped, by its [`WatchState`].
 //!
 //! # Why no filled place is forgotten
 //!
 //! 1. A filler that saw a watcher relies on it. If that watcher gives up, its last look comes later
 //!    and sees the place (rule 4).
-//! 2. A filler that saw none has requested one. The request is not lost with the worker that was
-//!    woken for it and found work, nor with a worker that was searching then, nor with a watcher
-//!    that left for work: each of them looks for filled places when it leaves as the last searcher
-//!    (rule 3).
+//! 2. A filler that saw none has requested one. The request is not lost if the worker that was
+//!    woken for it found work, if a worker was searching then, or if a watcher left for work: each
+//!    of them looks for filled places if it stops as the last searcher (rule 3).
 //! 3. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
@@ -44,10 +43,10 @@ use core::{cell::Cell, time::Duration};
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(8);
 
-/// The number of looks in a row without a filled place, after which the watch is given up.
+/// The number of looks in a row without a filled place after which the watcher gives up.
 const PATIENCE: u32 = 6;
 
-/// How far a watch has come. The default is its beginning.
+/// The progress of a watch. The default is its beginning.
 ///
 /// A worker keeps one. It [forgets](Watch::forget) it when something other than a look ends its
 /// sleep.
@@ -98,7 +97,7 @@ pub struct Watch<'a> {
     idle: &'a Idle,
     worker: usize,
     state: &'a Cell<WatchState>,
-    /// The watch is given up, but for one look (rule 4).
+    /// The watcher has given up, and has one look left (rule 4).
     leaving: bool,
 }
 
@@ -145,8 +144,7 @@ impl<'a> Watch<'a> {
         self.state.get().limit
     }
 
-    /// Records a look, which found a place `filled` or not. Returns whether the watcher looks
-    /// again.
+    /// Records a look that found a filled place, or none. Returns whether the watcher looks again.
     pub fn record_look(&mut self, filled: bool) -> bool {
         let WatchState { limit, quiet } = self.state.get();
         if filled {

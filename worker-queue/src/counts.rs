@@ -6,7 +6,7 @@ use sync_shim::count::counted;
 
 type Item = Boxed<u32>;
 
-/// A scheduler without other workers.
+/// The hooks of a scheduler without other workers.
 struct Nobody;
 
 impl QueueHooks<Item> for Nobody {
@@ -62,7 +62,7 @@ fn a_theft_costs_two_and_a_share_what_the_injector_does() {
     assert_eq!(cost(|| stealer.is_empty()), 0);
     assert_eq!(cost(|| stealer.look()), 0);
     let seen = stealer.look().unwrap();
-    assert_eq!(cost(|| stealer.rob(seen)), 1);
+    assert_eq!(cost(|| stealer.steal_slot(seen)), 1);
     let injector = Injector::<Item>::new();
     assert_eq!(cost(|| thief.take_share(&injector, 1, &Nobody)), 0);
     injector.requeue(item());

@@ -1,4 +1,4 @@
-//! The calls of a queue to its scheduler.
+//! [`QueueHooks`]: the calls of a queue to its scheduler.
 use queue_global::{Injector, Linked, List, Lock};
 
 /// The calls that a worker's queue makes to its scheduler: one takes overflowing items, the others
@@ -46,13 +46,14 @@ pub trait QueueHooks<T: Linked> {
 
     /// Notifies a sleeper: an item overflowed, or a thief can take one.
     ///
-    /// A worker that is about to sleep looks at the queues a last time. One of the two must see the
-    /// other. So this call fences (`SeqCst`) before it looks for sleepers, and a sleeper fences
-    /// between announcing its sleep and its last look. `worker_idle::Idle` does both.
+    /// A worker that is about to sleep looks at the queues a last time. Either that look must see
+    /// the item, or this call must see the sleeper. So this call fences (`SeqCst`) before it looks
+    /// for sleepers, and a sleeper fences between the announcement of its sleep and its last look.
+    /// `worker_idle::Idle` does both.
     fn notify(&self);
 
-    /// Reports that the slot was empty and is filled. The worker runs that item next. A watcher may
-    /// take the item if that takes too long ([`Stealer::rob`](crate::Stealer::rob)).
+    /// Reports that the slot was empty and is filled. The worker runs that item next. If that takes
+    /// too long, a watcher may take the item ([`Stealer::steal_slot`](crate::Stealer::steal_slot)).
     #[inline]
     fn slot_filled(&self) {}
 }

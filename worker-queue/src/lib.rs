@@ -15,14 +15,14 @@ mod stealer;
 pub use hooks::QueueHooks;
 pub use queue::{Next, WorkerQueue};
 pub use run_queue::RunQueue;
-pub use slot::{Seen, Slot};
+pub use slot::{Slot, SlotContent};
 pub use steal::Batch;
 pub use stealer::Stealer;
 
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

@@ -99,8 +99,8 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
         let stealer = queue.stealer();
         let watcher = thread::spawn(move || {
             let seen = stealer.look();
-            let robbed = seen.and_then(|seen| stealer.rob(seen));
-            Vec::from_iter(robbed.map(run))
+            let stolen = seen.and_then(|seen| stealer.steal_slot(seen));
+            Vec::from_iter(stolen.map(run))
         });
         let thief = thief(&queue);
         queue.push_next(item(0), &hooks);
@@ -287,8 +287,8 @@ fn the_end_against_a_watcher_takes_each_item_once() {
         let stealer = queue.stealer();
         let watcher = thread::spawn(move || {
             let seen = stealer.look();
-            let robbed = seen.and_then(|seen| stealer.rob(seen));
-            Vec::from_iter(robbed.map(run))
+            let stolen = seen.and_then(|seen| stealer.steal_slot(seen));
+            Vec::from_iter(stolen.map(run))
         });
         let mut ran = rest(&queue);
         assert!(queue.is_empty());

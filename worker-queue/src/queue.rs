@@ -28,10 +28,10 @@
 //! items that another worker runs in turns:
 //!
 //! 1. While the worker runs an item, there is no requeued item: the worker takes it next. If the
-//!    worker takes another item next after all (a share of the injector, the slot's item), it
+//!    worker does take another item next (from a share of the injector, or from the slot), it first
 //!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
 //! 2. So each item in the ring, while the worker runs another, falls into one of three cases. It
-//!    was notified of, by a fence after its push. Or it came by a steal, and its thief searches on,
+//!    was notified of, by a fence after its push. Or it came by a steal, and its thief still counts
 //!    as a searcher. Or `leave` pushed it as the only item, and the worker takes it next.
 //! 3. A requeue while the slot is empty and the ring is not pushes into the ring, and the worker
 //!    takes from the ring next. Consider the last push that rule 2 names. Either the ring has not
@@ -41,10 +41,10 @@
 //!    item. In the second case, no other worker is needed.
 //! 4. A requeue while the slot is filled notifies: the slot's item runs next, for as long as it
 //!    likes.
-//! 5. A caller that does not behave like a worker delays items, but loses none. Of two requeues
-//!    without a take in between, the first is pushed into the ring and notified of. A requeued item
-//!    stays where it is, while items are stolen or taken from the slot alone, until the next one is
-//!    taken.
+//! 5. A caller that breaks the order of a worker's calls delays items, but loses none. Of two
+//!    requeues without a take in between, the first is pushed into the ring and notified of. A
+//!    requeued item stays where it is, while items are stolen or taken from the slot alone, until
+//!    the next one is taken.
 //!
 //! The ring is borrowed for one operation at a time, and no user code runs in it: overflowing items
 //! are collected, and leave when the operation is over. Only the methods of [`Linked`] run in it;
@@ -86,7 +86,7 @@ use sync_shim::{CachePadded, cell::UnsafeCell};
 pub struct WorkerQueue<T: Linked> {
     /// Borrowed only in [`ring`](Self::ring).
     ring: UnsafeCell<ring::Worker<T::Handle>>,
-    /// The item that the worker takes next, and that nobody else can take (rule 1).
+    /// The requeued item: the worker takes it next, and no other thread can take it (rule 1).
     requeued: Cell<Option<T::Handle>>,
     slot: Arc<CachePadded<Slot<T>>>,
     has_slot: bool,
@@ -271,8 +271,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Prepares the worker to do something else than run its items for a while: pushes the requeued
-    /// item into the ring, and notifies unless it is the only one. The slot keeps its item.
+    /// Prepares the worker for a time in which it runs no items: pushes the requeued item into the
+    /// ring, and notifies unless that is the only item. The slot keeps its item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -310,7 +310,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Whether the slot is empty. Exact, unless a watcher robs it.
+    /// Whether the slot is empty. Exact, unless a watcher steals from it.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -454,7 +454,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     }
 }
 
-/// The items that a ring had no room for, until the operation is over.
+/// The items for which the ring had no room, until the operation is over.
 struct Spilt<T: Linked>(Cell<List<T>>);
 
 impl<T: Linked> Spilt<T> {

@@ -1,4 +1,5 @@
-//! The queue that a worker's loop asks: a plain [`WorkerQueue`], or another policy.
+//! [`RunQueue`]: the queue of a worker's loop, which is a plain [`WorkerQueue`] or has another
+//! policy.
 //!
 //! # A worker's loop
 //!
@@ -8,19 +9,19 @@
 //!    [`push_back`](RunQueue::push_back). An item that has run and is to run again comes by
 //!    [`requeue`](RunQueue::requeue).
 //! 3. An item that comes from elsewhere is pushed into the injector, from which the workers take.
-//! 4. Before it sleeps the worker announces that, and checks that the injector is empty and that
-//!    the other workers' stealers find nothing.
+//! 4. Before the worker sleeps, it announces that. Then it checks that the injector is empty and
+//!    that the stealers of the other workers find nothing.
 //!
 //! The queue decides which item runs next, and which of its items thieves may take. A queue that
-//! keeps an item where no thief finds it must run that item next, or notify of it (the rules of
+//! keeps an item where no thief finds it must return that item next, or notify of it (the rules of
 //! [`WorkerQueue`] say when).
 use crate::{Batch, Next, QueueHooks, Stealer, WorkerQueue};
 use queue_global::{Injector, Linked, Lock};
 
 /// A worker's own queue, as a scheduler's loop uses it.
 ///
-/// A loop that is generic over this trait is compiled for each queue, so a plain [`WorkerQueue`]
-/// costs what it costs without the trait.
+/// A loop that is generic over this trait is compiled for each queue type, so for a plain
+/// [`WorkerQueue`] the trait costs nothing.
 ///
 /// The methods about a *slot* are for queues that hand a worker one more item within the current
 /// item's turn. By default there is no slot.
@@ -103,8 +104,8 @@ pub trait RunQueue<T: Linked> {
     /// Whether no item is queued.
     fn is_empty(&self) -> bool;
 
-    /// Prepares the worker to do something else than run its items for a while: thieves may take
-    /// all of them afterwards.
+    /// Prepares the worker for a time in which it runs no items: afterwards thieves may take all of
+    /// them.
     #[inline]
     fn leave(&self, _hooks: &impl QueueHooks<T>) {}
 
@@ -128,7 +129,7 @@ pub trait RunQueue<T: Linked> {
     #[inline]
     fn open_slot(&self, _hooks: &impl QueueHooks<T>) {}
 
-    /// Whether the turn is over in which the current item runs: then the slot's item waits for
+    /// Whether the turn of the current item is over. Then the slot's item waits for
     /// [`next`](Self::next).
     #[inline]
     fn slice_over(&self) -> bool {

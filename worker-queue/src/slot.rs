@@ -10,12 +10,12 @@
 //!
 //! Rules:
 //!
-//! 1. Only the owner turns null into a node. So a null that it reads does not change under it, and
-//!    a plain store fills the slot.
+//! 1. Only the owner turns null into a node. So if the owner reads null, no other thread changes
+//!    that, and a plain store fills the slot.
 //! 2. The thread that replaces a node by a read-modify-write owns that node. Owner and thief both
 //!    do so, so each node is taken once.
 //! 3. A thief takes only a node that it has seen before, by comparing addresses. If that node was
-//!    taken and put back meanwhile, it is in the slot all the same, and may be taken.
+//!    taken and put back meanwhile, it is in the slot again, and may be taken.
 use core::{
     fmt,
     marker::PhantomData,
@@ -32,7 +32,7 @@ use sync_shim::atomic::{
 
 /// The content of a [`Slot`] as a thread has seen it: to be compared, not dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen(usize);
+pub struct SlotContent(usize);
 
 /// A place for one item: the item that its owner runs next. Another thread may take it away.
 ///
@@ -134,13 +134,13 @@ impl<T: Linked> Slot<T> {
     }
 
     /// The item that is in the slot now.
-    pub fn look(&self) -> Option<Seen> {
+    pub fn look(&self) -> Option<SlotContent> {
         // Ordering: Relaxed; the address is only compared.
-        NonNull::new(self.node.load(Relaxed)).map(|node| Seen(node.addr().get()))
+        NonNull::new(self.node.load(Relaxed)).map(|node| SlotContent(node.addr().get()))
     }
 
     /// Takes the item that was seen, if it is in the slot; then one read-modify-write.
-    pub fn steal(&self, seen: Seen) -> Option<T::Handle> {
+    pub fn steal(&self, seen: SlotContent) -> Option<T::Handle> {
         // Ordering: Relaxed; the exchange confirms the value.
         let node = NonNull::new(self.node.load(Relaxed))?;
         if node.addr().get() != seen.0 {
@@ -181,7 +181,7 @@ impl<T: Linked> Drop for Slot<T> {
 }
 
 #[cfg(all(test, feature = "std", not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(all(test, feature = "std"))]

@@ -1,5 +1,5 @@
 //! The other threads' end of a worker's queue.
-use crate::{Seen, Slot, arc::Arc};
+use crate::{Slot, SlotContent, arc::Arc};
 use core::fmt;
 use queue_global::Linked;
 use queue_spmc::ring;
@@ -11,9 +11,9 @@ use sync_shim::CachePadded;
 ///
 /// The slot is for its worker, so that a chain of tasks that wake each other stays on one
 /// processor, and in its cache. But the slot's item waits for the current item, which may run for
-/// long. So a watcher may look at slots from time to time, and rob a slot of the item that it has
-/// seen there before, if that item did not run meanwhile. To be sure of that, it also compares a
-/// count of the items that the worker has run, because the same item may be back.
+/// long. So a watcher may look at slots from time to time, and steal an item that it has seen in
+/// the slot before, if the worker ran no item meanwhile. To be sure of that, the watcher also
+/// compares a count of the items that the worker has run, because the same item may be back.
 ///
 /// ```
 /// # use queue_global::{Boxed, Injector};
@@ -25,7 +25,7 @@ use sync_shim::CachePadded;
 /// let seen = stealer.look().unwrap();
 /// // Some milliseconds later:
 /// assert_eq!(stealer.look(), Some(seen));
-/// assert_eq!(stealer.rob(seen).unwrap().value, 1);
+/// assert_eq!(stealer.steal_slot(seen).unwrap().value, 1);
 /// assert!(queue.is_empty());
 /// ```
 pub struct Stealer<T: Linked> {
@@ -73,12 +73,12 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
     }
 
     /// The slot's item, to be compared at the next look.
-    pub fn look(&self) -> Option<Seen> {
+    pub fn look(&self) -> Option<SlotContent> {
         self.slot.look()
     }
 
     /// Takes the slot's item, if it is the one that was seen; then one read-modify-write.
-    pub fn rob(&self, seen: Seen) -> Option<T::Handle> {
+    pub fn steal_slot(&self, seen: SlotContent) -> Option<T::Handle> {
         self.slot.steal(seen)
     }
 }

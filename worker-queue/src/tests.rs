@@ -308,11 +308,15 @@ fn rob_takes_the_seen_item_from_the_slot() {
     queue.push_next(item(1), &log);
     let seen = stealer.look().unwrap();
     let one = queue.take_slot();
-    assert!(stealer.rob(seen).is_none());
+    assert!(stealer.steal_slot(seen).is_none());
     queue.push_next(item(2), &log); // Elsewhere, as the other is still there.
-    assert!(stealer.rob(seen).is_none());
+    assert!(stealer.steal_slot(seen).is_none());
     assert_eq!(
-        stealer.clone().rob(stealer.look().unwrap()).unwrap().value,
+        stealer
+            .clone()
+            .steal_slot(stealer.look().unwrap())
+            .unwrap()
+            .value,
         2
     );
     assert!(queue.is_empty());

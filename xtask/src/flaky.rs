@@ -29,13 +29,13 @@ pub(crate) struct Options {
     /// Only the tests of these packages.
     #[arg(long = "package", value_name = "PACKAGE", value_delimiter = ',')]
     packages: Vec<String>,
-    /// Only the test binaries of these names: the library's, or that of a file in `tests/`.
+    /// Runs only the test binaries of these names: a library's, or that of a file in `tests/`.
     #[arg(long = "test", value_name = "BINARY", value_delimiter = ',')]
     binaries: Vec<String>,
-    /// Only tests whose path contains this.
+    /// Runs only the tests whose paths contain this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Only in these settings.
+    /// Runs them only in these settings.
     #[arg(
         long = "setting",
         value_name = "SETTING",
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     /// The longest that a test may take. Then it is killed, and has failed.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
-    /// Another workspace.
+    /// Runs the tests of another workspace.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Options {
 /// The other load on the machine during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Setting {
-    /// Nothing that this command starts.
+    /// No load by this command.
     Alone,
     /// Two threads that never block.
     Busy,
@@ -174,7 +174,7 @@ fn taskset(processor: &str, program: &Path) -> Command {
     command
 }
 
-/// Threads of this process that never block, and end with the process at the latest.
+/// Threads of this process that never block. They end with the process at the latest.
 struct BusyLoops {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

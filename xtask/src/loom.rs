@@ -23,28 +23,29 @@ use std::{
 /// Options of `cargo xtask loom`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only the models of these packages.
+    /// Runs only the models of these packages.
     #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
-    /// Only models whose path contains this.
+    /// Runs only the models whose paths contain this text.
     #[arg(long, value_name = "TEXT")]
     model: Option<String>,
     /// Lists the models and runs none.
     #[arg(long)]
     list: bool,
-    /// Also the large models, whose names begin with `full_`.
+    /// Also runs the large models, whose names begin with `full_`.
     #[arg(long)]
     full: bool,
     /// Writes the results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Seconds after which a model is killed, which is a failure. 60, or 1800 with --full.
+    /// Kills a model after this many seconds, which is a failure. 60 by default, or 1800 with
+    /// --full.
     #[arg(long, value_name = "SECONDS")]
     limit: Option<u64>,
-    /// Models at a time.
+    /// Number of models that run at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Another workspace, whose models run on `sync-shim`.
+    /// Runs the models of another workspace, which use `sync-shim`.
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
     /// Bounds the models that took long when the page of results was written.

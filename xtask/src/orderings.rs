@@ -1,12 +1,12 @@
 //! `cargo xtask orderings`: checks that each ordering is needed, so that a model fails without it.
 //!
 //! The command finds the calls of a crate's atomics in its text ([`sites`]), and builds its models
-//! once. Each call goes through sync-shim, which records the calls that a model makes, and weakens
-//! the call that the environment names. Each model runs once without a mutant, which also measures
-//! its time. Then each mutant ([`mutants`]) runs against the models that reach its call, one
-//! process for each model, until a model fails ([`trial`]). The changes of the source that
-//! `orderings.toml` lists are all choices in one copy of the workspace ([`tree`]), which is built
-//! once, too.
+//! once. Each atomic operation goes through sync-shim, which records the operations of a model, and
+//! weakens the one that the environment names. Each model runs once without a mutant, which also
+//! measures its time. Then each mutant ([`mutants`]) runs against the models that reach its call,
+//! one process for each model, until a model fails ([`trial`]). `orderings.toml` also lists changes
+//! of the source. One copy of the workspace ([`tree`]) contains all of them, is built once, and
+//! applies the change that the environment names.
 //!
 //! A mutant survives if the ordering is stronger than needed, if a scenario is missing, or if the
 //! checker can't see the difference. In the last case, `orderings.toml` lists the mutant with a
@@ -37,16 +37,16 @@ mod trial;
 /// Options of `cargo xtask orderings`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only these packages; all that have models by default.
+    /// Runs only the mutants of these packages. By default, of all packages that have models.
     #[arg(long = "crate", value_name = "PACKAGE", value_delimiter = ',')]
     crates: Vec<String>,
-    /// Only sites whose key contains this.
+    /// Runs only the mutants of sites whose key contains this text.
     #[arg(long, value_name = "TEXT")]
     site: Option<String>,
-    /// Only models whose path contains this judge the mutants.
+    /// Judges the mutants only by models whose path contains this text.
     #[arg(long, value_name = "TEXT")]
     model: Option<String>,
-    /// Also run the large models.
+    /// Also runs the large models.
     #[arg(long)]
     full: bool,
     /// Lists the mutants and runs none.
@@ -55,21 +55,20 @@ pub(crate) struct Options {
     /// Writes the results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// A model that takes longer than this without a mutant judges no mutant. 60, or 1800 with
-    /// --full.
+    /// Judges mutants only by models that take at most this many seconds without a mutant. 60 by
+    /// default, or 1800 with --full.
     #[arg(long, value_name = "SECONDS")]
     limit: Option<u64>,
-    /// Seconds that the models of a mutant may take together; then the mutant is given up, as a
-    /// survivor.
+    /// Gives a mutant up, as a survivor, once its models have taken this many seconds together.
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     mutant_limit: u64,
-    /// Models at a time.
+    /// Number of models that run at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Another workspace, whose models run on `sync-shim`.
+    /// Runs the mutants of another workspace, whose models run on `sync-shim`.
     #[arg(long, value_name = "FOLDER", requires = "crates")]
     path: Option<PathBuf>,
-    /// Only mutants of these functions: `crate/file/function`.
+    /// Runs only the mutants of these functions: `crate/file/function`.
     #[arg(skip)]
     functions: Option<BTreeSet<String>>,
 }
@@ -212,12 +211,13 @@ pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
     /// Entries of `orderings.toml` whose site or mutant is gone.
     pub(crate) stale: Vec<String>,
-    /// Orderings that can have no mutant, and calls that the text does not show.
+    /// Orderings that can have no mutant, and atomic calls that a model makes but the source text
+    /// does not show.
     pub(crate) unreached: Vec<String>,
 }
 
-/// Crates, and files of crates, whose orderings no mutant judges yet: their models are of parts of
-/// them, or they have none. The page names them.
+/// Crates and files without mutants so far: models cover only parts of them, or nothing. The page
+/// lists them.
 pub(crate) const NOT_JUDGED: [&str; 4] = [
     "net-driver",
     "process-scheduler",
@@ -228,8 +228,8 @@ pub(crate) const NOT_JUDGED: [&str; 4] = [
 pub(crate) fn results(options: &Options) -> Result<Results> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
-    // The models run on the shim; its own atomics are not in them. Most of the kits' atomics are
-    // std's, as they are their hosts'.
+    // `sync-shim` is left out because its own atomics are not in the models. `adopt` is left out
+    // because most atomics of its kits are std's, as in their hosts.
     let ours = |package: &&Package| {
         let name = package.name.as_str();
         package.is_modelled()

@@ -1,14 +1,38 @@
-//! The step `prose`: checks that comments, documents and test names are short enough to read.
+//! The step `prose`: checks of comments, documents and names that need no reader.
 //!
-//! A comment and a line of Markdown have at most 100 columns, a test's name has 60 characters. A
-//! table, a line with a link or a web address, and the output of a program may be longer. Generated
-//! pages are left out: their writers have tests of their own.
+//! - A comment and a line of Markdown have at most 100 columns, a test's name has 60 characters. A
+//!   table, a line with a link or a web address, and the output of a program may be longer.
+//! - A line of a comment begins with "Who", "What", "That" or "Which" only in a question. A
+//!   statement begins with the thing that it is about.
+//! - No item has a name of [`RIDDLES`].
+//!
+//! Generated pages are left out: their writers have tests of their own.
 use crate::{links::files, workspace};
 use anyhow::Result;
 use std::{fs, path::Path};
 
 const COLUMNS: usize = 100;
 const NAME: usize = 60;
+
+/// Names that say nothing to a reader who has not seen the code. The glossary has a better one.
+const RIDDLES: &[&str] = &[
+    "around",
+    "at_hand",
+    "calm",
+    "crowd",
+    "foreign",
+    "hear",
+    "heard",
+    "hold",
+    "lose",
+    "overheard",
+    "put_behind",
+    "push_behind",
+    "rob",
+    "seated",
+    "tell",
+    "unask",
+];
 
 pub(crate) fn run() -> Result<bool> {
     let (_, root) = workspace::load()?;
@@ -43,13 +67,20 @@ fn is_long(line: &str) -> bool {
 fn in_source(text: &str) -> Vec<(usize, &'static str)> {
     let mut faults = Vec::new();
     let (mut is_test, mut fenced) = (false, false);
-    for (at, line) in text.lines().enumerate() {
+    let lines: Vec<_> = text.lines().collect();
+    for (at, &line) in lines.iter().enumerate() {
         let code = line.trim_start();
         let comment = code.strip_prefix("//");
         let text = comment.map(|text| text.trim_start_matches(['/', '!', ' ']));
         fenced = comment.is_some() && (fenced ^ text.is_some_and(|text| text.starts_with("```")));
         if comment.is_some() && !fenced && is_long(line) {
             faults.push((at + 1, "a comment of more than 100 columns"));
+        }
+        if comment.is_some() && !fenced && has_no_subject(&lines[at..]) {
+            faults.push((at + 1, "a comment without a subject: name the thing"));
+        }
+        if item_of(code).is_some_and(is_riddle) {
+            faults.push((at + 1, "a name that only its author understands"));
         }
         if code.starts_with("#[test]") {
             is_test = true;
@@ -64,6 +95,38 @@ fn in_source(text: &str) -> Vec<(usize, &'static str)> {
         }
     }
     faults
+}
+
+/// True if the first of these lines of a comment begins a statement with a bare pronoun.
+fn has_no_subject(lines: &[&str]) -> bool {
+    let text = |line: &str| Some(line.trim_start().strip_prefix("//")?.to_owned());
+    let comment = lines.iter().map_while(|line| text(line));
+    let comment: Vec<_> = comment
+        .map(|text| text.trim_matches(['/', '!', ' ']).to_owned())
+        .take_while(|text| !text.is_empty())
+        .collect();
+    let comment = comment.join(" ");
+    let first = comment.split(' ').next();
+    let end = comment.find(['.', '?']).map(|at| &comment[at..]);
+    matches!(first, Some("Who" | "What" | "That" | "Which"))
+        && !end.is_some_and(|end| end.starts_with('?'))
+}
+
+/// Returns the name of the item that this line of code declares.
+fn item_of(code: &str) -> Option<&str> {
+    let mut words = code.split_whitespace();
+    let kinds = [
+        "fn", "struct", "enum", "trait", "mod", "const", "static", "type",
+    ];
+    let visible = |word: &&str| word.starts_with("pub") || ["async", "unsafe"].contains(word);
+    let kind = words.find(|word| !visible(word))?;
+    let rest = kinds.contains(&kind).then(|| words.next())??;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+}
+
+fn is_riddle(name: &str) -> bool {
+    RIDDLES.contains(&name.to_lowercase().as_str())
 }
 
 fn in_document(text: &str) -> Vec<(usize, &'static str)> {
@@ -101,6 +164,40 @@ mod tests {
         assert!(in_source(&function).is_empty());
         assert_eq!(in_source(&format!("#[test]\n{function}")).len(), 1);
         assert!(in_source(&format!("#[test]\nfn a() {{}}\n{function}")).is_empty());
+    }
+
+    #[test]
+    fn comment_without_a_subject_is_found_but_no_question() {
+        for fault in [
+            "// Who comes first.",
+            "    /// That of\n    /// the call?",
+            "//! What is.",
+        ] {
+            let fault = fault.replace("of\n", "of it. Is\n");
+            assert_eq!(in_source(&fault).len(), 1, "{fault}");
+        }
+        for fine in [
+            "// Who is first?",
+            "// What is\n// it?",
+            "// Whose it is.",
+            "let What = 1;",
+        ] {
+            assert!(in_source(fine).is_empty(), "{fine}");
+        }
+    }
+
+    #[test]
+    fn riddle_is_found_where_it_is_declared() {
+        for fault in [
+            "mod crowd {",
+            "pub(crate) unsafe fn tell(&self)",
+            "pub struct Calm;",
+        ] {
+            assert_eq!(in_source(fault).len(), 1, "{fault}");
+        }
+        for fine in ["self.tell();", "fn teller()", "// a crowd", "let calm = 1;"] {
+            assert!(in_source(fine).is_empty(), "{fine}");
+        }
     }
 
     #[test]

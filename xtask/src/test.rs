@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
     ("fmt", "format check", fmt),
     (
         "prose",
-        "the lengths of comments, documents' lines and tests' names",
+        "the lengths, subjects and names in comments, documents and code",
         prose::run,
     ),
     (

@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 pub(crate) struct Options {
     /// The trace: JSON in Chrome's trace-event format, as `Tracer::save` writes it.
     file: PathBuf,
-    /// The page. By default the file's name with the ending `.html`.
+    /// The path of the page. By default, the file's name with the ending `.html`.
     #[arg(long, value_name = "PAGE")]
     output: Option<PathBuf>,
 }

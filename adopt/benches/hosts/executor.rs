@@ -1,7 +1,7 @@
 //! Measures the executor beside async-executor: one thread runs the executor and spawns.
 //!
 //! The host `async-executor` is its `Executor`, which keeps a list of its tasks to cancel them, as
-//! the kit does. The host `static` is its `StaticExecutor`, which keeps no list and lives for ever.
+//! the kit does. The host `static` is its `StaticExecutor`, which keeps no list and lives forever.
 use crate::Row;
 use adopt::async_executor::Executor;
 use async_executor::StaticExecutor;
@@ -14,7 +14,7 @@ const YIELDERS: usize = 100;
 const YIELDS: usize = 1_000;
 const ROUND_TRIPS: usize = 50_000;
 
-/// The work of the rows. `$done` takes the output from what a handle returns.
+/// The work of the rows. `$done` maps the result of a handle to the task's output.
 macro_rules! work {
     (spawn_await, $executor:ident, $done:expr) => {{
         let tasks: Vec<_> = (0..TASKS)

@@ -81,7 +81,7 @@ struct Boxed<F> {
     f: F,
 }
 
-/// Makes a job in a box. The panic hook prints a panic of `f`, which goes no further.
+/// Makes a job in a box. If `f` panics, the panic hook prints that, and nobody else learns of it.
 ///
 /// # Safety
 /// Everything that `f` borrows outlives the job's run.

@@ -1,4 +1,4 @@
-//! actix: all actors on one thread, as its context has them.
+//! actix: runs all actors on one thread, as its `Context` does.
 use crate::Peer;
 use actix::{Actor, ActorContext, Addr, Context, Handler, Message, System};
 use std::{
@@ -78,7 +78,7 @@ fn node(done: &mpsc::Sender<()>, next: Option<Addr<Node>>, left: usize) -> Addr<
     Node { done, next, left }.start()
 }
 
-/// Runs the system until so many actors are done.
+/// Runs the system until `n` actors are done.
 async fn until(done: mpsc::Receiver<()>, mut n: usize) {
     while n > 0 {
         n -= done.try_iter().count();

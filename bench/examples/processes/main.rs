@@ -9,17 +9,17 @@ mod ractor_peer;
 
 use std::{env, time::Duration};
 
-/// The workloads of a peer. `None` if it has none such.
+/// The workloads of a peer. `None` if it does not support one.
 pub trait Peer {
-    /// `processes` in a ring, with so many tokens, each of which makes `hops` hops.
+    /// Runs `processes` processes in a ring, with `tokens` tokens, each of which makes `hops` hops.
     fn ring(processes: usize, tokens: usize, hops: usize) -> Option<Duration>;
-    /// Pairs that each make so many round trips.
+    /// Runs pairs, each of which makes `trips` round trips.
     fn pingpong(pairs: usize, trips: usize) -> Option<Duration>;
-    /// Processes that get one message and end.
+    /// Spawns processes that get one message and end.
     fn spawn(processes: usize) -> Option<Duration>;
-    /// Senders that each send so many messages to one mailbox.
+    /// Runs senders, each of which sends `each` messages to one mailbox.
     fn fanin(senders: usize, each: usize) -> Option<Duration>;
-    /// Calls, one after the other.
+    /// Makes calls, one after the other.
     fn call(calls: usize) -> Option<Duration>;
 }
 

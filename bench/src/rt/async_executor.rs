@@ -67,7 +67,7 @@ runtime!(
     Executor<'static>
 );
 runtime!(
-    /// The executor that lives for ever; its authors offer it for speed.
+    /// The executor that lives forever; its authors offer it for speed.
     Static,
     "async-executor-static",
     StaticExecutor

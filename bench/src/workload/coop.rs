@@ -51,7 +51,7 @@ impl Hog {
         }
     }
 
-    /// Returns the operations a second while `meanwhile` runs.
+    /// Returns the number of the hog's operations a second while `meanwhile` runs.
     fn pace(&self, meanwhile: impl FnOnce()) -> f64 {
         // Ordering: Acquire pairs with the addition in `run`.
         let count = || self.operations.load(Acquire);
@@ -77,7 +77,8 @@ fn hog<R: Rt, const BUDGET: bool>(runtime: &R, meanwhile: impl FnOnce()) -> f64 
     pace
 }
 
-/// Measures how late a task is polled that is woken beside a hog, and how much pace the hog loses.
+/// Measures how late a woken task is polled beside a hog, and how many operations a second the hog
+/// loses.
 pub(super) fn coop<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let bell = Bell::new();
     let done = Done::new();

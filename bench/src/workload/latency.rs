@@ -44,7 +44,7 @@ impl Bell {
         self.made.elapsed().as_nanos() as u64
     }
 
-    /// Answers until the end; this is the task.
+    /// Answers each ring, until the end. The task runs this.
     pub(super) async fn answer(&self) {
         let mut last = 0;
         poll_fn(|cx| {

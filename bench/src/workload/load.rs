@@ -1,5 +1,5 @@
-//! Workloads whose tasks compute, so that a second processor helps, and how much it could help at
-//! most.
+//! Workloads whose tasks compute, so that a second processor helps; and a measurement of how much
+//! it can help at most.
 use super::{Done, Measured, runs};
 use crate::{
     noise::{pin, processors},
@@ -93,8 +93,7 @@ fn share(task: usize) -> u64 {
     25 << (task % 7)
 }
 
-/// Runs a task that spawns tasks of very different lengths. All start in the queue of its own
-/// worker.
+/// Runs a task that spawns tasks of 1 to 64 microseconds. All start in the queue of its own worker.
 pub(super) fn skew<R: Rt>() -> impl Fn(&R, usize, Duration) -> Option<Measured> {
     let units = (0..SKEWED).map(share).sum();
     efficiency(SKEWED, units, Duration::ZERO, |runtime: &R, done| {

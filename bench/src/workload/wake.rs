@@ -193,13 +193,13 @@ pub(super) fn ring<R: Rt, const TASKS: usize, const MESSAGES: usize, const ROUND
 }
 
 /// Number of tasks that are woken at once.
-pub(super) const CROWD: usize = super::size(1_000);
+pub(super) const STORM_TASKS: usize = super::size(1_000);
 
 /// Number of times that they are woken.
 pub(super) const STORMS: usize = super::size(20);
 
-/// The place where the crowd meets.
-struct Square {
+/// The barrier at which the tasks meet.
+struct Barrier {
     arrived: AtomicUsize,
     storm: AtomicUsize,
     wakers: Vec<AtomicWaker>,
@@ -207,7 +207,7 @@ struct Square {
     outside: Option<Thread>,
 }
 
-impl Square {
+impl Barrier {
     /// Wakes all tasks that wait for the storm with this number.
     fn wake(&self, storm: usize) {
         // Ordering: Release pairs with the loads in `wait`.
@@ -219,7 +219,7 @@ impl Square {
     fn arrive(&self) -> bool {
         // Ordering: AcqRel pairs with the earlier arrivals: the last one wakes all tasks, or has
         // the outside thread wake them.
-        let last = self.arrived.fetch_add(1, AcqRel) + 1 == CROWD;
+        let last = self.arrived.fetch_add(1, AcqRel) + 1 == STORM_TASKS;
         if last {
             // Ordering: Relaxed. No task arrives again before the storm, which `wake` publishes.
             self.arrived.store(0, Relaxed);
@@ -241,22 +241,23 @@ impl Square {
     }
 }
 
-/// Runs a crowd that meets again and again. The last task to come or an outside thread wakes it.
+/// Lets tasks meet at a barrier again and again. The last task to come, or an outside thread, wakes
+/// the others.
 pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
-    let square = Arc::new(Square {
+    let barrier = Arc::new(Barrier {
         arrived: AtomicUsize::new(0),
         storm: AtomicUsize::new(0),
-        wakers: (0..CROWD).map(|_| AtomicWaker::new()).collect(),
+        wakers: (0..STORM_TASKS).map(|_| AtomicWaker::new()).collect(),
         outside: OUTSIDE.then(thread::current),
     });
     let all_arrived = Arc::new(AtomicUsize::new(0));
-    for who in 0..CROWD {
-        let (square, all_arrived) = (square.clone(), all_arrived.clone());
+    for who in 0..STORM_TASKS {
+        let (barrier, all_arrived) = (barrier.clone(), all_arrived.clone());
         runtime.spawn_outside(async move {
             for storm in 1..=STORMS {
-                if square.arrive() {
-                    match &square.outside {
-                        None => square.wake(storm),
+                if barrier.arrive() {
+                    match &barrier.outside {
+                        None => barrier.wake(storm),
                         Some(outside) => {
                             // Ordering: Release pairs with the load below.
                             all_arrived.store(storm, Release);
@@ -264,7 +265,7 @@ pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
                         }
                     }
                 }
-                square.wait(who, storm).await;
+                barrier.wait(who, storm).await;
             }
             done.one();
         });
@@ -275,7 +276,7 @@ pub(super) fn storm<R: Rt, const OUTSIDE: bool>(runtime: &R, done: Done) {
             while all_arrived.load(Acquire) < storm {
                 thread::park();
             }
-            square.wake(storm);
+            barrier.wake(storm);
         }
     }
 }

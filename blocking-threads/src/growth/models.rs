@@ -38,7 +38,7 @@ impl Meeting {
     }
 }
 
-/// Submits so many jobs that wait for each other.
+/// Submits that number of jobs, which wait for each other.
 fn submit_that_meet(pool: &Shared, met: &Arc<Meeting>, jobs: usize) {
     for _ in 0..jobs {
         let met = met.clone();

@@ -97,8 +97,9 @@ fn replaced_value_shows_its_owners_writes() {
     });
 }
 
-/// The value is offered, taken back and offered again, while the helper of the first offer comes.
-/// The helper finds the second offer, and at most one helper is requested at a time.
+/// The value is offered, taken back and offered again, while the helper that the first offer
+/// requested arrives. The helper finds the second offer, and at most one helper is requested at a
+/// time.
 ///
 /// Fails if `accept` clears the bit only if a value was there, or if `take` clears it too.
 #[test]

@@ -25,12 +25,11 @@ impl Builder {
         self
     }
 
-    /// Sets whether workers keep to themselves: they steal no tasks from each other. Off by
-    /// default.
+    /// Sets whether workers steal no tasks from each other. Off by default: they steal.
     ///
-    /// Then the shares of groups are exact on each worker. A task stays on the worker that it was
-    /// spawned on, unless another thread wakes it, or the worker's ring overflows. Tasks from
-    /// outside go to any worker.
+    /// Without steals the shares of groups are exact on each worker. A task stays on the worker
+    /// that it was spawned on, unless another thread wakes it, or the worker's ring overflows.
+    /// Tasks from outside go to any worker.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;
@@ -43,9 +42,8 @@ impl Builder {
         self
     }
 
-    /// Sets the clock of the scheduling groups to a number of nanoseconds: for tests and
-    /// simulations, in which tasks take the time that the user adds. By default it is the time that
-    /// passes.
+    /// Sets the clock of the scheduling groups to a number of nanoseconds that the user counts up.
+    /// This is for tests and simulations. By default the groups use the system's clock.
     ///
     /// ```
     /// use selvedge::spawn_in;

@@ -31,8 +31,8 @@ fn run_as_worker(core: &Core, task: Task) {
     core.queue.leave(core);
 }
 
-/// Runtime that the checks wake from outside: their thread drives the worker, but is no worker when
-/// it wakes. All tasks come over the injector.
+/// A runtime that the checks wake from outside: their thread drives the worker, but is not the
+/// worker while it wakes. So all tasks go through the injector.
 struct Outside {
     runtime: Runtime,
     worker: Worker<ThreadPark>,
@@ -68,11 +68,11 @@ impl Subject for Outside {
 }
 
 std::thread_local! {
-    /// Core that the checks' thread runs, and its runtime.
+    /// A core that the checks' thread runs, and its runtime.
     static WORKER: Cell<Option<(Runtime, NonNull<Core>)>> = const { Cell::new(None) };
 }
 
-/// Runtime whose worker is the checks' thread: its wakes go to the slot, if there is one, and to
+/// A runtime whose worker is the checks' thread: its wakes go to the slot, if there is one, and to
 /// the ring.
 struct Inside<const LIFO: bool> {
     runtime: Runtime,

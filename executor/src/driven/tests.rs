@@ -244,7 +244,7 @@ fn searcher_that_stops_wakes_nobody_if_watched_or_empty() {
     }
 }
 
-/// Bites: do not check in `schedule` whether the worker has ended.
+/// Fails if `schedule` does not check whether the worker has ended.
 #[test]
 fn task_woken_after_its_worker_was_dropped_ends() {
     let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
@@ -263,7 +263,7 @@ fn task_woken_after_its_worker_was_dropped_ends() {
     drop(runtime);
 }
 
-/// Bites: count all polls; ignore wakes, spawns, or tasks from outside.
+/// Fails if the sum counts all polls, or misses wakes, spawns or tasks from outside.
 #[test]
 fn only_yields_count_for_the_spin() {
     /// Runs a task that calls `does` with another task's waker, and yields. Returns whether the

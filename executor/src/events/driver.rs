@@ -1,4 +1,4 @@
-//! With a driver.
+//! The runtime's timers and sockets, in builds with `net-driver`.
 use crate::park::{Park, ThreadPark};
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
 use std::{cell::Cell, fmt, future::Future, task::Waker};
@@ -7,11 +7,11 @@ pub(crate) use net_driver::Entered;
 
 #[cfg(feature = "test-util")]
 pub(crate) use net_driver::time::ClockHold;
-/// Without a clock to hold.
+/// Stands for a hold of a test's clock, which this build does not have.
 #[cfg(not(feature = "test-util"))]
 pub(crate) struct ClockHold;
 
-/// How a worker of the runtime waits.
+/// The way in which a worker of the runtime waits.
 pub(crate) type EventsPark = WorkerPark;
 /// A user's parker, with the timers.
 pub(crate) type Over<'a, P> = OverPark<'a, P>;
@@ -25,7 +25,7 @@ impl Events {
         Self(Driver::new(workers))
     }
 
-    /// For workers that park in parkers of users, which these wakers unpark.
+    /// Makes a driver for workers that park in parkers of users, which these wakers unpark.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
         Self(Driver::with_wakers(wakers))
     }
@@ -118,7 +118,7 @@ impl LocalEvents {
                 self.0.set(self.1.take());
             }
         }
-        // In a `block_on` inside this one there is none, and it makes a driver of its own.
+        // A nested `block_on` finds no park here, and makes a driver of its own.
         let park = self.0.take().unwrap_or_else(|| Driver::new(1).park(0));
         let mut park = PutBack(&self.0, Some(park));
         match &mut park.1 {

@@ -190,18 +190,18 @@ pub fn spawn_in<F>(
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    let Some(hold) = Hold::of(&group.group) else {
+    let Some(group_use) = GroupUse::of(&group.group) else {
         return Err(GroupGone(future));
     };
     Ok(group
         .handle
-        .spawn_to(|| hold.pass_on(), future, Location::caller()))
+        .spawn_to(|| group_use.pass_on(), future, Location::caller()))
 }
 
 /// A use of a group, until it is passed on to a task.
-struct Hold<'a>(&'a Arc<Group>);
+struct GroupUse<'a>(&'a Arc<Group>);
 
-impl<'a> Hold<'a> {
+impl<'a> GroupUse<'a> {
     fn of(group: &'a Arc<Group>) -> Option<Self> {
         group.enter().then(|| Self(group))
     }
@@ -213,7 +213,7 @@ impl<'a> Hold<'a> {
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for GroupUse<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }

@@ -72,8 +72,8 @@ pub struct GroupWorkerSnapshot {
     pub starving: Duration,
     /// Turns that took more than twice the quota while another group had work.
     pub violations: u64,
-    /// The runtime divided by the shares, in nanoseconds, with what the group did not use while it
-    /// had no tasks.
+    /// The virtual runtime: the runtime divided by the shares, in nanoseconds. When a group gets
+    /// tasks again, it is raised to the least virtual runtime of the groups with tasks.
     pub vruntime: u64,
 }
 

@@ -63,7 +63,7 @@ fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future
 /// A thread wakes a task of a group, while the worker finds that the group has no more work and
 /// goes to sleep. The task runs.
 ///
-/// Bites: leave the groups' injector out of `Shared::has_work`.
+/// Fails if `Shared::has_work` leaves out the groups' injector.
 #[test]
 fn wake_racing_the_end_of_its_groups_turn_is_found() {
     bounded(2).check(|| {
@@ -90,7 +90,8 @@ fn wake_racing_the_end_of_its_groups_turn_is_found() {
 /// A worker pushes a task of a group into its list, while another worker looks for work a last time
 /// and sleeps. One of them runs the task: the pusher does not tick again.
 ///
-/// Bites: leave the lists out of `GroupStealer::is_empty`; push into a list without a notification.
+/// Fails if `GroupStealer::is_empty` leaves out the lists, or if a push into a list notifies
+/// nobody.
 #[test]
 fn push_into_a_list_racing_a_sleep_is_found() {
     push_into_a_list(1);
@@ -132,7 +133,7 @@ fn push_into_a_list(preemptions: usize) {
 /// looks at its lists. Nobody uses the group after it is freed, and the next group in its place is
 /// another one.
 ///
-/// Bites: keep no counted reference in an entry of the turns.
+/// Fails if an entry of the turns keeps no counted reference.
 #[test]
 fn full_steal_racing_the_groups_end_uses_no_freed_group() {
     bounded(1).check(|| {
@@ -170,7 +171,7 @@ fn full_steal_racing_the_groups_end_uses_no_freed_group() {
 /// A spawn races the end of its group: it makes the group busy, or is refused. A group that is gone
 /// has no task.
 ///
-/// Bites: count the use after the check of `GONE`.
+/// Fails if the use is counted after the check of `GONE`.
 #[test]
 fn spawn_racing_the_groups_end_is_refused_or_keeps_it() {
     Model::new().check(|| {
@@ -194,7 +195,7 @@ fn spawn_racing_the_groups_end_is_refused_or_keeps_it() {
 
 /// The thread that destroys a group knows what its last task did.
 ///
-/// Bites: leave with Relaxed; destroy with Relaxed.
+/// Fails if the group is left, or destroyed, with Relaxed.
 #[test]
 fn destroyer_knows_what_the_last_task_did() {
     Model::new().check(|| {
@@ -218,7 +219,7 @@ fn destroyer_knows_what_the_last_task_did() {
 
 /// Shares that change while a worker picks reach it: the pick that follows the change has them.
 ///
-/// Bites: increase the version before the shares are stored; load it with Relaxed.
+/// Fails if the version increases before the shares are stored, or is loaded with Relaxed.
 #[test]
 fn shares_changed_during_a_pick_reach_the_next_one() {
     bounded(3).check(|| {
@@ -263,7 +264,7 @@ fn shares_changed_during_a_pick_reach_the_next_one() {
 /// A wake from outside is the last of its group and of its runtime, and races the runtime's end.
 /// Nobody uses a freed group.
 ///
-/// Bites: read the runtime out of the group after the push.
+/// Fails if the runtime is read out of the group after the push.
 #[test]
 fn last_wake_of_a_group_racing_the_end_is_no_use_after_free() {
     bounded(2).check(|| {

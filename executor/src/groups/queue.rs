@@ -4,14 +4,14 @@
 //! alone. Then its lists are empty, and each operation is that of main's queue.
 use super::{
     Groups, is_mains,
-    turns::{Loot, State, Turns},
+    turns::{State, Stolen, Turns},
 };
 use crate::scheduler::{Scheduler, Task};
 use queue_global::{Injector, Lock};
 use sched_group::Pick;
 use std::{cell::Cell, sync::Arc};
 use task_header::Node;
-use worker_queue::{Batch, Next, QueueHooks, RunQueue, Seen, Stealer, WorkerQueue};
+use worker_queue::{Batch, Next, QueueHooks, RunQueue, SlotContent, Stealer, WorkerQueue};
 
 /// The tasks of a worker in a row that were main's, while no other group had work here, after which
 /// the worker shares no longer. Until then main owes what it owes.
@@ -68,7 +68,7 @@ impl GroupStealer {
         self.groups.settings.sharded || self.ring.slot_is_empty()
     }
 
-    pub(crate) fn look(&self) -> Option<Seen> {
+    pub(crate) fn look(&self) -> Option<SlotContent> {
         if self.groups.settings.sharded {
             None
         } else {
@@ -76,8 +76,8 @@ impl GroupStealer {
         }
     }
 
-    pub(crate) fn rob(&self, seen: Seen) -> Option<Task> {
-        self.ring.rob(seen)
+    pub(crate) fn steal_slot(&self, seen: SlotContent) -> Option<Task> {
+        self.ring.steal_slot(seen)
     }
 }
 
@@ -358,18 +358,18 @@ impl GroupQueue {
         victim: &GroupStealer,
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Batch<Task>> {
-        let rob = |ring_is_empty| match victim.queued() {
-            0 => Loot::Nothing,
-            _ => victim.turns().with(|state| state.rob(ring_is_empty)),
+        let steal = |ring_is_empty| match victim.queued() {
+            0 => Stolen::Nothing,
+            _ => victim.turns().with(|state| state.steal(ring_is_empty)),
         };
-        let mut loot = rob(false);
-        if !matches!(loot, Loot::Tasks(_)) {
+        let mut stolen = steal(false);
+        if !matches!(stolen, Stolen::Tasks(_)) {
             if let Some(batch) = self.own.steal_from(&victim.ring) {
                 return Some(batch);
             }
-            loot = rob(true);
+            stolen = steal(true);
         }
-        let Loot::Tasks(mut tasks) = loot else {
+        let Stolen::Tasks(mut tasks) = stolen else {
             return None;
         };
         let moved = tasks.len() - 1;

@@ -252,7 +252,7 @@ impl State {
     /// Takes half of the tasks of the group that needs help most, for a thief: of the group with
     /// the least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless
     /// the thief has looked there.
-    pub(super) fn rob(&mut self, ring_is_empty: bool) -> Loot {
+    pub(super) fn steal(&mut self, ring_is_empty: bool) -> Stolen {
         /// So many at a time at most, as long as the lock is held.
         const MOST: usize = 128;
         let has_tasks = |key: &GroupKey| {
@@ -261,14 +261,14 @@ impl State {
         };
         let neediest = self.fair.peek();
         if neediest == Some(self.main) && !ring_is_empty {
-            return Loot::Main;
+            return Stolen::Main;
         }
         let any = || self.fair.iter().map(|(key, _)| key).find(has_tasks);
         let Some(key) = neediest.filter(has_tasks).or_else(any) else {
-            return Loot::Nothing;
+            return Stolen::Nothing;
         };
         let Ok(entry) = self.fair.get_mut(key) else {
-            return Loot::Nothing;
+            return Stolen::Nothing;
         };
         let half = entry.tasks.len().div_ceil(2).min(MOST);
         let tasks = entry.tasks.split_off_front(half);
@@ -277,12 +277,12 @@ impl State {
         if is_empty && self.fair.current() != Some(key) {
             let _ = self.fair.deactivate(key);
         }
-        Loot::Tasks(tasks)
+        Stolen::Tasks(tasks)
     }
 }
 
 /// The result of a thief's look at a victim's turns.
-pub(super) enum Loot {
+pub(super) enum Stolen {
     /// The neediest group is main.
     Main,
     Tasks(List<Node<Scheduler>>),

@@ -39,8 +39,7 @@ impl Drop for Counted {
 /// A thread without a core queues a task while the runtime closes and its only worker ends. The
 /// worker drops the task, or the thread that queued it does.
 ///
-/// Bites: drop the fence in `Core::end`, or that in `Idle::notify`; leave out the check of the
-/// close in `take_in`.
+/// Fails if `Core::end` or `Idle::notify` has no fence, or if `take_in` does not check the close.
 #[test]
 fn requeue_racing_the_end_drops_the_task() {
     Model::new().branches(20_000).check(|| {
@@ -82,7 +81,7 @@ impl Drop for WakesAtItsEnd {
 /// Each of two tasks wakes the other when its future is dropped. So the second one is in the LIFO
 /// slot by then. The worker ends all the same, and leaves no reference in the slot.
 ///
-/// Bites: do not clear the slot in `WorkerQueue::take_any`.
+/// Fails if `WorkerQueue::take_any` does not clear the slot.
 #[test]
 fn task_put_into_the_slot_by_the_end_of_another_ends() {
     Model::new().branches(20_000).check(|| {
@@ -106,9 +105,9 @@ fn task_put_into_the_slot_by_the_end_of_another_ends() {
 }
 
 /// A push from outside races a thread that closes the runtime, and the worker that ends: the push
-/// is refused, or the worker finds the task. No thread waits for a task for ever.
+/// is refused, or the worker finds the task. No thread waits for a task forever.
 ///
-/// Bites: store the close with Relaxed.
+/// Fails if the close is stored with Relaxed.
 #[test]
 fn push_racing_the_close_is_refused_or_found() {
     (Model::new().bound(3).branches(20_000)).check(push_racing_the_close);
@@ -143,7 +142,7 @@ fn push_racing_the_close() {
 /// worker. Meanwhile the third worker ends, whose list has the task. The wake waits for no thread,
 /// and the runtime is freed after both.
 ///
-/// Bites: wait in the nested `Registry::wait_keeping`, or drop the scheduler there.
+/// Fails if the nested `Registry::wait_keeping` waits, or drops the scheduler there.
 #[test]
 fn worker_dropped_in_a_wake_racing_another_end_ends() {
     (Model::new().bound(2).branches(20_000)).check(|| {
@@ -172,7 +171,7 @@ fn worker_dropped_in_a_wake_racing_another_end_ends() {
 /// A wake from outside races the end, beside an unstarted worker. The worker that waits for the
 /// task is unparked.
 ///
-/// Bites: let the unstarted worker count as searching when the runtime closes.
+/// Fails if the unstarted worker counts as searching when the runtime closes.
 #[test]
 fn wake_racing_the_end_skips_an_unstarted_worker() {
     (Model::new().bound(3).branches(20_000)).check(|| {
@@ -241,7 +240,7 @@ impl Park for Scene {
 /// another task. The first task keeps its worker busy. By then the other worker is woken, by that
 /// thread or by the worker that stops searching.
 ///
-/// Bites: stop searching without a look for more work.
+/// Fails if a worker stops searching without a look for more work.
 #[test]
 fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
     Model::new().branches(20_000).check(|| {
@@ -284,7 +283,7 @@ fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
 /// task keeps it busy. By then the other sleeper is woken to watch the slot, by the worker that
 /// filled it or by the worker that stops searching.
 ///
-/// Bites: stop searching without a look for a filled slot that nobody watches.
+/// Fails if a worker stops searching without a look for a filled slot that nobody watches.
 #[test]
 fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
     Model::new().branches(20_000).check(|| {
@@ -330,7 +329,7 @@ fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
 /// The runtime closes beside a worker that is about to park. If its hook has seen the close, so
 /// does the worker, and does not park.
 ///
-/// Bites: announce a sleep without a look at the close.
+/// Fails if a worker announces its sleep without a look at the close.
 #[test]
 fn worker_whose_hook_saw_the_close_does_not_park() {
     Model::new().branches(20_000).check(|| {
@@ -362,7 +361,7 @@ fn worker_whose_hook_saw_the_close_does_not_park() {
 /// second worker watches the slot, and steals the task if it sees the same one twice. One of them
 /// runs the task.
 ///
-/// Bites: leave the stolen task in the slot.
+/// Fails if the stolen task stays in the slot.
 #[test]
 fn task_in_the_slot_racing_a_thief_runs_once() {
     (Model::new().bound(2).branches(20_000)).check(|| {
@@ -396,7 +395,7 @@ fn task_in_the_slot_racing_a_thief_runs_once() {
 /// A handle aborts a task while the worker runs it to its end. The handle returns the output, or
 /// that the task was cancelled, and the task is freed.
 ///
-/// Bites: wake nobody at the task's end.
+/// Fails if the task's end wakes nobody.
 #[test]
 fn abort_and_join_racing_a_completion_have_one_answer() {
     (Model::new().bound(3).branches(20_000)).check(|| {

@@ -155,7 +155,7 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
     ended.recv_timeout(LONG).unwrap();
 }
 
-/// Bites: keep the core while the runtime closes.
+/// Fails if the thread keeps the core while the runtime closes.
 #[test]
 fn task_that_blocks_at_the_end_for_a_queued_task_ends() {
     for workers_of in [1, 2] {
@@ -338,7 +338,7 @@ fn budget_stays_with_a_poll_that_loses_its_worker() {
     assert_eq!(block_on(left).unwrap(), Some(6));
 }
 
-/// Bites: run the closure with the budget of the poll that calls it.
+/// Fails if the closure runs with the budget of the poll that calls it.
 #[test]
 fn closure_in_place_ignores_an_exhausted_budget() {
     let runtime = Builder::new()
@@ -430,7 +430,7 @@ fn offered_worker_requests_no_second_thread() {
 
 /// The monitor's thread cannot be started. All else goes on: calls hand their worker over at once.
 ///
-/// Bites: return the error from `build`; leave the core in the cell.
+/// Fails if `build` returns the error, or leaves the core in the cell.
 #[test]
 #[cfg(feature = "monitor")]
 fn runtime_whose_monitor_cannot_start_goes_on() {

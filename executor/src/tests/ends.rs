@@ -367,7 +367,7 @@ fn panic_without_a_join_handle_shuts_down_only_its_runtime() {
     let (one, two) = (one.build().unwrap(), two.build().unwrap());
     let waits = [&one, &two].map(|runtime| runtime.spawn(pending::<()>()));
     let handle = one.handle().clone();
-    // It panics in a task of the other runtime.
+    // The drop of the `Bomb` panics in a task of the other runtime.
     block_on(two.spawn(async move {
         let done = handle.spawn(async { Bomb });
         while !done.is_finished() {
@@ -691,7 +691,7 @@ fn block_on_of_a_task_that_shuts_the_runtime_down_panics() {
     assert!(text.contains(UNHANDLED), "{text}");
 }
 
-/// Otherwise the runtime's drop would wait for the closure, which would wait for ever.
+/// Otherwise the runtime's drop would wait for the closure, which would wait forever.
 #[test]
 fn closure_in_block_on_ends_after_an_unhandled_panic() {
     let runtime = shuts_down();

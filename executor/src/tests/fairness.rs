@@ -336,7 +336,7 @@ fn exhausted_budget_lets_a_task_from_outside_run_next() {
     }
 }
 
-/// Bites: push from outside without a nudge; poll without the worker's slice.
+/// Fails if a push from outside does not nudge, or a poll runs without the worker's slice.
 #[test]
 fn push_from_outside_ends_a_poll_at_its_next_operation() {
     let (runtime, mut workers) = Builder::new()
@@ -374,8 +374,8 @@ fn push_from_outside_ends_a_poll_at_its_next_operation() {
 /// A thread pushes before each operation of a task. The task still completes an operation in at
 /// least every second poll, with any interval and in any scope.
 ///
-/// Bites: let a slice take every nudge; do not report to the worker an operation that yielded in an
-/// inner scope.
+/// Fails if a slice takes every nudge, or if the worker does not learn of an operation that yielded
+/// in an inner scope.
 #[test]
 fn task_under_constant_nudges_makes_progress() {
     for (interval, scoped) in [
@@ -429,7 +429,7 @@ fn nudge_flag(runtime: &Runtime) -> &coop_budget::Preempt {
     runtime.handle().shared().slices.of(0)
 }
 
-/// Bites: take a nudge between the polls of a chain.
+/// Fails if a nudge is taken between the polls of a chain.
 #[test]
 fn push_from_outside_cuts_no_chain_without_operations() {
     let (runtime, mut worker) = driven();
@@ -454,7 +454,7 @@ fn push_from_outside_cuts_no_chain_without_operations() {
     worker.run();
 }
 
-/// Bites: let one nudge make more than one operation yield.
+/// Fails if one nudge makes more than one operation yield.
 #[test]
 fn nested_block_on_after_a_nudge_yields_once() {
     let (runtime, mut worker) = driven();
@@ -502,7 +502,7 @@ impl std::task::Wake for Counts {
 }
 
 #[test]
-fn yield_with_a_foreign_waker_wakes_that_waker() {
+fn yield_with_another_waker_wakes_that_waker() {
     let runtime = workers(1);
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = polls.clone();
@@ -546,7 +546,7 @@ fn yield_with_a_foreign_waker_wakes_that_waker() {
     until(|| runtime.metrics().live == 0);
 }
 
-/// Bites: look at the injector only at a refused operation, or after 61 ticks.
+/// Fails if the worker looks at the injector only at a refused operation, or after 61 ticks.
 #[test]
 fn push_beside_polls_without_operations_waits_for_one() {
     let (runtime, mut worker) = driven();
@@ -569,7 +569,7 @@ fn push_beside_polls_without_operations_waits_for_one() {
 
 /// A thread pushes in each poll, and each poll takes longer than an interval is to take.
 ///
-/// Bites: keep an interval of 61 ticks.
+/// Fails if the interval stays at 61 ticks.
 #[test]
 fn pushes_beside_long_polls_wait_for_few() {
     let runtime = Builder::new().workers(1).build().unwrap();

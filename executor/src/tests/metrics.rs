@@ -48,7 +48,7 @@ fn busy(handle: &Handle) -> Duration {
     Duration::from_nanos(handle.metrics().busy_ns)
 }
 
-/// Bites: count `stolen` without the first task of a batch.
+/// Fails if `stolen` counts a batch without its first task.
 #[test]
 fn each_task_of_a_stolen_batch_is_counted() {
     let (runtime, mut workers) = driven::<2>(Builder::new());
@@ -156,7 +156,7 @@ fn a_run_that_ends_an_aborted_task_counts_as_a_poll() {
     assert_eq!((metrics.polls, metrics.remote_schedules), (2, 1));
 }
 
-/// Bites: count a driven worker as awake only after its first sleep.
+/// Fails if a driven worker counts as awake only after its first sleep.
 #[test]
 fn busy_time_of_a_driven_worker_has_its_first_span() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
@@ -167,7 +167,7 @@ fn busy_time_of_a_driven_worker_has_its_first_span() {
     drop(end(runtime, [worker]));
 }
 
-/// Bites: do not read the clock at the end.
+/// Fails if the end does not read the clock.
 #[test]
 fn busy_time_has_the_span_before_the_end() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
@@ -190,7 +190,7 @@ fn busy_time_has_the_span_before_the_end() {
     assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
 }
 
-/// Bites: offer a core with its clock running.
+/// Fails if a core is offered with its clock running.
 #[test]
 fn busy_time_has_the_span_before_a_core_is_given_away() {
     let builder = Builder::new().workers(1).measure_busy(true);

@@ -4,10 +4,10 @@ use blocking_threads::OnPanic;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync_shim::{Model, thread};
 
-/// A `block_on` waits for ever, and races a panic that shuts the runtime down: it panics.
+/// A `block_on` waits forever, and races a panic that shuts the runtime down: it panics.
 ///
-/// Bites: record the panic after the wakers were taken; add a waker without a check for a panic; do
-/// not wake.
+/// Fails if the panic is recorded after the wakers were taken, if a waker is added without a check
+/// for a panic, or if nobody is woken.
 #[test]
 fn block_on_racing_an_unhandled_panic_panics() {
     (Model::new().bound(3).branches(20_000)).check(|| {

@@ -26,7 +26,7 @@ fn attributes() -> Vec<String> {
 }
 
 fn block(signals: &libc::sigset_t) {
-    // SAFETY: `signals` is valid to read, and null says not to write the old mask.
+    // SAFETY: `signals` is valid to read, and with null the call does not write the old mask.
     let set = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signals, std::ptr::null_mut()) };
     assert_eq!(set, 0);
 }

@@ -32,13 +32,13 @@ fn works(runtime: &Runtime) {
     assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 1)).unwrap(), 1);
 }
 
-fn heard() -> (Builder, Arc<AtomicUsize>) {
-    let heard = Arc::new(AtomicUsize::new(0));
-    let count = heard.clone();
+fn counting_panics() -> (Builder, Arc<AtomicUsize>) {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let count = panics.clone();
     let builder = Builder::new().workers(2).on_panic(move |_| {
         count.fetch_add(1, SeqCst);
     });
-    (builder, heard)
+    (builder, panics)
 }
 
 /// Hook that panics each time.
@@ -78,18 +78,18 @@ fn a_hook_that_panics_each_time_stops_nothing() {
         return;
     }
     for (name, with) in HOOKS {
-        let (builder, heard) = heard();
+        let (builder, panics) = counting_panics();
         let runtime = with(builder).build().unwrap();
         works(&runtime);
         let waits = runtime.spawn(pending::<()>());
         works(&runtime);
         // Perhaps no worker has slept yet, or was woken. The threads stop at the end.
-        while heard.load(SeqCst) == 0 && !["thread stop", "none"].contains(&name) {
+        while panics.load(SeqCst) == 0 && !["thread stop", "none"].contains(&name) {
             works(&runtime);
         }
         drop(runtime);
         assert!(waits.is_finished());
-        assert_eq!(heard.load(SeqCst) == 0, name == "none", "{name}");
+        assert_eq!(panics.load(SeqCst) == 0, name == "none", "{name}");
     }
 }
 
@@ -123,7 +123,7 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
     if !is_child("panics::tasks_that_panic_in_a_poll_or_a_drop_stop_no_others") {
         return;
     }
-    let (builder, heard) = heard();
+    let (builder, panics) = counting_panics();
     let runtime = builder.build().unwrap();
     // It panics in its first poll, or in a later one.
     for polls in 0..3 {
@@ -135,7 +135,7 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
         });
         assert!(runtime.block_on(task).unwrap_err().is_panic());
     }
-    assert_eq!(heard.load(SeqCst), 3);
+    assert_eq!(panics.load(SeqCst), 3);
     // It panics in its drop: when it is done, aborted before it ran or while it waits, or dropped
     // by the runtime's end.
     let waits = || {

@@ -23,7 +23,7 @@ impl Drop for Counted {
 
 type Wakers = Arc<Mutex<Vec<Waker>>>;
 
-/// Task that waits for ever, and is woken all the time.
+/// Task that waits forever, and is woken all the time.
 async fn storm(wakers: Wakers, counted: Counted) {
     let mut kept = false;
     poll_fn(|cx| {

@@ -37,7 +37,7 @@ impl<T: sealed::Host + ?Sized> ToSocketAddrs for T {}
 mod sealed {
     use std::net::SocketAddr;
 
-    /// What has to be done for addresses.
+    /// Known addresses, or the name to look up for them.
     pub enum Addresses {
         Known(Vec<SocketAddr>),
         /// `host:port`, or a name and a port.

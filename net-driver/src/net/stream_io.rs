@@ -290,7 +290,7 @@ macro_rules! duplex_methods {
             /// initialised, and no byte is made uninitialised. It is one system call.
             ///
             /// # Errors
-            /// That of the system call, or if the driver has shut down.
+            /// The error of the system call, or an error if the driver has shut down.
             pub fn poll_read_uninit(
                 &self,
                 cx: &mut std::task::Context<'_>,

@@ -113,7 +113,7 @@ fn shutdown_wakes_all_and_ends_later_waits() {
     assert!(!slot.load().is_shutdown(), "a free slot does not shut down");
 }
 
-/// Comes back to the slot when it is dropped.
+/// A waker whose drop waits in the slot again.
 struct Reenter(Arc<Slot>);
 
 impl Wake for Reenter {

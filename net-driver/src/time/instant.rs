@@ -4,8 +4,8 @@ use std::{
     time::Duration,
 };
 
-/// A moment of the clock that sleeps use: [`std::time::Instant`]'s, unless a test has
-/// paused it.
+/// A moment of the clock that sleeps use. This is the clock of [`std::time::Instant`], unless a
+/// test has paused it.
 ///
 /// ```
 /// use net_driver::time::Instant;

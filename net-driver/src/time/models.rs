@@ -310,7 +310,7 @@ fn first_timer_against_a_park_ends_it() {
 /// The poller parks while another thread arms a timer that is earlier than all: the poller sees it
 /// before it parks, or is unparked.
 ///
-/// Fails without the fence of either side, or if the poller does not read the deadlines again.
+/// Fails if either side has no fence, or if the poller does not read the deadlines again.
 #[test]
 fn timer_against_the_poller_limits_its_park() {
     model(|| {

@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-/// Waits for this span from now.
+/// Waits until this duration has passed from now.
 ///
-/// The future is never ready early. It is at most a tick of 16 µs late, plus the time that the
-/// system takes to wake an idle worker, or a busy one takes until it looks. Where sleeps end less
-/// than 131 µs after each other, an idle worker may wake up once for several. A span that is beyond
-/// the clock never ends.
+/// The future is never ready early. It is late by a tick of 16 µs at most, plus the time until the
+/// system has woken an idle worker, or until a busy worker looks. Where sleeps end less than 131 µs
+/// after each other, an idle worker may wake up once for several. A duration that ends beyond the
+/// range of the clock never ends.
 ///
 /// Call it anywhere. The first poll must be in a task, or elsewhere where a driver is current: see
 /// [`Sleep`].
@@ -51,11 +51,11 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pin_project! {
     /// The future of [`sleep`] and [`sleep_until`].
     ///
-    /// Its first poll that has to wait arms a timer, in the wheel of the worker that polls it: a
-    /// lock that others take only to fire the timers of a busy worker. Later polls by the same task
-    /// cost a load. A drop before the deadline takes the lock again, from any thread. Nothing is
-    /// allocated: the timer is in the future, 72 bytes on a 64-bit target, which must therefore be
-    /// pinned.
+    /// Its first poll that has to wait arms a timer in the wheel of the worker that polls it. This
+    /// takes the wheel's lock, which other threads take only to fire the timers of a busy worker.
+    /// Later polls by the same task cost a load. A drop before the deadline takes the lock again,
+    /// from any thread. Nothing is allocated: the timer is in the future, 72 bytes on a 64-bit
+    /// target, which must therefore be pinned.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -122,11 +122,11 @@ impl Sleep {
         self.timer.is_fired()
     }
 
-    /// Waits for another time instead, also after the first one has passed.
+    /// Waits for another time instead, even after the first one has passed.
     ///
-    /// The task that polled it last is woken at the new time. One compare-and-swap if the time is
-    /// later, as it is for a timeout that starts anew with each message. For an earlier time it
-    /// takes the lock of the timer's wheel.
+    /// The task that polled it last is woken at the new time. This is one compare-and-swap if the
+    /// time is later, as for a timeout that each message restarts. For an earlier time it takes the
+    /// lock of the timer's wheel.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -152,8 +152,8 @@ impl Sleep {
         }
     }
 
-    /// Polls without a charge to the task's budget. `has_passed` reads the clock, or knows that the
-    /// deadline has not passed.
+    /// Polls without a charge to the task's budget. `has_passed` says whether the deadline has
+    /// passed; it reads the clock unless the caller knows the answer.
     #[inline]
     pub(super) fn poll_timer(
         self: Pin<&mut Self>,

@@ -1,7 +1,7 @@
 //! Models of the cell's shared part. The *worker* of a model runs the process as the scheduler
 //! does: it begins, takes both lanes, and suspends. The token is a number that one thread has.
 //!
-//! "Fails with" names the changes to the code with which a model fails.
+//! "Fails if" names the changes to the code that make a model fail.
 use super::*;
 use crate::state::Phase;
 use sync_shim::{
@@ -113,13 +113,13 @@ impl Process {
 
 /// A completion arrives while the worker steps the process and then blocks it.
 ///
-/// Fails with: a suspension that ignores the bits.
+/// Fails if a suspension ignores the bits.
 #[test]
 fn complete_against_running_to_blocked_is_delivered() {
     model(|| completes_against(Wait::Blocked));
 }
 
-/// Fails with: as above.
+/// Fails if a suspension ignores the bits.
 #[test]
 fn complete_against_running_to_idle_is_delivered() {
     model(|| completes_against(Wait::Idle));
@@ -157,7 +157,7 @@ fn complete_against_running_to_ready_is_delivered() {
     });
 }
 
-/// Fails with: a token that is put into the cell after the exchange.
+/// Fails if the token is put into the cell after the exchange.
 #[test]
 fn send_against_running_to_idle_is_delivered() {
     model(|| {
@@ -174,7 +174,7 @@ fn send_against_running_to_idle_is_delivered() {
     });
 }
 
-/// Fails with: a notification of each push, and one of the token by each notifier.
+/// Fails if each push notifies, or if each notifier pushes the token.
 #[test]
 fn two_senders_to_an_idle_process_wake_it_once() {
     model(|| {
@@ -215,7 +215,7 @@ fn message_and_signal_to_a_blocked_process_wake_it_once() {
 
 /// A kill while the worker steps and suspends: the worker or the killer gets the token, once.
 ///
-/// Fails with: a suspension that ignores KILL.
+/// Fails if a suspension ignores KILL.
 #[test]
 fn kill_against_step_leaves_one_token() {
     model(|| {
@@ -259,7 +259,7 @@ fn kill_against_revive_leaves_one_token() {
 
 /// A completion of the first incarnation, while the process restarts: the second one can tell.
 ///
-/// Fails with: a completer that reads the incarnation when it completes.
+/// Fails if a completer reads the incarnation only when it completes.
 #[test]
 fn full_stale_completion_against_restart_is_told() {
     model(|| {
@@ -288,7 +288,7 @@ fn full_stale_completion_against_restart_is_told() {
 
 /// A send against the end: the message is handed back, or the end returns it.
 ///
-/// Fails with: an end that takes the lane and then closes it.
+/// Fails if the end takes the lane and then closes it.
 #[test]
 fn send_against_end_is_returned_or_a_dead_letter() {
     model(|| {
@@ -332,7 +332,7 @@ fn bounded_send_against_take_gets_room() {
         core.messages.take(&mut taken);
         let sent = sender.join().unwrap();
         let woken = woken.0.load(std::sync::atomic::Ordering::Relaxed);
-        assert!(sent || woken, "the sender waits for ever");
+        assert!(sent || woken, "the sender waits forever");
     });
 }
 

@@ -34,7 +34,7 @@ fn waiting() -> Cell {
 /// A sender wakes an idle process, pushes its token to the injector and notifies, while the only
 /// worker goes to sleep as `Work::wait` does. The process is run.
 ///
-/// Fails with: a look at the injector before the announcement of the sleep alone.
+/// Fails if a worker looks at the injector only before it announces its sleep.
 #[test]
 fn submit_against_park_is_run() {
     model(|| {

@@ -1,4 +1,4 @@
-//! The kits under the model: on this crate's own node, and on the injector as an overflow.
+//! Models of the conformance checks: of this crate's own node, and of the injector as an overflow.
 use super::{Subject, Token, linked};
 use crate::Boxed;
 use alloc::boxed::Box;

@@ -1,5 +1,5 @@
-//! Models of pushers against the consumer, and against a close. A value is the number of its
-//! pusher, and its turn.
+//! Models of pushers against the consumer, and against a close. A value is a pair: the number of
+//! its pusher, and the number of the push.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;

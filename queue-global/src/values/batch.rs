@@ -1,4 +1,4 @@
-//! A few values in place, on their way into a queue or out of it.
+//! An array of values that go into a queue or come out of it.
 use super::block::BATCH;
 use core::{
     fmt,

@@ -37,7 +37,8 @@ impl<T> Block<T> {
         let next = unsafe { &raw mut (*place).next };
         // SAFETY: as above, and fresh.
         unsafe { next.write(UnsafeCell::new(ptr::null_mut())) };
-        // One by one: a block's worth of large values is too much for the stack.
+        // The slots are initialised one by one, as the stack may have no room for a block of large
+        // values.
         for index in 0..SLOTS {
             // SAFETY: in the block.
             let slot = unsafe { &raw mut (*place).slots[index] };
@@ -50,7 +51,7 @@ impl<T> Block<T> {
     /// Frees a block, not the values in it.
     ///
     /// # Safety
-    /// The block is from [`new`](Self::new), the caller's alone, and not used again.
+    /// The block is from [`new`](Self::new). The caller alone owns it, and does not use it again.
     pub(super) unsafe fn free(mut block: NonNull<Self>) {
         // SAFETY: the block is the caller's.
         let content = unsafe { block.as_mut() };

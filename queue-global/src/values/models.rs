@@ -1,4 +1,5 @@
-//! Threads against each other. A block has two slots here, so that few values cross blocks.
+//! Models of pushers, consumers and lookers that race each other. A block has two slots here, so
+//! that two or three values need several blocks.
 use crate::{Closed, ValueInjector};
 use std::{boxed::Box, mem::ManuallyDrop, vec::Vec};
 use sync_shim::{
@@ -115,7 +116,7 @@ fn two_consumers_take_each_value_once_and_in_order() {
     });
 }
 
-/// The queue holds a value at every time, although `limit` says that it holds none.
+/// The queue always holds a value, although `limit` may say that it holds none.
 ///
 /// Fails if `take` reads `popped` with Relaxed: then it may combine it with an older `pushed`.
 #[test]
@@ -234,7 +235,7 @@ fn push_and_last_look(fence: fn()) {
     assert!(saw_value || saw_sleeper);
 }
 
-/// A queue that is dropped while a thread still looks at it fails the model.
+/// A queue is dropped while a thread still looks at it: the model fails.
 ///
 /// Fails if `Inner::drop` retires nothing.
 #[test]

@@ -1,5 +1,5 @@
-//! Models of the kit itself: a correct queue passes. A queue that loses an item only if another
-//! thread pushes in between is caught.
+//! Models of the conformance checks: a correct queue passes. A queue that loses an item, only if
+//! another thread pushes between its two steps, fails.
 use super::{Order, Subject, Token, concurrent_pushers_lose_no_item, overflow};
 use crate::Overflow;
 use alloc::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The cost of each operation, as the README's table states it.
+//! Counts the cost of each operation, as the README's table states it.
 use super::*;
 use sync_shim::count::{Counts, counted};
 

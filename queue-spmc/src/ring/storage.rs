@@ -1,5 +1,5 @@
-//! Where a ring is stored: on the heap, reference-counted, or in memory of the user's, borrowed.
-//! The protocol is the same for both.
+//! The two kinds of memory for a ring: on the heap, with a reference count, or in place, borrowed
+//! from the user. The protocol is the same for both.
 use super::{
     AtomicU32, AtomicU64, Box, CachePadded, Head, Header, MaybeUninit, Retire, Slot, UnsafeCell,
     Vec, Worker, arc::Arc, assert_capacity, taken::Taken,

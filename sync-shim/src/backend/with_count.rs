@@ -1,4 +1,4 @@
-//! std, with atomics that count their operations.
+//! The counting backend: std's types, with atomics that count their operations.
 //!
 //! Each thread counts its read-modify-writes (including failed exchanges, which cost the same),
 //! those of them on cache lines that are marked as shared by all workers, and `SeqCst` fences.

@@ -225,8 +225,8 @@ fn load_and_store_beside_a_load_are_explored_once_by_raw_spawn() {
     load_and_store_beside_a_load_are_explored_in_both_orders();
 }
 
-/// Returns whether loom explores this execution: the other thread claims, the owner sees the claim
-/// and changes a value, and then the other thread reads the new value.
+/// Returns whether loom explores this execution: the other thread stores a claim, the owner sees
+/// the claim and changes a value, and then the other thread reads the new value.
 fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
     let seen: &'static OnceLock<()> = Box::leak(Box::default());
     model(move || {
@@ -416,8 +416,8 @@ fn weak_exchange_never_fails_spuriously() {
     );
 }
 
-/// The middle thread sees the flag without an acquire, and passes it on. With `fenced` the last
-/// thread then fences.
+/// The middle thread reads the flag with Relaxed, and sets a flag for the last thread. With
+/// `fenced` the last thread fences after it has read that.
 fn fence_of_another(fenced: bool) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
     let writer = {
@@ -577,8 +577,8 @@ fn sixth_thread_ends_the_model() {
     model_must_fail("self.threads.len() < self.max()", || threads(5));
 }
 
-/// Returns the values that a reader may see. The reader knows that `stores` stores were made, but
-/// only by a Relaxed load. The language allows all values.
+/// Returns the values that a reader may see after `stores` stores. The reader has learned of the
+/// stores by a Relaxed load only, so the language allows all values.
 fn values_behind(stores: usize) -> Vec<usize> {
     let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
     model(move || {
@@ -614,7 +614,8 @@ fn value_behind_seven_newer_ones_is_not_read() {
     assert_eq!(values_behind(7), [1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// Makes `stores` branches, and a few more by a thread, so that there is something to explore.
+/// Makes `stores` branches, and a few more on a second thread, so that there is more than one
+/// execution.
 fn branches(stores: usize) {
     let x = AtomicUsize::new(0);
     for value in 0..stores {

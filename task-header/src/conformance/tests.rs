@@ -32,7 +32,7 @@ struct Faulty<const FAULT: u8>(Arc<Unseen<State<FAULT>>>);
 struct State<const FAULT: u8> {
     tasks: VecDeque<Notified<Faulty<FAULT>>>,
     /// Tasks that other threads pushed.
-    foreign: VecDeque<Notified<Faulty<FAULT>>>,
+    outside: VecDeque<Notified<Faulty<FAULT>>>,
     /// Tasks that came from other threads, and tasks that were polled.
     known: Vec<Id>,
     polled: Vec<Id>,
@@ -99,7 +99,7 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
             while queue.lock().meeting != Meeting::Over {
                 thread::yield_now();
             }
-            return queue.lock().foreign.push_back(task);
+            return queue.lock().outside.push_back(task);
         }
         if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
             // SAFETY: unsound on purpose; the kit looks for doubles before it runs anything.
@@ -117,7 +117,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
     fn new() -> Self {
         Self(Arc::new(Unseen::new(State {
             tasks: VecDeque::new(),
-            foreign: VecDeque::new(),
+            outside: VecDeque::new(),
             known: Vec::new(),
             polled: Vec::new(),
             owner: thread::current().id(),
@@ -138,7 +138,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
             _ => state
                 .tasks
                 .pop_front()
-                .or_else(|| state.foreign.pop_front()),
+                .or_else(|| state.outside.pop_front()),
         }
     }
 
@@ -160,7 +160,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
         state.closed = true;
         let left = (
             core::mem::take(&mut state.tasks),
-            core::mem::take(&mut state.foreign),
+            core::mem::take(&mut state.outside),
         );
         drop(state);
         match FAULT {

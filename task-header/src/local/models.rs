@@ -1,5 +1,5 @@
-//! A list that is dropped, beside threads that hold wakers, handles, or a `LocalNotified` of its
-//! tasks. The list itself can't leave its thread.
+//! Models of a list that is dropped while other threads hold wakers, handles, or a `LocalNotified`
+//! of its tasks. The list itself can't leave its thread.
 use crate::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 use std::{
     future::poll_fn,
@@ -26,7 +26,7 @@ fn list() -> LocalOwned<Back> {
     LocalOwned::new(Waker::noop().clone())
 }
 
-/// Spawns a task that waits for ever. Returns what its future holds, its waker and its handle. Only
+/// Spawns a task that waits forever. Returns what its future holds, its waker and its handle. Only
 /// this thread may touch the future's cell.
 fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     struct Body(UnsafeCell<u8>, Rc<()>);
@@ -93,8 +93,8 @@ fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
     });
 }
 
-/// A task that another thread wakes, and then schedules again by `second`, whether it has run in
-/// between or not.
+/// Another thread wakes a task, and then schedules it again by `second`. The task may or may not
+/// run in between.
 fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
     model(move || {
         let list = list();
@@ -120,7 +120,7 @@ fn second_remote_wake_acquires_the_link_after_a_run_between() {
     woken_and_again(|waker, _join| waker.wake_by_ref());
 }
 
-/// So does an abort.
+/// An abort acquires the queue link in the same way.
 ///
 /// Fails if `abort` has Release alone.
 #[test]

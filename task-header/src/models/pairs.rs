@@ -1,11 +1,11 @@
-//! Every pair of events on a task. A waker is woken, by value or by reference, cloned or dropped.
-//! Beside it, the task runs to `Pending`, `Ready` or a panic, and is aborted, awaited, detached or
-//! shut down before or after that; or its run goes on from one poll to the next. The same pairs are
-//! tried while the task is idle, and while it is queued in a run that goes on, where it may be
-//! dropped too. These are 164 models of one thread beside the owner, without a bound, except that
-//! those of a run that goes on beside it have a bound of 2. With the waker and the handle on
-//! threads of their own (`full_..._meanwhile`), the models have a bound of 3, except that nine with
-//! an abort have none.
+//! Models of every pair of events on a task. The first event: a waker is woken, by value or by
+//! reference, cloned or dropped. The second event: the task runs to `Pending`, `Ready` or a panic,
+//! and is aborted, awaited, detached or shut down before or after that; or its run goes on from one
+//! poll to the next. The pairs are tried while the task is idle, and while it is queued in a run
+//! that goes on; there it may be dropped too. These are 164 models of one thread beside the owner,
+//! without a bound, except that those of a run that goes on beside it have a bound of 2. With the
+//! waker and the handle on threads of their own (`full_..._meanwhile`), the models have a bound of
+//! 3, except that nine with an abort have none.
 //!
 //! The task has been polled once, is listed, and is queued again. The owner runs it; then, when all
 //! threads have ended, it shuts its list down. Each model asserts:
@@ -23,7 +23,7 @@
 //! The queue and the book use std's locks and atomics, on which the model does not branch: a
 //! thread's work between two steps of the task's own is one step. The model does not take them for
 //! synchronisation either, so only the task's word orders the accesses to the task.
-use crate::{After, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
+use crate::{AfterPoll, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
     pin::Pin,
@@ -182,7 +182,7 @@ impl Queue {
     }
 
     fn run_once(&self, task: Notified<Queue>, owned: &mut Owned<Queue>) {
-        let ran = task.run_with(|| After {
+        let ran = task.run_with(|| AfterPoll {
             owned: Some(owned),
             again: self.1.again.swap(0, InTurn) == 1,
         });

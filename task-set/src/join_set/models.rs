@@ -22,7 +22,7 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
     }
 }
 
-/// A member completes while it is inserted and waited for: it is handed out.
+/// A member completes while the set inserts it and waits for it: it is handed out.
 ///
 /// Fails if `poll_join_next` registers after its second look (the set sleeps on), or ignores the
 /// result of `set_waker`.

@@ -194,8 +194,8 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
     });
 }
 
-/// Two threads wake one task each: the wake that found the stack without its tag is covered by the
-/// one that cleared it.
+/// Two threads wake one task each. The first push clears the stack's tag and wakes the set; the
+/// second finds no tag, and the same wake serves it.
 ///
 /// Fails if `List::take` clears the tag for good.
 #[test]

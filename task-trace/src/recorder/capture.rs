@@ -24,13 +24,13 @@ pub struct Stamped {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneCapture {
-    /// The name: "worker 0", or that of a thread.
+    /// The name: "worker 0", or the thread's name.
     pub name: String,
     /// The worker's index, if it is a worker's lane.
     pub worker: Option<usize>,
     /// The events.
     pub events: Vec<Stamped>,
-    /// The number of older events of the lane's life that were overwritten.
+    /// The number of older events of this lane that were overwritten.
     pub lost: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct Capture {
     end: Duration,
 }
 
-/// A name that a task has from this tick on.
+/// The name that a task has from a tick on.
 struct Named {
     from: u64,
     name: Name,
@@ -76,7 +76,7 @@ struct Named {
 
 enum Name {
     /// Its builder gave it.
-    Given(String),
+    Custom(String),
     /// The place where it was spawned.
     Place(&'static Location<'static>),
 }
@@ -135,7 +135,7 @@ impl Capture {
             }
         }
         for (from, task, name) in names {
-            let name = Name::Given(name);
+            let name = Name::Custom(name);
             let names = self.names.entry(task).or_default();
             names.push(Named { from, name });
         }
@@ -172,13 +172,13 @@ impl Capture {
         self.name_of(task, at, true)
     }
 
-    /// The name of a task that has, or has not, one from its builder. The newest name counts: an
-    /// older one may be that of an earlier task with the same id.
+    /// The newest name of the task. An older name may be that of an earlier task with the same id.
+    /// `named` says whether the task's builder gave it a name.
     pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
         let known = self.names.get(&task).map_or(&[][..], |names| names);
         let known = &known[..known.partition_point(|known| self.at(known.from) <= at)];
         let name = known.iter().rev().find_map(|known| match &known.name {
-            Name::Given(name) => named.then(|| name.clone()),
+            Name::Custom(name) => named.then(|| name.clone()),
             Name::Place(place) => Some(format!("{}:{}", short(place.file()), place.line())),
         });
         name.unwrap_or_else(|| format!("task {task:#x}"))
@@ -187,7 +187,7 @@ impl Capture {
     /// Writes the events as Chrome's trace-event JSON, which Perfetto opens, too.
     ///
     /// Polls and sleeps are slices in their lanes, wakes are arrows to the polls that they led to,
-    /// and all else are instants. Times are microseconds since the start.
+    /// and all other events are instants. Times are microseconds since the start.
     ///
     /// # Errors
     /// Those of the writer.

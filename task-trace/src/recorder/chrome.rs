@@ -9,8 +9,9 @@
 //! | a notification | an arrow of category `notify` to the end of the sleep |
 //! | all else | an instant (`i`) |
 //!
-//! An arrow begins in a slice. Where there is none, as in a thread that is no worker, a slice of a
-//! nanosecond is written for it. `<` is always escaped, so that the text may stand in a page.
+//! An arrow begins in a slice. If there is none, as in a thread that is no worker, a slice of a
+//! nanosecond is written for it. `<` is always escaped, so that the text can be part of an HTML
+//! page.
 use super::{Capture, Event, Stamped};
 use std::{
     collections::HashMap,
@@ -26,16 +27,16 @@ const PROCESS: u32 = 1;
 struct Origin {
     at: Duration,
     lane: usize,
-    /// Whether a poll is in progress there.
+    /// Whether the lane has a poll in progress at that time.
     in_slice: bool,
     category: &'static str,
     name: String,
     args: String,
-    /// Where the arrow ends, if it does.
+    /// The end of the arrow, if it has one.
     end: Option<(Duration, usize)>,
 }
 
-/// The times, and lanes, of a task's polls or a worker's ends of sleeps.
+/// The times and lanes of each task's polls, and of the ends of each worker's sleeps.
 type Ends = HashMap<u64, Vec<(Duration, usize)>>;
 
 pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
@@ -112,7 +113,7 @@ enum Key {
 struct Slices<'a> {
     capture: &'a Capture,
     lane: usize,
-    /// The task in its poll, whether it has a name, and the begin.
+    /// The polled task, whether it has a name, and the time at which the poll began.
     open: Option<(u64, bool, Duration)>,
     asleep: Option<Duration>,
 }

@@ -1,8 +1,9 @@
 //! A clock that is cheap enough to read at each poll.
 //!
 //! On x86-64 it is the processor's time-stamp counter, if that counts at one rate and never stops
-//! ("invariant"): about 10 ns a reading. Elsewhere it is the system's clock. The unit of a *tick*
-//! is found when ticks are converted: by the two clocks' readings then, and at the start.
+//! ("invariant"): about 10 ns a reading. Elsewhere it is the system's clock. The length of a *tick*
+//! is computed when ticks are converted, from two readings of both clocks: one at the start, and
+//! one then.
 use std::time::{Duration, Instant};
 
 /// A clock that counts ticks of an unknown unit.
@@ -50,8 +51,8 @@ impl Clock {
         }
     }
 
-    /// Reads both clocks, as close to each other as a few tries achieve: the system may suspend
-    /// this thread in between.
+    /// Reads both clocks at nearly one moment. It tries a few times and takes the closest readings,
+    /// as the system may suspend this thread between two of them.
     fn both(&self) -> (u64, Duration) {
         let read = |_| {
             let before = self.now();
@@ -75,7 +76,8 @@ impl Clock {
 fn has_counter() -> bool {
     use std::arch::x86_64::__cpuid;
 
-    // The leaf that says whether the counter is invariant, if the processor has that leaf.
+    // The leaf of `cpuid` that says whether the counter is invariant, if the processor has that
+    // leaf.
     const POWER: u32 = 0x8000_0007;
     // SAFETY: every x86-64 processor has `cpuid`.
     let leaves = unsafe { __cpuid(0x8000_0000) }.eax;

@@ -3,11 +3,11 @@
 //! | word | content |
 //! |---|---|
 //! | 0 | the tick |
-//! | 1 | the kind, in the low 8 bits; a detail of the kind in the next 8; a number in the high 32 |
+//! | 1 | the kind in the low 8 bits, a detail of that kind in the next 8, and a number in the high 32 |
 //! | 2 | the task |
 //! | 3 | the other task, worker or group; 0 is no task |
 //!
-//! Words that no event has made decode to nothing.
+//! Words that no event encodes to are decoded as no event.
 use std::panic::Location;
 
 /// The words of an event in its ring.
@@ -23,11 +23,11 @@ pub enum Outcome {
     Ready,
     /// The task runs again: it yielded, or it was woken during its poll.
     Again,
-    /// The task blocks in place, and has given its worker away. The poll goes on.
+    /// The task blocks in place, and another thread runs its worker. The poll goes on.
     Lent,
 }
 
-/// The kind of code that woke a task.
+/// The cause of a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
@@ -166,7 +166,7 @@ impl Event {
         }
     }
 
-    /// The event of these words, if they are one.
+    /// Decodes the words of an event, if they are one.
     pub(super) fn decode(words: Words, places: &[&'static Location<'static>]) -> Option<Self> {
         let [_, head, task, other] = words;
         let (detail, number) = ((head >> 8) as u8, (head >> 32) as u32);

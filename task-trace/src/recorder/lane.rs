@@ -15,16 +15,16 @@ use sync_shim::{
 /// A task's name: the tick of its spawn, its id, and the length and bytes of the name.
 pub(super) type NameWords = [u64; 16];
 
-/// The bytes of a name that are kept.
+/// The most bytes of a name that are kept.
 const NAME_BYTES: usize = (16 - 3) * 8;
 
-/// Names that a lane keeps.
+/// The number of names that a lane keeps.
 const NAMES: usize = 2048;
 
-/// Spawn places that a lane remembers the numbers of.
+/// The number of spawn places whose numbers a lane caches.
 const KNOWN: usize = 64;
 
-/// The places of spawns that a recorder has met. A place's number counts from 1.
+/// The places of all recorded spawns. Their numbers begin at 1.
 pub(super) type Places = Arc<Mutex<Vec<&'static Location<'static>>>>;
 
 /// The events of one worker, or of one other thread. One thread at a time writes to it.
@@ -117,7 +117,7 @@ impl Lane {
         self.names.get_or_init(|| Ring::new(NAMES)).push(words);
     }
 
-    /// Records that a poll begins. Called by the lane's one writer.
+    /// Records that a poll begins. Only the lane's one writer calls this.
     #[inline]
     pub fn poll_begin(&self, task: u64, named: bool) {
         // Ordering: Relaxed; only the writer uses it.
@@ -143,7 +143,7 @@ impl Lane {
         (current != 0).then_some(current)
     }
 
-    /// The number of a place. It takes a lock if this lane has not met the place before.
+    /// The number of a place. Takes a lock if this lane has not cached it.
     fn number(&self, location: &'static Location<'static>) -> u32 {
         let address = std::ptr::from_ref(location).addr() as u64;
         let (at, number) = &self.writer.known[(address >> 3) as usize % KNOWN];

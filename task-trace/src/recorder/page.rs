@@ -1,4 +1,4 @@
-//! The page that shows a trace: one file of HTML with the trace in it.
+//! The page that shows a trace: one HTML file that contains the trace.
 const VIEWER: &str = include_str!("viewer.html");
 
 /// The place in the viewer where the trace goes.
@@ -21,6 +21,6 @@ pub(super) fn page(json: &[u8]) -> String {
 /// assert!(page.contains(r"a\u003cb"));
 /// ```
 pub fn page_of(json: &str) -> String {
-    // Within JSON a `<` can only be in a string, where this stands for it.
+    // In JSON a `<` occurs only in strings, and there this escape means the same.
     page(json.replace('<', "\\u003c").as_bytes())
 }

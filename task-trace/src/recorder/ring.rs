@@ -15,10 +15,11 @@
 //!    and then writes the words. The reader copies the words, fences, and then loads `begun`. If it
 //!    copied a word of record `n`, the fences synchronise by that word, and the reader sees at
 //!    least `n + 1`. It drops all records up to `n - capacity`, and so the torn one.
-//! 3. The writer never waits, and a reader copies once: a fast writer costs the reader old records,
-//!    no time.
-//! 4. There is one writer at a time; two writers may tear records. Every word is an atomic, so this
-//!    is no undefined behaviour, and the code that decodes a record must accept any words.
+//! 3. The writer never waits, and a reader copies once. If the writer is fast, the reader loses old
+//!    records, but no time.
+//! 4. There must be one writer at a time. Two writers may tear records, but every word is an
+//!    atomic, so this is no undefined behaviour. So the code that decodes a record must accept any
+//!    words.
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -86,8 +87,8 @@ impl<const WORDS: usize> Ring<WORDS> {
         &self.slots[number as usize & (self.slots.len() - 1)]
     }
 
-    /// Appends a record, over the oldest one if the ring is full. Called by its one writer. Costs
-    /// `WORDS + 2` stores, no read-modify-write, and fences that are free on x86.
+    /// Appends a record, and overwrites the oldest one if the ring is full. Only the one writer
+    /// calls it. Costs `WORDS + 2` stores, no read-modify-write, and fences that are free on x86.
     #[inline]
     pub fn push(&self, record: [u64; WORDS]) {
         // Ordering: Relaxed; only the writer stores it.

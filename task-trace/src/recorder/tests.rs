@@ -1,4 +1,4 @@
-//! A recorder with lanes of workers and of threads, and the files that come of it.
+//! Tests of a recorder with lanes of workers and of threads, and of the files that it saves.
 use super::{Cause, Event, Outcome, Recorder};
 use std::{sync::Arc, thread};
 

@@ -1,5 +1,5 @@
 //! Pushers and sleepers. A queue is a count of items. A wake-up is lost if a worker stays asleep
-//! while an item is left and no thread was told to wake it.
+//! while an item is left, and no notifier has chosen it.
 use super::*;
 use std::mem::ManuallyDrop;
 use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
@@ -166,9 +166,9 @@ fn wake_self_racing_notify_of_one_counts_it_once() {
     });
 }
 
-/// A worker wakes itself while a notifier holds a reservation. It takes a task that keeps it, and
-/// pushes an item, which relies on that reservation. The notifier finds no bit and returns the
-/// reservation, while another worker goes to sleep.
+/// A worker wakes itself while a notifier holds a reservation. It takes a task that never ends, and
+/// pushes an item; the push wakes nobody, because of that reservation. The notifier finds no bit
+/// and returns the reservation, while another worker goes to sleep.
 ///
 /// Fails if a notifier that returned its reservation does not decide again.
 #[test]
@@ -254,7 +254,7 @@ fn try_watch_by_two_sleepers_admits_one() {
 /// A thread uses an `Idle` that was dropped, and the model fails. All models of a scheduler's end
 /// rest on this.
 ///
-/// Fails to fail if the drop of `Idle` retires nothing.
+/// This negative model passes if the drop of `Idle` retires nothing.
 #[test]
 fn use_of_a_dropped_idle_is_detected() {
     model_must_fail("mut accesses", || {

@@ -8,8 +8,8 @@
 //!
 //! The *owner* parks, and *unparkers* wake it.
 //!
-//! 1. `unpark` swaps in `NOTIFIED`. If it finds `PARKED` it unparks the thread. Otherwise the owner
-//!    will find the token.
+//! 1. `unpark` swaps in `NOTIFIED`. If the old state was `PARKED` it unparks the thread. Otherwise
+//!    the owner will find the token.
 //! 2. `park` returns only with a token, which it takes. The token of `std::thread::park` is only a
 //!    hint to check again, so other code of the thread may use that too.
 //! 3. The owner writes its thread handle before `PARKED`. An unparker reads the handle only after
@@ -165,7 +165,7 @@ impl fmt::Debug for ThreadUnpark {
 }
 
 #[cfg(all(test, not(selvedge_loom)))]
-mod crowd {
+mod many_threads {
     mod models;
 }
 #[cfg(test)]

@@ -8,8 +8,8 @@ pub(super) type Node = Boxed<UnsafeCell<usize>>;
 
 pub(super) fn task(n: usize) -> Box<Node> {
     let node = Box::new(Boxed::new(UnsafeCell::new(0)));
-    // SAFETY: the task is not shared yet. It is written, because the model ignores a cell's first
-    // value.
+    // SAFETY: the task is not shared yet. (The model ignores a cell's initial value, so this writes
+    // one.)
     node.value.with_mut(|value| unsafe { *value = n });
     node
 }

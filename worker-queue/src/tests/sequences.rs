@@ -54,7 +54,7 @@ struct Model {
     notified: usize,
     /// A thief has stolen since the worker last took from the ring. The worker may then take an
     /// empty ring for one that isn't, and notify once too often.
-    robbed: bool,
+    stolen: bool,
     /// The highest number of notifications in excess.
     perhaps: usize,
 }
@@ -78,7 +78,7 @@ impl Model {
     fn requeue(&mut self, n: u32, to_ring: bool) {
         if self.slot.is_some() {
             self.push_back(n);
-        } else if !self.ring.is_empty() || self.robbed && to_ring {
+        } else if !self.ring.is_empty() || self.stolen && to_ring {
             self.push(n);
         } else if let Some(before) = self.requeued.replace(n) {
             self.push(before);
@@ -89,7 +89,7 @@ impl Model {
     fn notify_if(&mut self, filled: bool) {
         if filled {
             self.notified += 1;
-        } else if self.robbed {
+        } else if self.stolen {
             self.perhaps += 1;
         }
     }
@@ -107,7 +107,7 @@ impl Model {
 
     fn pop(&mut self) -> Option<u32> {
         let popped = self.ring.pop_front();
-        self.robbed &= popped.is_none();
+        self.stolen &= popped.is_none();
         popped
     }
 }
@@ -201,11 +201,11 @@ proptest! {
                     for n in stolen {
                         prop_assert_eq!(thief.take_any().map(|item| item.value), Some(n));
                     }
-                    model.robbed |= half > 0;
+                    model.stolen |= half > 0;
                 }
                 Op::Rob => {
-                    let robbed = stealer.look().and_then(|seen| stealer.rob(seen));
-                    prop_assert_eq!(robbed.map(|item| item.value), model.slot.take());
+                    let stolen = stealer.look().and_then(|seen| stealer.steal_slot(seen));
+                    prop_assert_eq!(stolen.map(|item| item.value), model.slot.take());
                 }
                 Op::TakeAny => {
                     let own = model.requeued.take().or_else(|| model.slot.take());

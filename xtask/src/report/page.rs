@@ -20,8 +20,9 @@ pub(super) fn text(
     missing: &[Model],
 ) -> Result<String> {
     let mut page = String::from(
-        "# What was verified\n\nWritten by `cargo xtask report` from `docs/verification/`. \"Verified\" means: all executions that the model checker \
-         models, for these bounded scenarios. What it can't see is listed in [sync-shim](../sync-shim/README.md), and pinned by tests.\n\n",
+        "# What was verified\n\nWritten by `cargo xtask report` from `docs/verification/`. \"Verified\"\nmeans that the \
+         model checker explored all executions that it models, of these bounded scenarios.\nIts limits are \
+         in [sync-shim](../sync-shim/README.md), where tests pin them.\n\n",
     );
     let rustc = Command::new("rustc").arg("--version").output();
     let rustc = rustc.context("rustc --version")?.stdout;
@@ -41,7 +42,7 @@ pub(super) fn text(
     by_hand(&mut page, root, mutants)?;
     of_models(&mut page, models)?;
     if !missing.is_empty() {
-        page += "\n## Models that have no result yet\n\nLarge ones. `cargo xtask report` runs them.\n\n| crate | model |\n|---|---|\n";
+        page += "\n## Models that have no result yet\n\nThese models are large. `cargo xtask report` runs them.\n\n| crate | model |\n|---|---|\n";
         for model in missing {
             writeln!(page, "| {} | {} |", model.package, model.name)?;
         }
@@ -85,8 +86,8 @@ fn summary(page: &mut String, models: &Models, mutants: &[Row], missing: usize) 
     Ok(())
 }
 
-/// Returns the structures that have models, each with whether it should run under random schedules.
-/// A structure whose models must all fail should not.
+/// Returns the structures that have models, and whether each should run under random schedules. A
+/// structure whose models must all fail should not.
 fn structures(packages: &[Package], models: &Models, missing: &[&Model]) -> BTreeMap<String, bool> {
     let mut all = BTreeMap::new();
     let models = models.values().map(|model| {
@@ -110,10 +111,10 @@ fn schedules_of<'a>(
     random: &'a shuttle::Done,
     structures: &BTreeMap<String, bool>,
 ) -> Vec<(&'a String, &'a shuttle::Row)> {
-    // A crowd belongs to a structure that has models, and is no model itself.
+    // A scenario of many threads belongs to a structure that has models, and is no model itself.
     let is_known = |name: &str| {
         let of = name
-            .strip_suffix("crowd")
+            .strip_suffix("many_threads")
             .map(|of| of.trim_end_matches([' ', '/']));
         structures.contains_key(of.unwrap_or(name))
     };
@@ -178,7 +179,7 @@ fn tools(page: &mut String, folder: &Path) -> Result<()> {
         let (ran, without) = (clean.ran.join("; "), clean.without.join("; "));
         writeln!(
             page,
-            "\nUnder sanitizer {} ran: {ran}. Without: {without}.",
+            "\nUnder sanitizer {} ran: {ran}. Left out: {without}.",
             clean.tool
         )?;
     }
@@ -202,8 +203,9 @@ fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
     for mutant in mutants {
         trees.entry(mutant.commit.as_deref()).or_default().1 += 1;
     }
-    *page += "A result stays until it is made again, whatever has changed around it. Of which commit those of the models and the mutants are, each in \
-              [models.json](verification/models.json) and [mutants.json](verification/mutants.json):\n\n| commit | models | mutants |\n|---|---:|---:|\n";
+    *page += "A result stays until it is taken again, even if the code around it has changed. The table counts\nthe \
+              results of each commit. [models.json](verification/models.json) and\n\
+              [mutants.json](verification/mutants.json) name the commit of each result.\n\n| commit | models | mutants |\n|---|---:|---:|\n";
     for (commit, (models, mutants)) in trees {
         let commit = commit.unwrap_or("not recorded");
         writeln!(page, "| {commit} | {models} | {mutants} |")?;
@@ -213,7 +215,7 @@ fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
 }
 
 fn by_hand(page: &mut String, root: &Path, mutants: &[Row]) -> Result<()> {
-    *page += "## Mistakes by hand\n\nWhat is easily forgotten, and what notices.\n\n| mistake | site | |\n|---|---|---|\n";
+    *page += "## Mistakes by hand\n\nMistakes that are easily made, and the model that fails with each.\n\n| mistake | site | |\n|---|---|---|\n";
     for named in List::read(&root.join("orderings.toml"))?.named {
         let mut of = mutants.iter().filter(|row| named.is(row));
         let fate = of.next().map_or("GONE".into(), Row::fate);
@@ -249,7 +251,7 @@ fn of_models(page: &mut String, models: &Models) -> Result<()> {
         } = model;
         writeln!(page, "| {package} | {model} | {bound} | {executions} |")?;
     }
-    *page += "\n## Models that fail, as they must\n\nEach holds a bug on purpose.\n\n| crate | model |\n|---|---|\n";
+    *page += "\n## Models that fail, as they must\n\nEach has a bug on purpose: a *negative* model.\n\n| crate | model |\n|---|---|\n";
     for model in of(false, Status::FailedAsItMust).chain(of(true, Status::FailedAsItMust)) {
         writeln!(page, "| {} | {} |", model.package, model.model)?;
     }
@@ -257,8 +259,9 @@ fn of_models(page: &mut String, models: &Models) -> Result<()> {
 }
 
 fn of_orderings(page: &mut String, mutants: &[Row]) -> Result<()> {
-    *page += "\n## Mutants of orderings and protocols\n\nEach ordering a step weaker, by call site, each fence dropped, each exchange made a store, and the changes \
-              that `orderings.toml` lists. At most one in ten may be justified: more fail `cargo xtask test`.\n\n| site | operation | written | mutant | |\n|---|---|---|---|---|\n";
+    *page += "\n## Mutants of orderings and protocols\n\nIn each mutant the ordering of one call site is a step weaker, or a fence is left out, or an\n\
+              exchange is a store; or it is a change that `orderings.toml` lists. At most one mutant in ten may\n\
+              survive with a reason (*justified*): with more, `cargo xtask test` fails.\n\n| site | operation | written | mutant | |\n|---|---|---|---|---|\n";
     for row in mutants {
         let fate = row.fate().replace('|', "\\|");
         let (site, operation, ordering, mutant) =
@@ -287,8 +290,9 @@ fn of_code(page: &mut String, folder: &Path) -> Result<()> {
     let Some(files) = read::<Vec<CodeMutants>>(folder, "cargo-mutants")? else {
         return Ok(());
     };
-    *page += "\n## Mutants of the code\n\nBy cargo-mutants, by hand: what [CONTRIBUTING](../CONTRIBUTING.md) says. What no model judged and no test caught is in \
-              [cargo-mutants.json](verification/cargo-mutants.json), each with a reason; some change nothing that a test could see.\n\n\
+    *page += "\n## Mutants of the code\n\ncargo-mutants made these, by the commands of [CONTRIBUTING](../CONTRIBUTING.md).\n\
+              [cargo-mutants.json](verification/cargo-mutants.json) lists the mutants that no model and no test\n\
+              caught, each with a reason. Some of them change nothing that a test could see.\n\n\
               | file | viable | caught | by the limit | by the models | changes nothing | missed |\n|---|---:|---:|---:|---:|---:|---:|\n";
     let all = |of: fn(&CodeMutants) -> u64| files.iter().map(of).sum::<u64>();
     let (viable, missed) = (all(|file| file.viable), all(|file| file.missed));
@@ -321,7 +325,7 @@ fn schedules(
     random: &shuttle::Done,
     structures: &BTreeMap<String, bool>,
 ) -> Result<()> {
-    *page += "\n## Random schedules\n\nHalf of them random, half by priorities (PCT, depth 3).\n\n| structure | models | schedules | seed | |\n|---|---:|---:|---:|---|\n";
+    *page += "\n## Random schedules\n\nHalf of the schedules are random, half are by priorities (PCT, depth 3).\n\n| structure | models | schedules | seed | |\n|---|---:|---:|---:|---|\n";
     for (name, row) in schedules_of(random, structures) {
         let seed = row.seed.map_or("-".into(), |seed| seed.to_string());
         let (models, schedules, at) = (row.models, row.schedules, at(&row.commit));
@@ -411,7 +415,7 @@ mod tests {
         page.clear();
         tools(&mut page, nothing.path()).unwrap();
         assert!(page.contains("| sanitizer leak | no report, by 7, at abc |"));
-        assert!(page.contains("leak ran: r. Without: w."));
+        assert!(page.contains("leak ran: r. Left out: w."));
     }
 
     #[test]

@@ -10,8 +10,8 @@ struct There(*const Pending);
 // SAFETY: the models pass it to threads that use the atomic half alone.
 unsafe impl Send for There {}
 
-/// Spawns `jobs` of which each ends on a thread of its own, waits as a worker without other jobs
-/// does, and ends the scope.
+/// Spawns `jobs`, each of which ends on a thread of its own. Then waits as a worker without other
+/// jobs does, and ends the scope.
 fn jobs_elsewhere(jobs: usize) {
     let mut park = ThreadPark::new();
     let pending = Box::into_raw(Box::new(Pending::new()));

@@ -1,6 +1,6 @@
-//! `cargo xtask bench --ablate DIR`: what each optimisation is worth. A copy of the tree is built
-//! for each with that one undone, by replacing a few lines of the source, and all are measured in
-//! the same rounds.
+//! `cargo xtask bench --ablate DIR`: measures what each optimisation gains. For each optimisation
+//! it builds a copy of the tree in which a few lines are replaced, to undo the optimisation. All
+//! copies are measured in the same rounds.
 use crate::{
     Listing, Machine, Options, Runtime, Session, build, choose, interrupt, plot, print,
     table::Table,
@@ -13,18 +13,18 @@ use std::{
     process::Command,
 };
 
-/// An optimisation, and the replacements that undo it: file, text, other text.
+/// An optimisation, and the replacements that undo it: the file, the text, and the new text.
 struct Ablation {
     without: &'static str,
     how: &'static str,
-    /// The purpose that its source gives.
+    /// The purpose that the article of 2019 gives.
     claim: &'static str,
     edits: &'static [(&'static str, &'static str, &'static str)],
 }
 
 const AS_IT_IS: &str = "as it is";
 
-/// The rows that the optimisations were presented with.
+/// The rows of the article that presented the optimisations.
 const ROWS: [&str; 5] = [
     "chained_spawn",
     "ping_pong",
@@ -103,7 +103,7 @@ const ABLATIONS: &[Ablation] = &[
     },
 ];
 
-/// Builds all, measures, prints, and writes `ablation.md` and `ablation.svg`.
+/// Builds all copies, measures, prints the table, and writes `ablation.md` and `ablation.svg`.
 pub(super) fn run(
     root: &Path,
     commit: &str,
@@ -170,10 +170,11 @@ pub(super) fn run(
 }
 
 impl Ablation {
-    /// Builds `bench` without this in `dir`, unless that was done before, and gives the program.
+    /// Builds `bench` in `dir` without this optimisation, unless that was done before, and returns
+    /// the program's path.
     ///
-    /// All variants are built in one tree and one target directory of their own: to cargo they are
-    /// the same packages, which have changed if their files were written since.
+    /// All variants are built one after the other in one tree and one target directory. To cargo
+    /// they are the same packages, with changed files.
     fn build(&self, root: &Path, dir: &Path, options: &Options) -> Result<PathBuf> {
         let files = self.files(root)?;
         let mut hasher = DefaultHasher::new();
@@ -203,8 +204,7 @@ impl Ablation {
         Ok(kept)
     }
 
-    /// The tree as git has it, so that nothing that was built comes along, with the replacements
-    /// made.
+    /// Copies the files that git tracks, so no build output is copied, and makes the replacements.
     fn files(&self, root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         let output = Command::new("git")
             .current_dir(root)
@@ -232,7 +232,7 @@ impl Ablation {
     }
 }
 
-/// A page of markdown.
+/// Writes the page in Markdown.
 fn page(machine: &Machine, tables: &[Table]) -> String {
     let mut text = "# What each optimisation is worth here\n\n\
         Nanoseconds an operation with one optimisation undone in the source, and how many times the time as it is that makes (the median of the rounds' ratios; \
@@ -277,7 +277,7 @@ fn page(machine: &Machine, tables: &[Table]) -> String {
     text
 }
 
-/// The figures of the source, which has none for each optimisation alone.
+/// The figures of the article, which has none for each optimisation alone.
 const SOURCE: &str = "
 The source is [Making the Tokio scheduler 10x faster](https://tokio.rs/blog/2019-10-scheduler) of 2019. It has figures for all of them together only, new against old, on its authors' machine: `chained_spawn` \
 2,020 to 169 µs (12 x), `ping_pong` 1,280 to 563 µs (2.3 x), `spawn_many` 10.3 to 7.3 ms (1.4 x), `yield_many` 21.5 to 14.6 ms (1.5 x). Its old scheduler also had a queue that grew, with epochs, \

@@ -1,10 +1,10 @@
-//! `cargo xtask bench --instructions`: instructions an operation of the hot paths, by valgrind's
-//! callgrind, beside those kept in `docs/benchmarks/instructions.json`. Fails when one of ours has
-//! grown.
+//! `cargo xtask bench --instructions`: counts the instructions of each hot path by valgrind's
+//! callgrind, and compares them with `docs/benchmarks/instructions.json`. Fails if a count of ours
+//! has grown.
 //!
-//! Each path runs so many times and twice so many; the difference is what the operations took. It
-//! repeats exactly for one compiler and one processor's features, so that counts by another
-//! compiler are shown and not judged.
+//! Each path runs N times and 2N times; the difference of the counts is that of N operations. The
+//! counts repeat exactly with one compiler and one set of processor features. So if the kept counts
+//! are of another compiler, they are printed and not compared.
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 const OPERATIONS: u64 = 25_600;
 
-/// By how much a count may grow.
+/// The factor by which a count may grow.
 const GROWTH: f64 = 0.05;
 
-/// Less than this is nothing: a row's smallest step.
+/// Growth by fewer instructions is ignored.
 const SLACK: f64 = 0.5;
 
 #[derive(Deserialize, Serialize)]
@@ -25,8 +25,8 @@ struct Counts {
     rows: BTreeMap<String, f64>,
 }
 
-/// Counts, compares and prints all rows, and writes them to `json` if it is given. False when one
-/// has grown.
+/// Counts, compares and prints all rows, and writes them to `json` if it is given. Returns false if
+/// a count has grown.
 pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
     let counts = count_all()?;
     let kept = kept(root)?;
@@ -66,7 +66,7 @@ pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
     Ok(grown.is_empty())
 }
 
-/// A peer's row, with a colon, isn't ours to judge.
+/// A row with a colon is a peer's, and may grow.
 fn has_grown(row: &str, before: f64, now: f64) -> bool {
     !row.contains(':') && now > before * (1.0 + GROWTH) + SLACK
 }

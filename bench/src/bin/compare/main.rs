@@ -1,10 +1,10 @@
-//! `cargo xtask bench`: runtimes side by side, each sample a process of its own.
+//! `cargo xtask bench`: measures runtimes beside each other. Each sample is a process of its own.
 //!
-//! A row is taken in rounds: in each, every runtime takes one sample, back to back, in an order
-//! that rotates from round to round. A sample that others disturbed, or whose processors lay
-//! elsewhere than asked for, is given up and taken again, a bounded number of times. What counts is
-//! the median of the rounds' ratios: two samples of one round are closer in time, and so in the
-//! machine's mood, than any two of different rounds.
+//! A row is measured in rounds. In each round every runtime takes one sample, back to back, and the
+//! order rotates from round to round. A sample is given up and taken again, a bounded number of
+//! times, if other processes disturbed it, or if the processors' distance was not the one that the
+//! options ask for. A ratio is the median of the rounds' ratios, because the machine changes less
+//! within a round than between rounds.
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use options::{Options, Placement, choose};
@@ -27,11 +27,11 @@ mod output;
 mod plot;
 mod table;
 
-/// Compares runtimes by the samples that the program `bench`, beside this one, takes.
+/// Compares runtimes by samples of the program `bench`, which is in the same directory.
 #[derive(Parser)]
 #[command(name = "compare")]
 struct Cli {
-    /// The workspace.
+    /// The path of the workspace.
     #[arg(long)]
     root: PathBuf,
     /// The commit of the tree.
@@ -78,14 +78,15 @@ struct Row {
     what: String,
     kind: String,
     unit: String,
-    /// How many times tokio's figure ours shall be at most.
+    /// The aim: the largest allowed ratio of our figure to tokio's.
     aim: f64,
-    /// Runtimes that don't have it.
+    /// Runtimes that lack the row.
     without: Vec<String>,
 }
 
 impl Row {
-    /// Whether it is about time, which others and the processors' places disturb.
+    /// Whether the row measures time. Other processes and the processors' distance disturb times
+    /// only.
     fn is_timed(&self) -> bool {
         self.unit == "ns"
     }
@@ -109,9 +110,9 @@ struct Sample {
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     Kept,
-    /// Others used the machine.
+    /// Other processes used the machine.
     Disturbed,
-    /// The processors lay otherwise than asked for, or moved meanwhile.
+    /// The processors' distance was not the wanted one, or changed meanwhile.
     Misplaced,
 }
 
@@ -147,7 +148,7 @@ impl Sample {
     }
 }
 
-/// Measures and prints the table; false when something could not be measured.
+/// Measures and prints the table. Returns false if a figure is missing.
 fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
     options.check()?;
     if options.list {
@@ -213,7 +214,7 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
         print(&table.text());
         report.tables.push(table);
         report.samples.extend(taken);
-        // As they come, for a run that is cut off.
+        // The samples are written as they come, for a run that is cut off.
         report.write(options)?;
         if interrupt::came() {
             break;
@@ -233,7 +234,7 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
     Ok(complete && session.failures == 0)
 }
 
-/// A saved report, as if it had just been measured.
+/// Reads a saved report, which is then handled as if it had just been measured.
 fn show(report: &Report, options: &Options) -> Result<bool> {
     print(&report.machine.line());
     for table in &report.tables {
@@ -339,7 +340,7 @@ fn build(tree: &Path, jemalloc: bool, target: &Path) -> Result<PathBuf> {
 
 const JEMALLOC: &str = "jemalloc";
 
-/// Where and with what it was measured: a figure without it says little.
+/// The machine and the versions of a measurement.
 #[derive(PartialEq, Deserialize, Serialize)]
 struct Machine {
     processor: String,
@@ -348,10 +349,10 @@ struct Machine {
     rounds: usize,
     placement: Placement,
     allocator: String,
-    /// The kernel and the compiler.
+    /// The versions of the kernel and the compiler.
     #[serde(default)]
     system: String,
-    /// Of the tree, where it is known.
+    /// The commit of the tree, if it is known.
     #[serde(default)]
     commit: String,
     versions: Vec<(String, String)>,
@@ -414,7 +415,7 @@ impl Machine {
     }
 }
 
-/// `linux 6.12.0, rustc 1.95.0`, as far as it is told.
+/// Returns the known versions, as `linux 6.12.0, rustc 1.95.0`.
 fn system() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let compiler = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
@@ -429,7 +430,7 @@ fn system() -> String {
     format!("{os} {release}, {}", compiler.join(" "))
 }
 
-/// The version of a package in a lock file.
+/// Returns the version of a package in a lock file.
 fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name);
@@ -440,7 +441,8 @@ fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 }
 
 impl Options {
-    /// The peers asked for, less ours, which is measured anyway; and whether any name was given.
+    /// Returns the peers that the options name, without our runtime, which is always measured; and
+    /// whether the options name any.
     fn peers(&self, ours: &str) -> (Vec<String>, bool) {
         let peers = self.peers.iter().filter(|name| *name != ours);
         (peers.cloned().collect(), !self.peers.is_empty())
@@ -459,15 +461,16 @@ impl Options {
 struct Session<'a> {
     options: &'a Options,
     bench: &'a Path,
-    /// Names that stand for ours as another program has it.
+    /// Names of other builds of our runtime.
     variants: &'a [(String, PathBuf)],
-    /// Retries left in this row, so that a machine that never suits doesn't hold us for hours.
+    /// Retries left in this row. They are bounded, so that the command ends on a machine that is
+    /// never quiet.
     patience: usize,
     failures: usize,
 }
 
 impl Session<'_> {
-    /// All rounds of a row, or those before an interrupt.
+    /// Takes all rounds of a row, or those before an interrupt.
     fn take(&mut self, row: &Row, runtimes: &[Runtime]) -> Result<Vec<Taken>> {
         let mut taken = Vec::new();
         self.patience = 3 * runtimes.len() * self.options.rounds();
@@ -495,7 +498,7 @@ impl Session<'_> {
     ) -> Result<()> {
         for attempt in 0.. {
             let sample = self.sample(&row.name, &rt.name)?;
-            // The signal may have ended the sample, or disturbed it.
+            // The interrupt's signal may have ended the sample, or disturbed it.
             if interrupt::came() {
                 return Ok(());
             }
@@ -524,7 +527,8 @@ impl Session<'_> {
                         return Ok(());
                     }
                     self.patience -= 1;
-                    // Processors move every few seconds, and a compiler's burst is as long.
+                    // The pause fits the disturbances: processors move every few seconds, and a
+                    // compiler runs for about as long.
                     thread::sleep(Duration::from_millis(100 * (attempt as u64 + 1)));
                 }
             }
@@ -532,7 +536,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// One process. The inner error is how it failed.
+    /// Takes one sample in a process. The inner error says how the process failed.
     fn sample(&self, row: &str, rt: &str) -> Result<Result<Sample, String>> {
         let workers = self.options.workers.to_string();
         let millis = if self.options.quick { "20" } else { "200" };

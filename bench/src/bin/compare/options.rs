@@ -1,5 +1,5 @@
-//! The options of `cargo xtask bench`, which has this file, too: it lists the names, and refuses
-//! others, without building the bench.
+//! The options of `cargo xtask bench`. `xtask` includes this file too, so it lists the names, and
+//! refuses others, without building `bench`.
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, process::Command};
@@ -10,42 +10,43 @@ mod names;
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Rounds.
+    /// Number of rounds.
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// One round of short samples, taken as they come: to see that all works.
+    /// Takes one round of short samples, disturbed or not: a check that all rows work.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Only these rows.
+    /// Measures only these rows.
     #[arg(long, value_delimiter = ',')]
     pub(crate) rows: Vec<String>,
-    /// Only these runtimes beside ours.
+    /// Measures only these runtimes beside ours.
     #[arg(long, value_delimiter = ',')]
     pub(crate) peers: Vec<String>,
-    /// Worker threads.
+    /// Number of worker threads.
     #[arg(long, default_value_t = 2)]
     pub(crate) workers: u16,
-    /// The samples that count: those whose processors were near each other, far, or any.
+    /// Keeps only the samples whose processors were near each other, or far from each other, or
+    /// keeps all.
     #[arg(long, value_enum, default_value_t = Placement::Near)]
     pub(crate) placement: Placement,
-    /// The part of the machine that others may have during a sample.
+    /// The part of the machine, in per cent, that other processes may use during a sample.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     pub(crate) disturbance: f64,
-    /// How often a sample is taken again, at most; in a row at most three times as often as it has
+    /// The most times that a sample is taken again. A row's retries are at most three times its
     /// samples.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) retries: usize,
     /// Writes the machine, the versions, every sample and the table to a file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Draws the tables as bar charts, SVG, into a directory, with a page of figures.
+    /// Draws the tables as bar charts (SVG) into a directory, and writes a page of figures.
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
     /// Measures nothing, and takes the tables from files that --json wrote on one machine.
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with_all = ["quick", "rows", "peers", "list"])]
     pub(crate) from: Vec<PathBuf>,
-    /// Measures ours with each of its optimisations off in turn, and writes the table and a chart
-    /// into a directory.
+    /// Measures our runtime without each of its optimisations in turn, and writes the table and a
+    /// chart into a directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "from", "list", "instructions"])]
     pub(crate) ablate: Option<PathBuf>,
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
@@ -54,8 +55,8 @@ pub(crate) struct Options {
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Counts the instructions of hot paths instead, with valgrind, and fails when one has grown
-    /// since they were kept; with --json keeps them.
+    /// Counts the instructions of hot paths instead, with valgrind. Fails if a count has grown.
+    /// With --json it keeps the counts.
     #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "from"])]
     pub(crate) instructions: bool,
 }
@@ -69,7 +70,7 @@ pub(crate) enum Placement {
 }
 
 impl Options {
-    /// Refuses what can't be measured: now, rather than after a build, or an hour of measuring.
+    /// Refuses options that cannot work, before the build and the measurement.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(self.rounds > 0, "--rounds is at least 1");
         ensure!(self.workers > 0, "--workers is at least 1");
@@ -103,7 +104,7 @@ pub(crate) fn list() -> String {
     text
 }
 
-/// Those of `all` that are wanted by name; all where none is named.
+/// Returns the names of `all` that the options name, or all names if they name none.
 pub(crate) fn choose<T: Clone>(
     all: &[T],
     name: impl Fn(&T) -> &str,

@@ -1,5 +1,5 @@
-//! The tables as bar charts: one of all rows as multiples of the yardstick, and one a kind with all
-//! runtimes' figures.
+//! Draws the tables as bar charts: one chart of all rows, as multiples of tokio's figures (the
+//! *yardstick*), and one for each kind of row, with the figures of all runtimes.
 use super::{
     Machine,
     table::{Line, Table, YARDSTICK},
@@ -17,12 +17,12 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 const OURS: RGBColor = RGBColor(0xC2, 0x41, 0x0C);
 const TOKIO: RGBColor = RGBColor(0x47, 0x55, 0x69);
 const PEER: RGBColor = RGBColor(0x94, 0xA3, 0xB8);
-/// One that doesn't use both processors.
+/// The colour of a runtime that does not use both processors.
 const ALONE: RGBColor = RGBColor(0xDD, 0xE3, 0xEA);
 const INK: RGBColor = RGBColor(0x1E, 0x29, 0x3B);
 const FAINT: RGBColor = RGBColor(0xE2, 0xE8, 0xF0);
 
-/// Draws all into `dir`, and names the files.
+/// Draws all charts into `dir`, and returns the files' names.
 pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let mut kinds: Vec<&str> = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Ve
     Ok(files)
 }
 
-/// Ours as it is and without what was undone, a panel a row.
+/// Draws our runtime as it is, and without each optimisation: a panel for each row.
 pub(super) fn ablation(machine: &Machine, tables: &[Table], file: &Path) -> Result<()> {
     let tables: Vec<&Table> = tables.iter().collect();
     let legend = [(16, OURS, "as it is"), (110, PEER, "without")];
@@ -64,7 +64,7 @@ pub(super) fn ablation(machine: &Machine, tables: &[Table], file: &Path) -> Resu
     .map_err(|error| anyhow!("{}: {error}", file.display()))
 }
 
-/// The legend of charts with all runtimes.
+/// Draws the legend of the charts with all runtimes.
 const LEGEND: [(i32, RGBColor, &str); 4] = [
     (16, OURS, "selvedge"),
     (110, TOKIO, "tokio"),
@@ -74,7 +74,7 @@ const LEGEND: [(i32, RGBColor, &str); 4] = [
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// Where, how large and in what colour.
+/// The place, size and colour of a text.
 struct Ink {
     size: i32,
     colour: RGBColor,
@@ -87,7 +87,7 @@ const PLAIN: Ink = Ink {
     to: HPos::Left,
 };
 
-/// Text whose middle is at this height.
+/// Draws text whose middle is at this height.
 fn text(area: &Area<'_>, at: (i32, i32), ink: &Ink, words: &str) -> Drawn {
     let style = ("sans-serif", ink.size)
         .into_font()
@@ -108,7 +108,7 @@ fn line(area: &Area<'_>, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> 
     Ok(())
 }
 
-/// The machine and the versions, in lines of bounded length.
+/// Draws the machine and the versions, in lines of bounded length.
 fn footer(area: &Area<'_>, machine: &Machine, mut y: i32, width: usize) -> Drawn {
     for words in wrap(machine.line().trim(), width) {
         let ink = Ink {
@@ -122,7 +122,7 @@ fn footer(area: &Area<'_>, machine: &Machine, mut y: i32, width: usize) -> Drawn
     Ok(())
 }
 
-/// Breaks a text between words.
+/// Breaks a text into lines, between words.
 fn wrap(words: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words.split_whitespace() {
@@ -139,7 +139,7 @@ fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A figure in about three digits, with its unit.
+/// Formats a figure in about three digits, with its unit.
 fn shown(value: f64, unit: &str) -> String {
     let (value, unit) = match unit {
         "ns" if value >= 1_000.0 => (value / 1_000.0, "µs"),
@@ -153,11 +153,11 @@ fn shown(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// Every row: ours and the best parallel peer beside the yardstick, which is 1.
+/// Draws every row: ours and the best parallel peer, as multiples of the yardstick.
 fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
     const LEFT: i32 = 210;
     const ONE: i32 = 480;
-    /// The end of the scale; what is longer is cut.
+    /// The end of the scale. Longer bars are cut there.
     const END: f64 = 1.25;
     const ROW: i32 = 38;
     const TOP: i32 = 96;
@@ -231,7 +231,7 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
             bar(&area, (LEFT, y), at(ratio) - LEFT, 11, colour)?;
             let ink = Ink { size: 11, ..PLAIN };
             let words = format!("{ratio:.2}{who}");
-            // Over the lines of the scale.
+            // Drawn after the lines of the scale, so that it covers them.
             bar(
                 &area,
                 (at(ratio) + 3, y),
@@ -247,7 +247,7 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
     Ok(())
 }
 
-/// The rows of a kind, each with all runtimes' figures, in two columns.
+/// Draws the rows of a kind in two columns, each row with the figures of all runtimes.
 fn panels(
     machine: &Machine,
     heading: &str,

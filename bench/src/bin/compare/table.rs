@@ -1,8 +1,8 @@
-//! From samples to the table: medians, spreads, and the ratios within rounds.
+//! Computes the table from the samples: medians, spreads, and the ratios within rounds.
 use super::{Row, Runtime, Sample, Taken, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The runtime that every row is a multiple of.
+/// The *yardstick*: the runtime to whose figures all others are compared.
 pub(super) const YARDSTICK: &str = "tokio";
 
 /// One row's figures.
@@ -12,9 +12,9 @@ pub(super) struct Table {
     pub(super) what: String,
     pub(super) kind: String,
     pub(super) unit: String,
-    /// The runtime that all are compared with.
+    /// The yardstick of this table.
     yardstick: String,
-    /// How many times the yardstick's figure ours shall be at most.
+    /// The aim: the largest allowed ratio of our figure to the yardstick's.
     pub(super) aim: f64,
     /// The parallel peer with the smallest median, if any was measured.
     pub(super) best_peer: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Table {
     pub(super) lines: Vec<Line>,
 }
 
-/// A runtime's figures in a row; none where no sample was kept.
+/// A runtime's figures in a row. `None` if no sample was kept.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Line {
     pub(super) rt: String,
@@ -43,12 +43,12 @@ pub(super) struct Line {
 }
 
 impl Table {
-    /// Of the runtimes that have the row.
+    /// The figures of the runtimes that have the row.
     pub(super) fn of(row: &Row, runtimes: &[Runtime], taken: &[Taken]) -> Self {
         Self::against(YARDSTICK, row, runtimes, taken)
     }
 
-    /// The same, with another yardstick.
+    /// Computes the same table with another yardstick.
     pub(super) fn against(
         yardstick: &str,
         row: &Row,
@@ -145,19 +145,19 @@ impl Table {
         text
     }
 
-    /// A budget is worth what it costs: that row has no race to win. Nor are bytes times.
+    /// The row of budgets compares costs and not speed, and bytes are no times.
     fn is_no_race(&self) -> bool {
         self.unit != "ns" || self.row == "coop"
     }
 
-    /// Ours, the yardstick's multiple, and whether that is as aimed at.
+    /// Formats our ratio to the yardstick, and whether it meets the aim.
     fn ours(&self) -> Option<(f64, bool)> {
         let ratio = self.lines.first()?.to_yardstick?;
         Some((ratio, ratio <= self.aim))
     }
 }
 
-/// All rows as a page of markdown: ours, the yardstick and the best parallel peer.
+/// Writes all rows as a page of Markdown: ours, the yardstick and the best parallel peer.
 pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     let mut text = format!(
         "# Runtimes side by side\n\n\
@@ -210,19 +210,19 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     text
 }
 
-/// The aim of a row.
+/// Returns the aim of a row.
 #[derive(Clone, Copy)]
 pub(super) enum Aim {
     /// The row's own aim, as a part of the yardstick's time.
     Rows,
-    /// So much of the best parallel peer's time.
+    /// The largest allowed part of the best parallel peer's time.
     BestPeer(f64),
 }
 
-/// The part of its pace that the always-ready task of `coop` is to keep.
+/// The part of its speed that the always-ready task of `coop` is to keep.
 const PACE: f64 = 0.97;
 
-/// The closing lines, about all rows.
+/// Writes the closing lines, about all rows.
 pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     let mut text = "\n".to_owned();
     let timed = || tables.iter().filter(|table| !table.is_no_race());
@@ -323,7 +323,7 @@ fn kept<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> 
         .filter(move |taken| taken.verdict == Verdict::Kept && taken.rt == rt)
 }
 
-/// A figure of all samples kept, where they have it.
+/// Returns the median of a figure over the kept samples that have it.
 fn figures<'a>(
     taken: &'a [Taken],
     rt: &'a str,
@@ -332,7 +332,7 @@ fn figures<'a>(
     kept(taken, rt).filter_map(move |taken| figure(&taken.sample))
 }
 
-/// The median of the ratios in those rounds that have a sample of both.
+/// Returns the median of the ratios in the rounds that have samples of both.
 fn ratio(
     taken: &[Taken],
     rt: &str,

@@ -118,7 +118,7 @@ impl RuntimeMetrics {
     pub fn remote_schedule_count(&self) -> u64 {
         let shared = self.0.shared();
         // Ordering: Relaxed, as the number is approximate.
-        shared.foreign.announced() + shared.spawned_outside.load(Relaxed)
+        shared.announcements.announced() + shared.spawned_outside.load(Relaxed)
     }
 
     /// Returns the number of polls in which an operation yielded because the budget was exhausted,

@@ -16,8 +16,8 @@ std::thread_local! {
     static STEPS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Prepares a scenario. Creates `TURN` at once, since a thread that created it at its first fence
-/// would thereby be ordered with others.
+/// Prepares a scenario. Creates `TURN` at the start: if a thread created it at its first fence,
+/// this would order the thread with others.
 pub(crate) fn begin(steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
     STEPS.set(steps);
@@ -117,7 +117,8 @@ macro_rules! atomics {
                 ([success, failure], how): ([Ordering; 2], Option<&str>),
             ) -> Result<$value, $value> {
                 if how.is_some() {
-                    // Ordering: Release, as strong as a store can be: only the comparison is gone.
+                    // Ordering: Release, the strongest of a store: so the mutant lacks the
+                    // comparison and nothing else.
                     self.0.store(to, Release);
                     return Ok(from);
                 }

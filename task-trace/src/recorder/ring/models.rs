@@ -2,7 +2,8 @@
 use super::Ring;
 use sync_shim::{model, sync::Arc, thread};
 
-/// Whether the words of each record agree, the records follow each other, and none is missing.
+/// Checks that the words of each record agree, that the records are in sequence, and that none is
+/// missing.
 fn assert_whole(copy: &super::RingCopy<2>) {
     for (place, record) in copy.records.iter().enumerate() {
         let number = copy.lost + place as u64;

@@ -48,7 +48,7 @@ impl Pool {
         }
     }
 
-    /// Waits a little, if this is the only searcher. Returns whether there is an item.
+    /// Backs off, if this is the only searcher. Returns whether there is an item.
     fn back_off(&self, backoff: &mut Backoff, searching: &mut bool) -> bool {
         if !backoff.is_due() || !*searching && !self.idle.try_search() {
             return false;
@@ -81,7 +81,7 @@ impl Pool {
     }
 }
 
-/// Runs so many workers and a sleeper, racing so many pushes.
+/// Runs `AWAKE` workers and a sleeper, racing `pushes` pushes.
 fn workers<const AWAKE: usize>(pushes: usize, sleeps: Sleeps) {
     let pool = Pool::new(AWAKE + 1);
     pool.idle.sleep(AWAKE, false);
@@ -159,7 +159,7 @@ fn three_workers_run_one_item() {
 
 /// With more preemptions.
 ///
-/// Fails like the model above, for which a bound of 2 was enough.
+/// Fails like the model above. For those changes a bound of 2 is enough.
 #[test]
 fn full_three_workers_run_one_item() {
     Model::new()

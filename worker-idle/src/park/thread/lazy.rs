@@ -7,9 +7,9 @@
 //! 2. The first clone or wake of the borrowed waker makes the parker, once, under a lock, as
 //!    another thread may have the reference too. A clone is a *counted* waker: its data is the
 //!    parker's, and it keeps the parker alive.
-//! 3. After the first `Pending` the thread parks with that parker. If there is none yet, nobody has
-//!    a waker, and the thread makes a new parker. A wake that came before has left its token in the
-//!    parker.
+//! 3. After the first `Pending` the thread parks with that parker. If there is no parker yet,
+//!    nobody has a waker, and the thread makes a parker. A wake that came before has left its token
+//!    in the parker.
 //! 4. Later polls get a counted waker. The clones of the first waker are equal to it
 //!    (`Waker::will_wake`).
 use super::{Inner, ThreadPark};

@@ -14,8 +14,8 @@ use sync_shim::{
 const HANDS: usize = 4;
 const TURNS: usize = 3;
 
-/// Runs four threads that share one place. In each turn a thread wakes its target, puts a clone
-/// into the place, and wakes and drops the waker that another thread left there. The first waker is
+/// Runs four threads that share a place for one waker. In each turn a thread wakes its target,
+/// swaps a clone into the place, and wakes and drops the waker that it took out. The first waker is
 /// dropped meanwhile. Returns the one waker that is left.
 fn exchange_wakers(waker: Waker) -> Waker {
     let place = Arc::new(Mutex::new(None));
@@ -47,7 +47,8 @@ fn arc_shared_by_many_threads_is_freed_with_its_last_waker() {
     model(|| {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let left = exchange_wakers(from_arc(count.clone()));
-        // One wake a turn, and one for each clone that was replaced: all but the last.
+        // One wake in each turn, and one for each clone that was taken out of the place: all but
+        // the last.
         let wakes = 2 * HANDS * TURNS - 1;
         // Ordering: Relaxed, after the joins.
         assert_eq!(count.0.load(Relaxed), wakes);

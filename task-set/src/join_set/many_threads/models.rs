@@ -24,7 +24,7 @@ fn run(task: Runnable) {
     assert!(matches!(task.run(), Ran::Complete));
 }
 
-/// The next member that is done. A lost wake leaves the set asleep.
+/// Waits for the next member that is done. After a lost wake it would wait forever.
 fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     let gate = Gate::new();
     let waker = from_arc(gate.clone());
@@ -36,9 +36,9 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     }
 }
 
-/// Four threads run two members each, while a fifth aborts two of them. Half of the members are
-/// inserted when some of the others are handed out, into their slots. Each member is handed out
-/// once, under its own id.
+/// Four threads run two members each, while a fifth aborts two of them. The other half of the
+/// members go into slots of members that were handed out. Each member is handed out once, under its
+/// own id.
 ///
 /// Fails if a task wakes the set only when `ready` was not empty, if `poll_done` registers after
 /// its second look, or if a new member goes into a slot that is taken (`insert` leaves `free` as it

@@ -47,7 +47,7 @@ fn wait(task: JoinHandle<()>) {
 
 /// Each task runs, each worker is woken for its share, and the runtime ends.
 ///
-/// Bites: announce a sleep without a look at the queues.
+/// Fails if a worker announces its sleep and does not look at the queues.
 #[test]
 fn four_workers_run_the_tasks_of_two_threads() {
     model(|| {
@@ -78,8 +78,7 @@ fn four_workers_run_the_tasks_of_two_threads() {
 /// The runtime ends while two threads spawn tasks that each spawn one: each task runs or is
 /// cancelled, and no future is left.
 ///
-/// Bites: close the runtime without unparking its workers; leave the tasks in the injector at the
-/// end.
+/// Fails if the runtime closes without unparking its workers, or leaves the injector's tasks there.
 #[test]
 fn spawns_of_two_threads_racing_the_end_leave_no_future() {
     model(|| {

@@ -1,8 +1,8 @@
 //! Four workers that sleep and are woken, and two threads that push: more threads than loom can
 //! check.
 //!
-//! An item keeps its worker until as many items are taken as there are workers. So each round needs
-//! all workers: if one sleeps on, the round never ends.
+//! An item keeps its worker until all workers have taken an item. So each round needs all workers:
+//! if one stays asleep, the round never ends.
 use super::super::Idle;
 use crate::park::{Park, ThreadPark, ThreadUnpark, Unpark};
 use alloc::vec::Vec;

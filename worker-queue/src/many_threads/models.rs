@@ -110,7 +110,7 @@ fn watch(stealer: &Stealer<Item>, hooks: &Beside) {
     for _ in 0..4 {
         let seen = stealer.look();
         thread::yield_now();
-        if let Some(item) = seen.and_then(|seen| stealer.rob(seen)) {
+        if let Some(item) = seen.and_then(|seen| stealer.steal_slot(seen)) {
             hooks.run(item);
         }
     }

@@ -12,7 +12,7 @@ struct Books {
     parks: AtomicUsize,
 }
 
-/// Parks until there are so many messages. Each park is ended by an unpark of its own, and each
+/// Parks until there are `until` messages. Each park is ended by an unpark of its own, and each
 /// unpark follows a message.
 fn read(park: &mut ThreadPark, books: &Books, until: usize) {
     // Ordering: Relaxed, as the parker must order it.

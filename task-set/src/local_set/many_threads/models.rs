@@ -18,8 +18,8 @@ struct Task {
     waker: Mutex<Option<Waker>>,
 }
 
-/// Spawns a task that is ready when all conditions are set, if it `ends` at all; returns it with
-/// the count of its polls. The count belongs to this thread as long as the future lives.
+/// Spawns a task and returns it with the count of its polls. If it `ends`, it is ready when all
+/// conditions are set. Only this thread may use the count while the future lives.
 fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
     let (task, polls) = (Arc::new(Task::default()), Rc::new(Cell::new(0)));
     let (own, counted) = (task.clone(), polls.clone());
@@ -38,8 +38,8 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
 }
 
 /// Four threads set a condition of each task and wake it, by reference and by value. Three tasks
-/// complete by that; one is dropped with the set while it is still being woken. A lost wake leaves
-/// the set asleep. Each task is polled at most once per wake, and its future is dropped here.
+/// complete then; the set's drop drops one that is still being woken. After a lost wake the set
+/// would sleep forever. Each task is polled at most once per wake, and its future is dropped here.
 ///
 /// Fails if `next` has no second look, if `List::take` clears the tag for good, or if the set's
 /// drop returns without waiting.

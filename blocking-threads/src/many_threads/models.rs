@@ -10,7 +10,7 @@ use sync_shim::{
 const CAP: usize = 2;
 const SUBMITTERS: usize = 3;
 const TURNS: usize = 2;
-/// Two in each turn of a submitter, and its last one.
+/// The jobs of all submitters: two in each turn, and a last one each.
 const JOBS: usize = SUBMITTERS * (2 * TURNS + 1);
 
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! One task and more threads than the model checker takes.
 //!
 //! Two threads wake it, by value and by reference; one aborts it, or drops its abort handle; one
-//! awaits it; two run it. Only the task wakes the waiting threads, so a lost wake is a standstill.
+//! awaits it; two run it. Only the task wakes the waiting threads, so after a lost wake they wait
+//! forever.
 use crate::{JoinHandle, Notified, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
@@ -25,7 +26,7 @@ struct Line(Arc<(Mutex<Place>, Condvar)>);
 enum Place {
     Empty,
     Task(Notified<Line>),
-    /// The task is done.
+    /// Whether the task is done.
     Over,
 }
 
@@ -96,7 +97,8 @@ impl Books {
     }
 }
 
-/// Ready when all conditions are set. Leaves its waker behind once.
+/// A future that is ready when all conditions are set. Its first poll stores its waker for the
+/// other threads.
 struct All {
     books: Arc<Books>,
     waker: Arc<Mutex<Option<Waker>>>,
@@ -160,7 +162,7 @@ fn wait(join: JoinHandle<Output>) -> bool {
     });
     let waker = Waker::from(unpark.clone());
     let mut poll = |waker| join.as_mut().poll(&mut Context::from_waker(waker));
-    // Registers another waker first, so that the waker changes beside the completion.
+    // Registers another waker first, so that the waker changes while the task completes.
     let mut answer = poll(Waker::noop());
     loop {
         if let Poll::Ready(answer) = answer {
