@@ -180,15 +180,15 @@ impl GroupQueue {
     #[inline(never)]
     fn next_by_shares(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
         loop {
-            let (has_main, mut is_over) = (!self.own.is_empty(), false);
+            if self.groups.has_injected() {
+                self.take_injected(hooks); // Rule 8.
+            }
+            let has_main = !self.own.is_empty();
             let (turn, removed) = self.turns.with(|state| {
                 state.refresh(&self.groups);
-                let turn = self.choose(state, has_main, &mut is_over);
+                let turn = self.choose(state, has_main);
                 (turn, std::mem::take(&mut state.removed))
             });
-            if is_over && self.groups.has_injected() {
-                self.take_injected(hooks);
-            }
             match turn {
                 Turn::Run(task) => {
                     let before = self.turn.replace(*task.scheduler());
@@ -222,19 +222,15 @@ impl GroupQueue {
         }
     }
 
-    /// Continues the turn, or gives it to the next group. Says whether the quota was used up, which
-    /// is also when the worker looks at the groups' injector.
+    /// Continues the turn, or gives it to the next group.
     #[inline]
-    fn choose(&self, state: &mut State, has_main: bool, is_over: &mut bool) -> Turn {
+    fn choose(&self, state: &mut State, has_main: bool) -> Turn {
         if has_main {
             let _ = state.fair.activate(state.main);
         }
         let mut pick = match (state.fair.current(), state.fair.switch()) {
             (Some(key), None) => Pick::Run(key),
-            (_, Some(pick)) => {
-                *is_over = true;
-                pick
-            }
+            (_, Some(pick)) => pick,
             (None, None) => state.fair.pick(),
         };
         loop {
