@@ -43,11 +43,7 @@ use std::{
     sync::Arc,
     task::{Poll, Wake, Waker},
 };
-use sync_shim::{
-    atomic::{Ordering::SeqCst, fence},
-    cell::UnsafeCell,
-    sync::Mutex,
-};
+use sync_shim::{cell::UnsafeCell, sync::Mutex};
 use waker_vtable::WakerRef;
 
 pub(crate) struct Cell<P: Process> {
@@ -311,9 +307,9 @@ impl<P: Process> Cell<P> {
             reason,
             linked: false,
         };
-        // Ordering: SeqCst, between the stop and the load of `is_closed`. Pairs with the fence in
-        // the shutdown, between its store and its look for stopped processes.
-        fence(SeqCst);
+        // The supervisor is a process of this scheduler, so `route` takes a lock of the registry,
+        // after the stop and before the load of `is_closed`. A shutdown takes all these locks
+        // between its store and its look for stopped processes. So one of the two sees the other.
         let routed = guarded(|| handle.route(supervisor, exit).is_ok());
         if routed != Some(true) || handle.is_closed() {
             // Nobody is left to restart it.
@@ -859,3 +855,6 @@ mod tests {
         assert!(bytes <= 400, "{bytes}");
     }
 }
+
+#[cfg(test)]
+mod models;

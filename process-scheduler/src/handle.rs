@@ -25,7 +25,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Release},
+    sync::{Arc, atomic::Ordering::Relaxed},
     task::{Context, Poll},
     time::Duration,
 };
@@ -221,8 +221,8 @@ impl Handle {
         let cell = self.prepare(process, &spawn, supervised)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
         cell.start(&spawn.method, input)?;
-        // Ordering: Release, as the other counters.
-        self.shared.counters.spawned.fetch_add(1, Release);
+        // Ordering: Relaxed, as the other counters.
+        self.shared.counters.spawned.fetch_add(1, Relaxed);
         Ok(Address::new(receiver))
     }
 

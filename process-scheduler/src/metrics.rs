@@ -1,9 +1,6 @@
 //! Counters: one line a worker, which it alone writes, and a few that all threads add to.
 use crate::ExitReason;
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sync_shim::CachePadded;
 
 /// The counters of one worker.
@@ -18,10 +15,12 @@ pub(crate) struct WorkerCounters {
 
 /// Adds to a counter that only this thread writes.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
-    // Ordering: Relaxed: one thread writes it, and readers take it as it is. The Release pairs with
-    // the Acquire of `snapshot`, so that a reader who knows of an event finds it counted.
+    // Ordering: Relaxed here and at all counters, since a count publishes nothing else. A thread
+    // that learns of an event from the process has the event's count before its own `snapshot`, so
+    // the snapshot finds it.
     let now = counter.load(Relaxed);
-    counter.store(now.wrapping_add(n), Release);
+    // Ordering: as above.
+    counter.store(now.wrapping_add(n), Relaxed);
 }
 
 #[derive(Default)]
@@ -43,37 +42,40 @@ impl Counters {
     }
 
     pub(crate) fn exited(&self, reason: &ExitReason) {
-        // Ordering: Release pairs with the Acquire of `snapshot`, as all below.
-        self.exited.fetch_add(1, Release);
+        // Ordering: Relaxed, as in `add`.
+        self.exited.fetch_add(1, Relaxed);
         if reason.is_abnormal() {
-            self.abnormal.fetch_add(1, Release);
+            // Ordering: as above.
+            self.abnormal.fetch_add(1, Relaxed);
         }
     }
 
     pub(crate) fn restarted(&self) {
-        self.restarts.fetch_add(1, Release);
+        // Ordering: Relaxed, as in `add`.
+        self.restarts.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn dead_letter(&self) {
-        // Ordering: Release pairs with the Acquire load of the snapshot.
-        self.dead_letters.fetch_add(1, Release);
+        // Ordering: Relaxed, as in `add`.
+        self.dead_letters.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn snapshot(&self, live: usize) -> Metrics {
         let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
-            // Ordering: Acquire pairs with `add`.
-            let each = self.workers.iter().map(|w| counter(w).load(Acquire));
+            // Ordering: Relaxed, as in `add`.
+            let each = self.workers.iter().map(|w| counter(w).load(Relaxed));
             each.sum()
         };
         Metrics {
             workers: self.workers.len(),
             processes: live,
-            spawned: self.spawned.load(Acquire),
-            exited: self.exited.load(Acquire),
-            abnormal: self.abnormal.load(Acquire),
-            // Ordering: Acquire pairs with the Release of the counts.
-            restarts: self.restarts.load(Acquire),
-            dead_letters: self.dead_letters.load(Acquire),
+            // Ordering: Relaxed, as in `add`.
+            spawned: self.spawned.load(Relaxed),
+            exited: self.exited.load(Relaxed),
+            abnormal: self.abnormal.load(Relaxed),
+            // Ordering: as above.
+            restarts: self.restarts.load(Relaxed),
+            dead_letters: self.dead_letters.load(Relaxed),
             steps: sum(|w| &w.steps),
             delivered: sum(|w| &w.delivered),
             panics: sum(|w| &w.panics),

@@ -24,14 +24,17 @@ use std::{
     collections::HashMap,
     fmt, io,
     ops::Deref,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering, fence},
-    },
+    sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use sync_shim::sync::{Condvar, Mutex};
+use sync_shim::{
+    atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    sync::{Condvar, Mutex},
+};
 use worker_idle::{
     Idle,
     park::{Park, ThreadPark, ThreadUnpark, Unpark},
@@ -86,14 +89,15 @@ impl Shared {
     }
 
     pub(crate) fn live(&self) -> usize {
-        // Ordering: Acquire pairs with `ended`.
-        self.live.load(Ordering::Acquire)
+        // Ordering: Acquire pairs with `ended`: a thread that counts an end sees what came before
+        // it. A shutdown that leaks a stuck thread has no join that would order this.
+        self.live.load(Acquire)
     }
 
     /// Counts a new process. False if there are too many.
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Relaxed, the count guards nothing else.
-        let before = self.live.fetch_add(1, Ordering::Relaxed);
+        let before = self.live.fetch_add(1, Relaxed);
         if before < self.config.max_processes {
             return true;
         }
@@ -103,16 +107,20 @@ impl Shared {
 
     /// Counts an end.
     pub(crate) fn ended(&self) {
-        // Ordering: AcqRel: the thread that waits for all ends sees what came before each.
-        if self.live.fetch_sub(1, Ordering::AcqRel) == 1 && self.is_closed() {
+        // Ordering: Release pairs with `live`: the thread that waits for all ends sees what came
+        // before each. The last end acquires nothing: it only notifies that thread.
+        if self.live.fetch_sub(1, Release) == 1 && self.is_closed() {
             let _guard = self.ended.lock();
             self.all_ended.notify_all();
         }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        // Ordering: SeqCst, as in `close`.
-        self.is_closed.load(Ordering::SeqCst)
+        // Ordering: Relaxed. `close` locks each shard of the registry after its store. So a thread
+        // that takes a shard's lock, and loads this then, sees the store, or `close` has still to
+        // take that lock and sees what the thread did before. An end that misses the store
+        // notifies nobody: `wait_for_all` looks again soon.
+        self.is_closed.load(Relaxed)
     }
 
     /// Waits until no process is left, or until the deadline.
@@ -422,14 +430,13 @@ impl Scheduler {
 impl Shared {
     /// Refuses spawns, and cancels all processes. Returns their number, or `None` if that was done
     /// before.
-    fn close(&self) -> Option<usize> {
-        // Ordering: SeqCst, before the walk of the registry: a restart that it misses sees it.
-        if self.is_closed.swap(true, Ordering::SeqCst) {
+    pub(crate) fn close(&self) -> Option<usize> {
+        // Ordering: Relaxed: one caller gets `false`. The locks of the registry pair with those of
+        // a process that stops: see `is_closed`.
+        if self.is_closed.swap(true, Relaxed) {
             return None;
         }
         self.registry.close();
-        // Ordering: SeqCst, pairs with the fence of a process that stops.
-        fence(Ordering::SeqCst);
         let all = self.registry.all();
         for cell in &all {
             // A process that has just ended needs no cancel.
@@ -468,8 +475,9 @@ impl Shared {
             self.wait_for_free_workers();
         }
         let stuck = self.live();
-        // Ordering: Release pairs with the Acquire of the workers.
-        self.stop.store(true, Ordering::Release);
+        // Ordering: Relaxed: workers read nothing else after they have seen it. The token of the
+        // unpark publishes it to a worker that parks.
+        self.stop.store(true, Relaxed);
         self.unparkers.iter().for_each(Unpark::unpark);
         for thread in threads {
             // Only a stuck process keeps a thread, which is leaked.
@@ -519,3 +527,6 @@ impl fmt::Debug for Scheduler {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod models;

@@ -127,17 +127,14 @@ impl State {
     /// Changes the word, unless `to` returns `None`. Returns the old word, or the one that `to`
     /// refused.
     fn change(&self, to: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
-        // Ordering: Relaxed, the exchange checks the value.
+        // Ordering: Relaxed, the exchange checks a value that `to` changes. A value that `to`
+        // refuses does not become acceptable: DONE and FINAL stay, and whoever revives a stopped
+        // process has learned of the stop, so it sees STOPPED or a later phase. The caller of a
+        // refused change reads nothing that another thread has written.
         let mut word = self.0.load(Relaxed);
         loop {
             let Some(new) = to(word) else {
-                // Ordering: Acquire pairs with the exchange that made the refused phase.
-                let now = self.0.load(Acquire);
-                if now == word {
-                    return Err(word);
-                }
-                word = now;
-                continue;
+                return Err(word);
             };
             // Ordering: AcqRel. A notifier releases its push to `begin` and `suspend`. A worker
             // releases the cell with its token to the notifier that gets the token.
@@ -165,23 +162,25 @@ impl State {
     /// Ready to running (rule 2). One read-modify-write. The caller has the token. Returns whether
     /// a waker was called.
     pub(crate) fn begin(&self) -> bool {
-        // Ordering: AcqRel: Acquire pairs with the notifiers' exchanges, so that their pushes are
-        // seen; Release continues what they released.
-        let word = self.0.fetch_and(!(READY | EVENTS), AcqRel);
+        // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen. It
+        // publishes nothing: the exchange that ends the step does. A read-modify-write continues
+        // what the notifiers released.
+        let word = self.0.fetch_and(!(READY | EVENTS), Acquire);
         debug_assert_eq!(word & PHASE, READY);
         word & WAKE != 0
     }
 
     /// Whether this incarnation must end. One load.
     pub(crate) fn is_killed(&self) -> bool {
-        // Ordering: Acquire pairs with the kill's exchange: its reason is written.
-        self.0.load(Acquire) & (KILL | FINAL) != 0
+        // Ordering: Relaxed. The reason is under a lock, which the killer has left before it sets
+        // the bit. So whoever sees the bit takes the lock after the killer.
+        self.0.load(Relaxed) & (KILL | FINAL) != 0
     }
 
     /// Whether the process must end for good. One load.
     pub(crate) fn is_final(&self) -> bool {
-        // Ordering: Acquire, as above.
-        self.0.load(Acquire) & FINAL != 0
+        // Ordering: Relaxed: if it misses the bit, the exchange of `stop` sees it.
+        self.0.load(Relaxed) & FINAL != 0
     }
 
     /// Running to waiting, or to ready if an event came meanwhile (rule 3). The caller has put the
@@ -251,7 +250,8 @@ impl State {
 
     /// One load.
     pub(crate) fn phase(&self) -> Phase {
-        // Ordering: Acquire: a caller that sees the end also sees what came before it.
+        // Ordering: Acquire pairs with `end` and `suspend`: a thread that sees that the process has
+        // ended, or waits, also sees what its steps have done.
         match self.0.load(Acquire) & PHASE {
             READY => Phase::Ready,
             RUNNING => Phase::Running,

@@ -34,9 +34,10 @@ use queue_spmc::{
 use std::{
     cell::{Cell, RefCell},
     ptr,
-    sync::{Arc, atomic::Ordering::Acquire},
+    sync::Arc,
     thread,
 };
+use sync_shim::atomic::Ordering::Relaxed;
 use worker_idle::{
     Watch, WatchState,
     park::{Park, ThreadPark},
@@ -150,8 +151,8 @@ impl Work {
             shared: Arc::as_ptr(&self.shared),
             deque,
         }));
-        // Ordering: Acquire pairs with the store of the shutdown.
-        while !self.shared.stop.load(Acquire) {
+        // Ordering: Relaxed: after the stop this reads nothing of the shutdown's.
+        while !self.shared.stop.load(Relaxed) {
             match self.find() {
                 Some(runnable) => self.serve(runnable),
                 None => self.wait(),
@@ -269,8 +270,8 @@ impl Work {
             // Rule 1.
             let alone = Self::with_deque(|deque| deque.is_empty()) == Some(true)
                 && self.shared.injector.is_empty();
-            // Ordering: Acquire, as in `run`.
-            if !alone || self.shared.stop.load(Acquire) {
+            // Ordering: Relaxed, as in `run`.
+            if !alone || self.shared.stop.load(Relaxed) {
                 self.shared.injector.requeue(left);
                 self.shared.notify();
                 return;
@@ -290,8 +291,8 @@ impl Work {
                 ..TIGHT => std::hint::spin_loop(),
                 _ => thread::yield_now(),
             }
-            // Ordering: Acquire, as in `run`.
-            if self.shared.stop.load(Acquire) {
+            // Ordering: Relaxed, as in `run`.
+            if self.shared.stop.load(Relaxed) {
                 return;
             }
             if let (Some(runnable), _) = self.find_elsewhere() {
@@ -309,8 +310,8 @@ impl Work {
         }
         metrics::add(&self.counters().parks, 1);
         let mut watch = Watch::begin(idle, self.index, &self.watch);
-        // Ordering: Acquire, as in `run`.
-        while !idle.was_notified(self.index) && !shared.stop.load(Acquire) {
+        // Ordering: Relaxed. The token of the unpark orders it: it comes after the store.
+        while !idle.was_notified(self.index) && !shared.stop.load(Relaxed) {
             let Some(watcher) = &mut watch else {
                 self.park.park();
                 continue;

@@ -257,6 +257,27 @@ fn kill_against_revive_leaves_one_token() {
     });
 }
 
+/// A thread sees that a process has ended: it also sees what the process's steps did.
+///
+/// Fails with: a Relaxed `State::phase`.
+#[test]
+fn phase_of_an_ended_process_shows_what_it_did() {
+    model(|| {
+        let process = Process::running();
+        let worker = {
+            let process = process.clone();
+            thread::spawn(move || {
+                process.step();
+                let _ = process.core.end();
+            })
+        };
+        if process.core.state.phase() == Phase::Done {
+            assert!(process.got().is_empty());
+        }
+        worker.join().unwrap();
+    });
+}
+
 /// A completion of the first incarnation, while the process restarts: the second one can tell.
 ///
 /// Fails if a completer reads the incarnation only when it completes.

@@ -1,0 +1,77 @@
+//! Models of the end of an incarnation.
+use super::*;
+use crate::{EventsOf, NoCommand, OutputOf, StepOf, scheduler::models::without_threads};
+use sync_shim::{Model, thread};
+
+/// A process that nothing in these models steps.
+struct Still;
+
+impl Process for Still {
+    type Message = ();
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, _: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        Step::Idle
+    }
+}
+
+/// Puts a cell into the registry. The caller has its token.
+fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
+    assert!(handle.shared.begin());
+    let pid = handle.registry().reserve().unwrap();
+    let restart = supervisor.map(|supervisor| {
+        Box::new(Restart {
+            supervisor,
+            policy: Policy::Permanent,
+            keep_mail: true,
+            make: Arc::new(|| Still),
+            method: String::new(),
+            input: None,
+            last: ExitReason::Killed,
+        })
+    });
+    let cell = Cell::new(Parts {
+        body: Still,
+        pid,
+        handle: handle.clone(),
+        handler: None,
+        mailbox: Mailbox::Unbounded,
+        traps_exits: true,
+        restart,
+    });
+    assert!(handle.registry().insert(pid, cell.clone()));
+    cell
+}
+
+/// A supervised process stops while the scheduler shuts down, and its supervisor runs no more: the
+/// shutdown sees the stopped process, or the process sees the shutdown. So it does not stay
+/// stopped.
+///
+/// Bounded: without a bound it does not finish, since the registry has 16 locks.
+///
+/// Fails with: no look at `is_closed` in `finish`; no look for stopped processes in `close`.
+#[test]
+fn stop_racing_the_shutdown_does_not_stay_stopped() {
+    Model::new().bound(3).check(|| {
+        let handle = without_threads();
+        let supervisor = spawn(&handle, None);
+        let child = spawn(&handle, Some(supervisor.pid));
+        child.core.state.begin();
+        let worker = {
+            let child = child.clone();
+            // SAFETY: the token of the new process is this thread's, and the process runs.
+            thread::spawn(move || unsafe { child.finish(ExitReason::Normal) })
+        };
+        assert!(handle.shared.close().is_some());
+        worker.join().unwrap();
+        assert_eq!(child.core.state.phase(), Phase::Ready);
+        assert!(child.core.state.is_final());
+        // The cells and the scheduler refer to each other.
+        for cell in [supervisor, child] {
+            handle.registry().remove(cell.pid);
+        }
+        drop(handle.shared.injector.pop());
+    });
+}

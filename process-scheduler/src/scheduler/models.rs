@@ -1,0 +1,63 @@
+//! Models of the count of live processes.
+use super::*;
+use sync_shim::{cell::UnsafeCell, model, thread};
+
+/// The shared part of a scheduler whose only worker has no thread, so that it runs nothing.
+pub(crate) fn without_threads() -> Handle {
+    let deque = Worker::new();
+    let park = ThreadPark::new();
+    let shared = Shared {
+        injector: ValueInjector::new(),
+        stealers: vec![deque.stealer()],
+        idle: Idle::new(1),
+        unparkers: vec![park.unparker()],
+        stop: AtomicBool::new(false),
+        registry: Registry::new(0),
+        counters: Counters::new(1),
+        config: Builder::new().config,
+        timer: Timer::new(),
+        names: Mutex::new(HashMap::new()),
+        groups: Mutex::new(HashMap::new()),
+        relay: None,
+        remote: Mutex::new(HashMap::new()),
+        handlers: HashMap::new(),
+        live: AtomicUsize::new(0),
+        is_closed: AtomicBool::new(false),
+        ended: Mutex::new(()),
+        all_ended: Condvar::new(),
+    };
+    Handle {
+        shared: Arc::new(shared),
+    }
+}
+
+/// What the steps of a process have done.
+struct Done(UnsafeCell<bool>);
+
+// SAFETY: the model fails if two threads touch it at a time.
+unsafe impl Sync for Done {}
+
+/// A process ends on a worker: a thread that counts the end sees what the process's steps did.
+///
+/// Fails with: a Relaxed `ended`, a Relaxed `live`.
+#[test]
+fn live_of_zero_shows_what_the_process_did() {
+    model(|| {
+        let shared = without_threads().shared;
+        let done = Arc::new(Done(UnsafeCell::new(false)));
+        assert!(shared.begin());
+        let worker = {
+            let (shared, done) = (shared.clone(), done.clone());
+            thread::spawn(move || {
+                // SAFETY: the worker alone writes it, and the model reads it after the end.
+                done.0.with_mut(|done| unsafe { *done = true });
+                shared.ended();
+            })
+        };
+        if shared.live() == 0 {
+            // SAFETY: the process has ended.
+            assert!(done.0.with(|done| unsafe { *done }));
+        }
+        worker.join().unwrap();
+    });
+}
