@@ -31,11 +31,7 @@ use sched_monitor::{
     Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
 };
 use std::{io, time::Duration};
-use sync_shim::{
-    atomic::Ordering::{Acquire, Relaxed, Release},
-    sync::Arc,
-    thread,
-};
+use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 
 mod report;
 mod state;
@@ -55,8 +51,9 @@ impl Monitor {
     /// whether the thread runs.
     #[inline]
     pub(crate) fn start(&self, shared: &Arc<Shared>) -> bool {
-        // Ordering: Acquire pairs with the store in `start_thread`: the thread has been started.
-        match self.state.load(Acquire) {
+        // Ordering: Relaxed. The state publishes nothing: the thread's handle is under a lock, and
+        // `ring` and a core's hand-over order what the thread looks at.
+        match self.state.load(Relaxed) {
             UNSTARTED => self.start_thread(shared),
             state => state == RUNNING,
         }
@@ -64,17 +61,22 @@ impl Monitor {
 
     #[cold]
     fn start_thread(&self, shared: &Arc<Shared>) -> bool {
-        // Ordering: Relaxed, one thread alone gets to start it.
-        let exchanged = (self.state).compare_exchange(UNSTARTED, STARTING, Relaxed, Relaxed);
-        if exchanged.is_err() || shared.process != std::process::id() {
+        if !self.claim_start() || shared.process != std::process::id() {
             return false;
         }
         let started = self.spawn(shared);
         let state = if started.is_ok() { RUNNING } else { REFUSED };
         *self.thread.lock() = started.ok();
-        // Ordering: Release pairs with the load in `start`.
-        self.state.store(state, Release);
+        // Ordering: Relaxed, as in `start`.
+        self.state.store(state, Relaxed);
         state == RUNNING
+    }
+
+    /// Returns whether the caller starts the thread: one caller alone does.
+    fn claim_start(&self) -> bool {
+        // Ordering: Relaxed, as in `start`.
+        let exchanged = (self.state).compare_exchange(UNSTARTED, STARTING, Relaxed, Relaxed);
+        exchanged.is_ok()
     }
 
     fn spawn(&self, shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
@@ -200,5 +202,27 @@ fn retake(shared: &Arc<Shared>, worker: usize) {
         core.counters().retaken.add(1);
         core.clock_out();
         blocking::offer(shared, core);
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use super::{Monitor, Settings, UNSTARTED};
+    use sync_shim::{atomic::Ordering::Relaxed, model, sync::Arc, thread};
+
+    /// Fails with: an exchange of `claim_start` that is a load and a store.
+    #[test]
+    fn two_starts_at_a_time_start_one_thread() {
+        model(|| {
+            let monitor = Arc::new(Monitor::new(Settings::new(), 1));
+            // Ordering: Relaxed, before the other thread. Under a model the monitor is off.
+            monitor.state.store(UNSTARTED, Relaxed);
+            let other = {
+                let monitor = monitor.clone();
+                thread::spawn(move || monitor.claim_start())
+            };
+            let claimed = monitor.claim_start();
+            assert!(claimed != other.join().unwrap(), "one thread");
+        });
     }
 }

@@ -3,10 +3,7 @@ use crate::{attributes::Attributes, stall::StallHook};
 use sched_monitor::Doorbell;
 use std::time::Duration;
 use sync_shim::{
-    atomic::{
-        AtomicU32, AtomicU64, AtomicUsize,
-        Ordering::{AcqRel, Relaxed},
-    },
+    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
     sync::Mutex,
     thread,
 };
@@ -86,8 +83,9 @@ impl Monitor {
 
     /// Counts the drop of a core (rule 3).
     pub(crate) fn core_dropped(&self) {
-        // Ordering: AcqRel, so that the last drop follows the others.
-        if WATCHES && self.cores.fetch_sub(1, AcqRel) == 1 {
+        // Ordering: Relaxed. The count says which drop is the last, and the bell has a lock. The
+        // monitor looks at cores only through cells with orderings of their own.
+        if WATCHES && self.cores.fetch_sub(1, Relaxed) == 1 {
             self.bell.stop();
         }
     }
