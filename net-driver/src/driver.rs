@@ -37,10 +37,7 @@ use std::{
     task::Waker,
     time::Duration,
 };
-use sync_shim::atomic::{
-    AtomicUsize,
-    Ordering::{AcqRel, Relaxed},
-};
+use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Sleeps and sockets of one runtime, which its workers drive while they are idle.
 ///
@@ -364,8 +361,9 @@ impl Inner {
     /// on any thread.
     pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
         contain(|| poller::wake_all(collected));
-        // Ordering: AcqRel, so that what the other parks did comes before the shutdown.
-        if self.parks.fetch_sub(1, AcqRel) == 1 {
+        // Ordering: Relaxed: the count says which park is the last. The shutdown takes the lock under
+        // which the reactor is opened, and those of the wheels.
+        if self.parks.fetch_sub(1, Relaxed) == 1 {
             contain(|| self.poller.shut_down());
             contain(|| self.timers.shutdown());
         }

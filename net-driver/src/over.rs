@@ -126,6 +126,7 @@ struct Waits<'a>(&'a crate::park::Token);
 impl<'a> Waits<'a> {
     fn begin(driver: &'a Inner, worker: usize) -> Self {
         let token = &driver.tokens[worker];
+        driver.clock.will_wait();
         token.set_waiting(true);
         Self(token)
     }

@@ -297,6 +297,8 @@ impl WorkerPark {
     fn wait(&mut self, limit: Option<Duration>) {
         let driver = self.driver.inner();
         if !driver.role.is_active() || !driver.role.try_take(self.worker) {
+            #[cfg(feature = "test-util")]
+            driver.clock.will_wait();
             self.token.wait_in_thread_and(limit, || {
                 #[cfg(feature = "test-util")]
                 driver.began_to_wait();
@@ -407,3 +409,7 @@ impl fmt::Debug for WorkerUnpark {
         f.write_str("WorkerUnpark")
     }
 }
+
+/// The model's kernel stands for the reactor's.
+#[cfg(all(test, selvedge_loom))]
+mod models;

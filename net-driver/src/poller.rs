@@ -16,7 +16,7 @@ use crate::{
     Driver,
     driver::Inner,
     reactor::{Reactor, shut_down_error},
-    sys::Os,
+    sys::{self, Os},
 };
 use std::{
     collections::VecDeque,
@@ -27,10 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::{
-    atomic::{
-        AtomicBool, AtomicU64,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     sync::{Arc, Mutex},
 };
 
@@ -45,7 +42,7 @@ pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// The sockets' half of a driver.
 pub(crate) struct Poller {
-    reactor: OnceLock<Arc<Reactor<Os>>>,
+    reactor: sys::OnceLock<Arc<Reactor<Os>>>,
     /// Held while the reactor is opened.
     opening: Mutex<()>,
     is_shut_down: Arc<AtomicBool>,
@@ -59,7 +56,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new() -> Self {
         Self {
-            reactor: OnceLock::new(),
+            reactor: sys::OnceLock::new(),
             opening: Mutex::new(()),
             is_shut_down: Arc::new(AtomicBool::new(false)),
             polled_at: AtomicU64::new(0),
@@ -114,12 +111,10 @@ impl Poller {
         if now.saturating_sub(last) < INTERVAL.as_nanos() as u64 {
             return;
         }
-        // Ordering: Relaxed, as above. One of several workers polls.
-        let claim = self.polled_at.compare_exchange(last, now, Relaxed, Relaxed);
-        if claim.is_ok() {
-            // An error is the parked worker's to meet.
-            let _ = reactor.collect(Some(Duration::ZERO), max, out);
-        }
+        // Two workers that come at once may both poll: each event goes to one of them.
+        self.record(now);
+        // An error is the parked worker's to meet.
+        let _ = reactor.collect(Some(Duration::ZERO), max, out);
     }
 
     /// Whether nobody has polled for a while, though there are sockets.
@@ -146,8 +141,9 @@ impl Poller {
     /// Ends all waits of sockets with an error, and refuses further sockets.
     pub(crate) fn shut_down(&self) {
         let opening = self.opening.lock();
-        // Ordering: Release pairs with the thread of rule 3. The lock orders it for `open`.
-        self.is_shut_down.store(true, Release);
+        // Ordering: Relaxed. The lock orders it for `open`. The thread of rule 3 reads nothing else,
+        // and the wake of the reactor makes it look again.
+        self.is_shut_down.store(true, Relaxed);
         drop(opening);
         if let Some(reactor) = self.reactor() {
             let mut out = VecDeque::new();
@@ -163,8 +159,8 @@ impl Poller {
         let is_shut_down = self.is_shut_down.clone();
         let handle = builder.spawn(move || {
             let mut wakers = VecDeque::new();
-            // Ordering: Acquire pairs with `shut_down`, which wakes the reactor after its store.
-            while !is_shut_down.load(Acquire) {
+            // Ordering: Relaxed: `shut_down` wakes the reactor after its store.
+            while !is_shut_down.load(Relaxed) {
                 if reactor.collect(None, MAX_EVENTS, &mut wakers).is_err() {
                     std::thread::sleep(Duration::from_millis(1));
                 }

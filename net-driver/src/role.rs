@@ -20,7 +20,7 @@
 //!    sets it unparks every worker after that, so that each parks again under rule 1.
 use sync_shim::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
 };
 
@@ -65,17 +65,17 @@ impl Role {
     /// Takes the role, if it is vacant (rule 1).
     pub(crate) fn try_take(&self, worker: usize) -> bool {
         // Ordering: Acquire pairs with the Release of `leave`: what the last poller did with the
-        // poller's state comes before.
+        // poller's state comes before. It publishes nothing: the fence of `publish_until` does.
         self.holder
-            .compare_exchange(0, worker + 1, AcqRel, Relaxed)
+            .compare_exchange(0, worker + 1, Acquire, Relaxed)
             .is_ok()
     }
 
     /// Returns the poller.
     #[cfg(feature = "test-util")]
     pub(crate) fn holder(&self) -> Option<usize> {
-        // Ordering: Acquire, as in `must_unpark`.
-        self.holder.load(Acquire).checked_sub(1)
+        // Ordering: Relaxed; the fences of the test clock order it.
+        self.holder.load(Relaxed).checked_sub(1)
     }
 
     /// Publishes the tick until which the poller is about to park (rule 2). The poller reads the
@@ -101,8 +101,9 @@ impl Role {
         if self.until.load(Relaxed) <= tick {
             return None;
         }
-        // Ordering: Acquire, so that a role that was left since is seen as such, or as the next
-        // poller's, which has read the new deadline.
-        self.holder.load(Acquire).checked_sub(1)
+        // Ordering: Relaxed. If the fence of the poller that has published this `until` came first,
+        // this sees that poller, or a later value: then the poller is awake, or another one fences
+        // after this thread. A poller that fences after this thread reads the new deadline itself.
+        self.holder.load(Relaxed).checked_sub(1)
     }
 }

@@ -13,11 +13,17 @@ use std::{io, time::Duration};
 mod epoll;
 #[cfg(any(test, selvedge_loom))]
 pub(crate) mod kernel;
+#[cfg(all(test, selvedge_loom))]
+mod once;
 
 #[cfg(all(target_os = "linux", not(selvedge_loom)))]
 pub(crate) use epoll::Epoll as Os;
 #[cfg(selvedge_loom)]
 pub(crate) use kernel::Kernel as Os;
+#[cfg(all(test, selvedge_loom))]
+pub(crate) use once::OnceLock;
+#[cfg(not(all(test, selvedge_loom)))]
+pub(crate) use std::sync::OnceLock;
 
 /// A source's number in the kernel.
 pub(crate) type Fd = std::os::fd::RawFd;

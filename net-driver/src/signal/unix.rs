@@ -23,6 +23,8 @@
 //!    then takes the wakers of its listeners and wakes them.
 //! 3. A listener that finds the version unchanged leaves its waker under the lock, and looks at the
 //!    version again there. So it sees the new version, or the thread sees its waker.
+//! 4. A signal publishes nothing, no more than one of another process does. So all orderings are
+//!    Relaxed: the socket orders a flag before its byte, and the lock orders rule 3.
 use signal_hook_registry::FORBIDDEN;
 use std::{
     fmt,
@@ -36,10 +38,7 @@ use std::{
     },
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{
-            AtomicBool, AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, Waker, ready},
     thread,
@@ -159,8 +158,8 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     if !*has_handler {
         let socket = start_thread()?;
         let handler = move || {
-            // Ordering: Release pairs with the thread's swap. The byte that follows makes it look.
-            slot.pending.store(true, Release);
+            // Ordering: Relaxed (rule 4). The byte that follows makes the thread look.
+            slot.pending.store(true, Relaxed);
             // SAFETY: the byte is there, and the socket is never closed. It does not wait, and
             // neither does the call, which is one that a handler may make.
             unsafe { libc::write(socket, [1_u8].as_ptr().cast(), 1) };
@@ -172,8 +171,8 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     drop(has_handler);
     Ok(Signal {
         slot,
-        // Ordering: Acquire, as in `poll_recv`.
-        seen: slot.version.load(Acquire),
+        // Ordering: Relaxed (rule 4).
+        seen: slot.version.load(Relaxed),
         // Ordering: Relaxed: only unique.
         id: NEXT_ID.fetch_add(1, Relaxed),
         kind,
@@ -205,10 +204,10 @@ fn wake_listeners(mut from_handlers: UnixStream) {
             _ => return,
         }
         for slot in &SLOTS {
-            // Ordering: Relaxed: a cheap look before the swap. The byte came after the flag.
-            if slot.pending.load(Relaxed) && slot.pending.swap(false, AcqRel) {
-                // Ordering: Release pairs with `poll_recv`.
-                slot.version.fetch_add(1, Release);
+            // Ordering: Relaxed (rule 4): a cheap look before the swap.
+            if slot.pending.load(Relaxed) && slot.pending.swap(false, Relaxed) {
+                // Ordering: Relaxed (rule 4).
+                slot.version.fetch_add(1, Relaxed);
                 let wakers = mem::take(&mut *lock(&slot.wakers));
                 for (_, waker) in wakers {
                     // A panic of a waker must not end the thread. Its hook has reported it.
@@ -290,8 +289,8 @@ impl Signal {
 
     /// Returns whether the signal has come in, and takes it.
     fn has_new(&mut self) -> bool {
-        // Ordering: Acquire pairs with the thread's Release.
-        let version = self.slot.version.load(Acquire);
+        // Ordering: Relaxed (rule 4).
+        let version = self.slot.version.load(Relaxed);
         mem::replace(&mut self.seen, version) != version
     }
 }

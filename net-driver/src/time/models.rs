@@ -6,6 +6,7 @@ use super::{
 use crate::Driver;
 use std::{
     collections::VecDeque,
+    mem::ManuallyDrop,
     pin::Pin,
     sync::{Arc, Weak},
     task::{Wake, Waker},
@@ -254,6 +255,51 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
         assert_eq!(reset.as_mut().poll(&second), State::Idle);
         drop(waker);
         assert_eq!(Arc::strong_count(&count), 1);
+    });
+}
+
+/// The shutdown of a driver closes a timer. Its owner may then arm it in another driver, whose lock
+/// orders nothing before.
+///
+/// Fails with: a Relaxed load in `poll`.
+#[test]
+fn poll_that_finds_a_closed_timer_idle_owns_it() {
+    model(|| {
+        let Scene {
+            cell, timer, waker, ..
+        } = Scene::new();
+        // So that a failure drops nothing.
+        let mut timer = ManuallyDrop::new(timer);
+        let closer = {
+            let cell = cell.clone();
+            thread::spawn(move || shutdown(&cell))
+        };
+        if timer.as_mut().poll(&waker) == State::Idle {
+            timer.touch();
+        }
+        closer.join().unwrap();
+        drop(ManuallyDrop::into_inner(timer));
+    });
+}
+
+/// A reset finds that the timer was fired. Its owner may then arm it in another driver.
+///
+/// Fails with: a Relaxed load, or a Relaxed failure of the exchange, in `reset`.
+#[test]
+fn reset_that_finds_a_fired_timer_owns_it() {
+    model(|| {
+        let Scene {
+            cell, timer, waker, ..
+        } = Scene::new();
+        // So that a failure drops nothing.
+        let mut timer = ManuallyDrop::new(timer);
+        let firer = firer(&cell, 10);
+        assert!(timer.as_mut().reset(20).is_none());
+        if timer.as_mut().poll(&waker) == State::Idle {
+            timer.touch();
+        }
+        firer.join().unwrap();
+        drop(ManuallyDrop::into_inner(timer));
     });
 }
 

@@ -9,9 +9,12 @@
 //!    `NOTIFIED`. A worker whose thread has not started counts as waiting: it has no task yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
 //!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role
-//!    and the look. The poller's park returns to the executor, which first looks whether there are
+//!    and the look: the one of `Role::publish_until`. The poller's park returns to the executor, which first looks whether there are
 //!    tasks.
-//! 3. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
+//! 3. The poller looks at one token after the other. A thread that it saw waiting may have been
+//!    unparked since, by a thread that it sees waiting later. So a thread adds to `waits` before it
+//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile.
+//! 4. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
 use super::{Instant, clock};
 use crate::{
     Driver,
@@ -23,12 +26,17 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence},
-    },
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
+};
+use sync_shim::{
+    atomic::{
+        AtomicBool, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        fence,
+    },
+    sync::Mutex,
 };
 
 /// The clock of a driver, and who keeps it from jumping.
@@ -41,6 +49,8 @@ pub(crate) struct Clock {
     /// The threads in a `block_on`.
     guests: Mutex<Vec<Arc<Token>>>,
     holds: AtomicUsize,
+    /// Counts the waits that were about to begin (rule 3).
+    waits: AtomicUsize,
 }
 
 /// How the clock goes, after it was paused once.
@@ -61,10 +71,6 @@ impl Reading {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Clock {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
@@ -73,33 +79,48 @@ impl Clock {
             started: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             guests: Mutex::new(Vec::new()),
             holds: AtomicUsize::new(0),
+            waits: AtomicUsize::new(0),
         }
     }
 
     pub(crate) fn now(&self) -> Instant {
-        // Ordering: SeqCst, as all of this clock: its flags have one order.
-        let paused_once = self.is_used.load(SeqCst);
-        let reading = paused_once.then(|| *lock(&self.reading)).flatten();
+        // Ordering: Relaxed: the reading is under its lock. A thread that pauses the clock, or
+        // learns of the pause, sees it. The fences of rule 2 order it against the poller.
+        let paused_once = self.is_used.load(Relaxed);
+        let reading = paused_once.then(|| *self.reading.lock()).flatten();
         Instant::from_std(reading.map_or_else(std::time::Instant::now, Reading::now))
     }
 
     pub(crate) fn is_paused(&self) -> bool {
-        self.is_used.load(SeqCst) && lock(&self.reading).is_some_and(|r| r.since.is_none())
+        // Ordering: Relaxed, as in `now`.
+        self.is_used.load(Relaxed) && self.reading.lock().is_some_and(|r| r.since.is_none())
     }
 
     pub(crate) fn set_started(&self, worker: usize) {
         if let Some(started) = self.started.get(worker) {
-            // Ordering: SeqCst, as all of this clock: its flags have one order.
-            if !started.load(SeqCst) {
-                started.store(true, SeqCst);
+            // Ordering: Relaxed. A worker that starts beside the poller's look may as well start
+            // after it.
+            if !started.load(Relaxed) {
+                // Ordering: as above.
+                started.store(true, Relaxed);
             }
         }
+    }
+
+    /// Records that a thread is about to count as waiting, or to leave (rule 3).
+    pub(crate) fn will_wait(&self) {
+        // Ordering: Release pairs with the first load of `is_idle_but`: the poller sees that this
+        // thread has unparked others.
+        self.waits.fetch_add(1, Release);
+        // Ordering: Release pairs with the last fence there: a poller that sees this thread waiting
+        // sees the count.
+        fence(Release);
     }
 
     /// Sets the clock forward to a time, if it is paused and shows an earlier one, at most to its
     /// end.
     fn jump_to(&self, time: std::time::Instant) {
-        if let Some(reading) = &mut *lock(&self.reading) {
+        if let Some(reading) = &mut *self.reading.lock() {
             if reading.since.is_none() {
                 reading.shown = reading.shown.max(time.min(clock::end()));
             }
@@ -108,21 +129,29 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns whether everything but this worker waits (rule 1).
+    /// Returns whether everything but this worker waits (rule 1). The worker has taken the role, and
+    /// has published its deadline since: that fences (rule 2).
     fn is_idle_but(&self, worker: usize) -> bool {
-        fence(SeqCst);
         let clock = &self.clock;
+        // Ordering: Acquire pairs with `will_wait`.
+        let waits = clock.waits.load(Acquire);
         let mut workers = self.tokens.iter().zip(&clock.started).enumerate();
-        // Ordering: SeqCst, as all of this clock: its flags have one order.
-        clock.holds.load(SeqCst) == 0
+        // Ordering: Acquire pairs with the drop of a hold: what it unparked before counts as running.
+        let all_wait = clock.holds.load(Acquire) == 0
             && workers.all(|(index, (token, started))| {
-                index == worker || !started.load(SeqCst) || token.is_waiting()
+                // Ordering: Relaxed, as in `set_started`.
+                index == worker || !started.load(Relaxed) || token.is_waiting()
             })
-            && lock(&clock.guests).iter().all(|token| token.is_waiting())
+            && clock.guests.lock().iter().all(|token| token.is_waiting());
+        // Ordering: Acquire pairs with the fence in `will_wait`.
+        fence(Acquire);
+        // Ordering: Relaxed, after the fence.
+        all_wait && clock.waits.load(Relaxed) == waits
     }
 
     /// Lets the poller look again, after a thread has begun to wait (rule 2).
     pub(crate) fn began_to_wait(&self) {
+        // Ordering: SeqCst pairs with the fence of `Role::publish_until`, and with that of a pause.
         fence(SeqCst);
         if self.clock.is_paused() {
             self.unpark_poller();
@@ -130,6 +159,9 @@ impl Inner {
     }
 
     fn unpark_poller(&self) {
+        // Ordering: SeqCst pairs with the fence of `Role::publish_until`: a poller that takes the
+        // role unseen sees the pause.
+        fence(SeqCst);
         if let Some(poller) = self.role.holder() {
             self.unpark(poller..poller + 1);
         }
@@ -168,9 +200,9 @@ impl Driver {
         let inner = self.inner();
         assert!(!inner.clock.is_paused(), "the clock is paused already");
         let shown = inner.clock.now().into_std();
-        *lock(&inner.clock.reading) = Some(Reading { shown, since: None });
-        // Ordering: SeqCst, as all of this clock: its flags have one order.
-        inner.clock.is_used.store(true, SeqCst);
+        *inner.clock.reading.lock() = Some(Reading { shown, since: None });
+        // Ordering: Relaxed, as in `now`. The fence of `unpark_poller` follows.
+        inner.clock.is_used.store(true, Relaxed);
         inner.unpark_poller();
     }
 
@@ -188,7 +220,7 @@ impl Driver {
     pub fn resume(&self) {
         let inner = self.inner();
         assert!(inner.clock.is_paused(), "the clock is not paused");
-        if let Some(reading) = &mut *lock(&inner.clock.reading) {
+        if let Some(reading) = &mut *inner.clock.reading.lock() {
             reading.since = Some(std::time::Instant::now());
         }
         inner.unpark_poller();
@@ -203,8 +235,8 @@ impl Driver {
     /// std::thread::spawn(move || drop(hold)).join().unwrap();
     /// ```
     pub fn hold_clock(&self) -> ClockHold {
-        // Ordering: SeqCst, as all of this clock: its flags have one order.
-        self.inner().clock.holds.fetch_add(1, SeqCst);
+        // Ordering: Relaxed: the caller's next wait publishes it (rule 3).
+        self.inner().clock.holds.fetch_add(1, Relaxed);
         ClockHold(self.clone())
     }
 
@@ -222,13 +254,18 @@ impl Driver {
         struct Guest<'a>(&'a Inner, Arc<Token>);
         impl Drop for Guest<'_> {
             fn drop(&mut self) {
-                lock(&self.0.clock.guests).retain(|token| !Arc::ptr_eq(token, &self.1));
+                self.0.clock.will_wait();
+                self.0
+                    .clock
+                    .guests
+                    .lock()
+                    .retain(|token| !Arc::ptr_eq(token, &self.1));
                 self.0.began_to_wait();
             }
         }
         let inner = self.inner();
         let token = Arc::new(Token::new(inner.poller.clone()));
-        lock(&inner.clock.guests).push(token.clone());
+        inner.clock.guests.lock().push(token.clone());
         let guest = Guest(inner, token);
         let mut future = pin!(future);
         let waker = Waker::from(guest.1.clone());
@@ -238,6 +275,7 @@ impl Driver {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
                 }
+                inner.clock.will_wait();
                 guest.1.wait_in_thread_and(None, || inner.began_to_wait());
             }
         })
@@ -269,8 +307,8 @@ pub struct ClockHold(Driver);
 impl Drop for ClockHold {
     fn drop(&mut self) {
         let inner = self.0.inner();
-        // Ordering: SeqCst, as all of this clock: its flags have one order.
-        inner.clock.holds.fetch_sub(1, SeqCst);
+        // Ordering: Release pairs with `is_idle_but`.
+        inner.clock.holds.fetch_sub(1, Release);
         inner.began_to_wait();
     }
 }
@@ -377,3 +415,6 @@ pub async fn advance(span: Duration) {
     })
     .await;
 }
+
+#[cfg(test)]
+mod models;

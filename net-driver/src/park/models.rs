@@ -1,0 +1,82 @@
+//! What an unpark publishes, on the thread and in the reactor.
+use super::*;
+use sync_shim::{Model, cell::UnsafeCell, model};
+
+struct Done(UnsafeCell<bool>);
+
+// SAFETY: the models fail if two threads touch it at a time.
+unsafe impl Sync for Done {}
+// SAFETY: a flag may be used from any thread.
+unsafe impl Send for Done {}
+
+/// Another thread does something and unparks the worker. `wait` returns after that.
+fn unparks(driver: &Driver, wait: impl FnOnce(&Token)) {
+    let done = Arc::new(Done(UnsafeCell::new(false)));
+    let token = driver.inner().tokens[0].clone();
+    let other = {
+        let (token, done) = (token.clone(), done.clone());
+        thread::spawn(move || {
+            // SAFETY: the model reads it after the unpark.
+            done.0.with_mut(|done| unsafe { *done = true });
+            token.unpark();
+        })
+    };
+    wait(&token);
+    // SAFETY: the unpark came after the write.
+    assert!(done.0.with(|done| unsafe { *done }));
+    other.join().unwrap();
+}
+
+/// Fails with: a Relaxed `take`, a swap of `unpark` or of `wait_in_thread_and` with Relaxed.
+#[test]
+fn wait_in_the_thread_shows_what_the_unpark_published() {
+    model(|| unparks(&Driver::new(1), |token| token.wait_in_thread(None)));
+}
+
+/// Fails with: a swap of `wait_in_reactor` with Relaxed.
+#[test]
+fn wait_in_the_reactor_shows_what_the_unpark_published() {
+    model(|| {
+        let driver = Driver::new(1);
+        driver.inner().open_reactor().unwrap();
+        // The token of the first socket.
+        assert!(driver.inner().tokens[0].take());
+        unparks(&driver, |token| {
+            let poller = &driver.inner().poller;
+            token.wait_in_reactor(|| poller.wait(None, &mut VecDeque::new()));
+        });
+    });
+}
+
+/// A worker waits in a reactor that another thread has just opened, and of which the thread that
+/// unparks the worker knows nothing: it finds the reactor by the token's state.
+///
+/// Fails with: the exchange of `wait_in_reactor` with Relaxed, the swap of `unpark` with Release.
+#[test]
+fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
+    Model::new().bound(3).check(|| {
+        let driver = Driver::new(1);
+        // Each thread first changes one atomic: otherwise loom leaves out some of their orders.
+        let begun = Arc::new(AtomicU32::new(0));
+        let begin = |begun: &AtomicU32| begun.fetch_add(1, Relaxed);
+        begin(&begun);
+        // A timer has activated the role before.
+        let _ = driver.inner().role.activate();
+        let mut park = driver.park(0);
+        let opener = {
+            let (driver, begun) = (driver.clone(), begun.clone());
+            thread::spawn(move || {
+                begin(&begun);
+                driver.inner().open_reactor().unwrap();
+            })
+        };
+        let unparker = park.unparker();
+        let pusher = thread::spawn(move || {
+            begin(&begun);
+            unparker.unpark();
+        });
+        park.park();
+        opener.join().unwrap();
+        pusher.join().unwrap();
+    });
+}

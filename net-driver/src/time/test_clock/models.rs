@@ -1,0 +1,89 @@
+//! The poller's look at a paused clock against threads that unpark each other and wait.
+use super::*;
+use sync_shim::{Model, model, thread};
+
+/// A driver whose workers have started. Worker 1 waits.
+fn driver(workers: usize) -> Driver {
+    let driver = Driver::new(workers);
+    let inner = driver.inner();
+    (0..workers).for_each(|worker| inner.clock.set_started(worker));
+    inner.tokens[1].set_waiting(true);
+    driver
+}
+
+/// A worker unparks another one, and then waits: one of the two runs at any time.
+///
+/// Fails with: a look that does not count the waits; each of the orderings of `waits`.
+#[test]
+fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
+    model(|| {
+        let driver = driver(3);
+        let other = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                inner.tokens[1].unpark();
+                inner.clock.will_wait();
+                inner.tokens[2].set_waiting(true);
+                inner.began_to_wait();
+            })
+        };
+        assert!(!driver.inner().is_idle_but(0), "a worker runs");
+        other.join().unwrap();
+    });
+}
+
+/// A thread that holds the clock unparks the worker, and then lets the clock go.
+///
+/// Fails with: a Relaxed subtraction or load of `holds`.
+#[test]
+fn look_racing_the_end_of_a_hold_finds_the_worker() {
+    model(|| {
+        let driver = driver(2);
+        let hold = driver.hold_clock();
+        let other = thread::spawn(move || {
+            hold.0.inner().tokens[1].unpark();
+            drop(hold);
+        });
+        assert!(!driver.inner().is_idle_but(0), "the worker runs");
+        other.join().unwrap();
+    });
+}
+
+/// The clock is paused while the last worker but the poller begins to wait: the poller finds that
+/// the runtime is idle, by a look before it parks or after an unpark. A look that is missed leaves
+/// the poller parked, which the model reports as a deadlock.
+///
+/// Fails without any of the fences.
+#[test]
+fn pause_racing_the_last_wait_and_the_poller_is_seen() {
+    Model::new().bound(2).check(|| {
+        let driver = driver(2);
+        let inner = driver.inner();
+        inner.tokens[1].set_waiting(false);
+        let pauser = {
+            let driver = driver.clone();
+            thread::spawn(move || driver.pause())
+        };
+        let waiter = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                inner.clock.will_wait();
+                inner.tokens[1].set_waiting(true);
+                inner.began_to_wait();
+            })
+        };
+        loop {
+            assert!(inner.role.try_take(0));
+            inner.role.publish_until(u64::MAX);
+            if inner.clock.is_paused() && inner.is_idle_but(0) {
+                break;
+            }
+            inner.tokens[0].wait_in_thread(None);
+            inner.role.leave();
+        }
+        pauser.join().unwrap();
+        waiter.join().unwrap();
+    });
+}
