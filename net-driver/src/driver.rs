@@ -361,8 +361,8 @@ impl Inner {
     /// on any thread.
     pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
         contain(|| poller::wake_all(collected));
-        // Ordering: Relaxed: the count says which park is the last. The shutdown takes the lock under
-        // which the reactor is opened, and those of the wheels.
+        // Ordering: Relaxed: the count says which park is the last. The shutdown takes the lock
+        // under which the reactor is opened, and those of the wheels.
         if self.parks.fetch_sub(1, Relaxed) == 1 {
             contain(|| self.poller.shut_down());
             contain(|| self.timers.shutdown());

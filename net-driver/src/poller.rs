@@ -141,8 +141,8 @@ impl Poller {
     /// Ends all waits of sockets with an error, and refuses further sockets.
     pub(crate) fn shut_down(&self) {
         let opening = self.opening.lock();
-        // Ordering: Relaxed. The lock orders it for `open`. The thread of rule 3 reads nothing else,
-        // and the wake of the reactor makes it look again.
+        // Ordering: Relaxed. The lock orders it for `open`. The thread of rule 3 reads nothing
+        // else, and the wake of the reactor makes it look again.
         self.is_shut_down.store(true, Relaxed);
         drop(opening);
         if let Some(reactor) = self.reactor() {

@@ -8,9 +8,9 @@
 //!    wait. A thread that was unparked counts as running from that moment, as its token is
 //!    `NOTIFIED`. A worker whose thread has not started counts as waiting: it has no task yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
-//!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role
-//!    and the look: the one of `Role::publish_until`. The poller's park returns to the executor, which first looks whether there are
-//!    tasks.
+//!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role and
+//!    the look: the one of `Role::publish_until`. The poller's park returns to the executor, which
+//!    first looks whether there are tasks.
 //! 3. The poller looks at one token after the other. A thread that it saw waiting may have been
 //!    unparked since, by a thread that it sees waiting later. So a thread adds to `waits` before it
 //!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile.
@@ -129,14 +129,15 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns whether everything but this worker waits (rule 1). The worker has taken the role, and
-    /// has published its deadline since: that fences (rule 2).
+    /// Returns whether everything but this worker waits (rule 1). The worker has taken the role,
+    /// and has published its deadline since: that fences (rule 2).
     fn is_idle_but(&self, worker: usize) -> bool {
         let clock = &self.clock;
         // Ordering: Acquire pairs with `will_wait`.
         let waits = clock.waits.load(Acquire);
         let mut workers = self.tokens.iter().zip(&clock.started).enumerate();
-        // Ordering: Acquire pairs with the drop of a hold: what it unparked before counts as running.
+        // Ordering: Acquire pairs with the drop of a hold: what it unparked before counts as
+        // running.
         let all_wait = clock.holds.load(Acquire) == 0
             && workers.all(|(index, (token, started))| {
                 // Ordering: Relaxed, as in `set_started`.
