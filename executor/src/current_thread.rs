@@ -29,7 +29,7 @@ use std::{
 };
 use sync_shim::atomic::{
     AtomicBool,
-    Ordering::{AcqRel, Release},
+    Ordering::{Acquire, Release},
 };
 
 /// The worker of a runtime without threads, for whichever thread is in `block_on`.
@@ -70,14 +70,21 @@ struct Signal<U> {
     unpark: U,
 }
 
+impl<U> Signal<U> {
+    /// Takes the wake, if there was one.
+    fn take(&self) -> bool {
+        // Ordering: Acquire pairs with the store in `wake`. Nobody acquires the `false`.
+        self.woken.swap(false, Acquire)
+    }
+}
+
 impl<U: Unpark> Wake for Signal<U> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Ordering: Release pairs with the swap in `Driver::run`: the poll sees what was done
-        // before.
+        // Ordering: Release pairs with the swap in `take`: the poll sees what was done before.
         self.woken.store(true, Release);
         self.unpark.unpark();
     }
@@ -189,9 +196,8 @@ impl<'a> Driver<'a> {
         let woken = Waker::from(signal.clone());
         let mut cx = Context::from_waker(&woken);
         loop {
-            // Ordering: the Acquire half pairs with the store in `wake`. A wake after this sets the
-            // flag again, and its unpark ends the park below.
-            if signal.woken.swap(false, AcqRel)
+            // A wake after this sets the flag again, and its unpark ends the park below.
+            if signal.take()
                 && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
             {
                 return output;
@@ -216,5 +222,44 @@ impl Drop for Driver<'_> {
         for (_, waker) in waiting {
             waker.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use super::*;
+    use sync_shim::{cell::UnsafeCell, model, thread};
+
+    struct Done(UnsafeCell<bool>);
+
+    // SAFETY: the model fails if two threads touch it at a time.
+    unsafe impl Sync for Done {}
+
+    /// A thread does something, and wakes the driver's own future: a driver that takes the wake
+    /// sees what was done.
+    ///
+    /// Fails with: a Relaxed store in `wake`, a Relaxed swap in `take`.
+    #[test]
+    fn wake_of_the_drivers_future_shows_what_came_before() {
+        model(|| {
+            let done = Arc::new(Done(UnsafeCell::new(false)));
+            let signal = Arc::new(Signal {
+                woken: AtomicBool::new(false),
+                unpark: ThreadPark::new().unparker(),
+            });
+            let other = {
+                let (done, signal) = (done.clone(), signal.clone());
+                thread::spawn(move || {
+                    // SAFETY: the model reads it after the wake.
+                    done.0.with_mut(|done| unsafe { *done = true });
+                    signal.wake();
+                })
+            };
+            if signal.take() {
+                // SAFETY: the wake came after the write.
+                assert!(done.0.with(|done| unsafe { *done }));
+            }
+            other.join().unwrap();
+        });
     }
 }

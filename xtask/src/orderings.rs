@@ -216,15 +216,6 @@ pub(crate) struct Results {
     pub(crate) unreached: Vec<String>,
 }
 
-/// Crates and files without mutants so far: models cover only parts of them, or nothing. The page
-/// lists them.
-pub(crate) const NOT_JUDGED: [&str; 4] = [
-    "net-driver",
-    "process-scheduler",
-    "selvedge/current_thread.rs",
-    "selvedge/monitor.rs",
-];
-
 pub(crate) fn results(options: &Options) -> Result<Results> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
@@ -232,9 +223,7 @@ pub(crate) fn results(options: &Options) -> Result<Results> {
     // because most atomics of its kits are std's, as in their hosts.
     let ours = |package: &&Package| {
         let name = package.name.as_str();
-        package.is_modelled()
-            && !["sync-shim", "adopt"].contains(&name)
-            && !NOT_JUDGED.contains(&name)
+        package.is_modelled() && !["sync-shim", "adopt"].contains(&name)
     };
     let modelled = packages.iter();
     let modelled = modelled.filter(|package| options.path.is_some() || ours(package));

@@ -2,7 +2,7 @@
 use super::{Models, file, read};
 use crate::{
     loom::{Model, Outcome, Status},
-    orderings::{NOT_JUDGED, Row, list::List},
+    orderings::{Row, list::List},
     sanitize, shuttle, soak,
     workspace::Package,
 };
@@ -77,11 +77,6 @@ fn summary(page: &mut String, models: &Models, mutants: &[Row], missing: usize) 
         "| mutants of orderings and protocols | {}: {killed} killed, {} justified, {survived} survived | `cargo xtask orderings` |",
         mutants.len(),
         mutants.len() - killed - survived
-    )?;
-    writeln!(
-        page,
-        "| orderings that no mutant judges yet | those of {} | |",
-        NOT_JUDGED.join(", ")
     )?;
     Ok(())
 }
