@@ -238,7 +238,7 @@ mod models {
     /// A thread does something, and wakes the driver's own future: a driver that takes the wake
     /// sees what was done.
     ///
-    /// Fails with: a Relaxed store in `wake`, a Relaxed swap in `take`.
+    /// Fails if the store in `wake`, or the swap in `take`, is Relaxed.
     #[test]
     fn wake_of_the_drivers_future_shows_what_came_before() {
         model(|| {

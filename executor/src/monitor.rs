@@ -210,7 +210,7 @@ mod models {
     use super::{Monitor, Settings, UNSTARTED};
     use sync_shim::{atomic::Ordering::Relaxed, model, sync::Arc, thread};
 
-    /// Fails with: an exchange of `claim_start` that is a load and a store.
+    /// Fails if the exchange of `claim_start` is a load and a store.
     #[test]
     fn two_starts_at_a_time_start_one_thread() {
         model(|| {

@@ -27,13 +27,13 @@ fn unparks(driver: &Driver, wait: impl FnOnce(&Token)) {
     other.join().unwrap();
 }
 
-/// Fails with: a Relaxed `take`, a swap of `unpark` or of `wait_in_thread_and` with Relaxed.
+/// Fails if `take`, or a swap of `unpark` or `wait_in_thread_and`, is Relaxed.
 #[test]
 fn wait_in_the_thread_shows_what_the_unpark_published() {
     model(|| unparks(&Driver::new(1), |token| token.wait_in_thread(None)));
 }
 
-/// Fails with: a swap of `wait_in_reactor` with Relaxed.
+/// Fails if the swap of `wait_in_reactor` is Relaxed.
 #[test]
 fn wait_in_the_reactor_shows_what_the_unpark_published() {
     model(|| {
@@ -51,7 +51,7 @@ fn wait_in_the_reactor_shows_what_the_unpark_published() {
 /// A worker waits in a reactor that another thread has just opened, and of which the thread that
 /// unparks the worker knows nothing: it finds the reactor by the token's state.
 ///
-/// Fails with: the exchange of `wait_in_reactor` with Relaxed, the swap of `unpark` with Release.
+/// Fails if the exchange of `wait_in_reactor` is Relaxed, or the swap of `unpark` only Release.
 #[test]
 fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
     Model::new().bound(3).check(|| {

@@ -261,7 +261,7 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
 /// The shutdown of a driver closes a timer. Its owner may then arm it in another driver, whose lock
 /// orders nothing before.
 ///
-/// Fails with: a Relaxed load in `poll`.
+/// Fails if the load in `poll` is Relaxed.
 #[test]
 fn poll_that_finds_a_closed_timer_idle_owns_it() {
     model(|| {
@@ -284,7 +284,7 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
 
 /// A reset finds that the timer was fired. Its owner may then arm it in another driver.
 ///
-/// Fails with: a Relaxed load, or a Relaxed failure of the exchange, in `reset`.
+/// Fails if the load in `reset` is Relaxed, or the failure of its exchange.
 #[test]
 fn reset_that_finds_a_fired_timer_owns_it() {
     model(|| {

@@ -51,7 +51,7 @@ fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
 ///
 /// Bounded: without a bound it does not finish, since the registry has 16 locks.
 ///
-/// Fails with: no look at `is_closed` in `finish`; no look for stopped processes in `close`.
+/// Fails if `finish` does not look at `is_closed`, or `close` not for stopped processes.
 #[test]
 fn stop_racing_the_shutdown_does_not_stay_stopped() {
     Model::new().bound(3).check(|| {

@@ -259,7 +259,7 @@ fn kill_against_revive_leaves_one_token() {
 
 /// A thread sees that a process has ended: it also sees what the process's steps did.
 ///
-/// Fails with: a Relaxed `State::phase`.
+/// Fails if `State::phase` is Relaxed.
 #[test]
 fn phase_of_an_ended_process_shows_what_it_did() {
     model(|| {

@@ -39,7 +39,7 @@ unsafe impl Sync for Done {}
 
 /// A process ends on a worker: a thread that counts the end sees what the process's steps did.
 ///
-/// Fails with: a Relaxed `ended`, a Relaxed `live`.
+/// Fails if `ended` or `live` is Relaxed.
 #[test]
 fn live_of_zero_shows_what_the_process_did() {
     model(|| {

@@ -13,7 +13,7 @@ fn driver(workers: usize) -> Driver {
 
 /// A worker unparks another one, and then waits: one of the two runs at any time.
 ///
-/// Fails with: a look that does not count the waits; each of the orderings of `waits`.
+/// Fails if the look does not count the waits, or if an ordering of `waits` is weaker.
 #[test]
 fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
     model(|| {
@@ -35,7 +35,7 @@ fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
 
 /// A thread that holds the clock unparks the worker, and then lets the clock go.
 ///
-/// Fails with: a Relaxed subtraction or load of `holds`.
+/// Fails if the subtraction or the load of `holds` is Relaxed.
 #[test]
 fn look_racing_the_end_of_a_hold_finds_the_worker() {
     model(|| {
@@ -54,7 +54,7 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
 /// the runtime is idle, by a look before it parks or after an unpark. A look that is missed leaves
 /// the poller parked, which the model reports as a deadlock.
 ///
-/// Fails without any of the fences.
+/// Fails if a fence is left out.
 #[test]
 fn pause_racing_the_last_wait_and_the_poller_is_seen() {
     Model::new().bound(2).check(|| {
