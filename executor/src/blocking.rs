@@ -5,7 +5,6 @@
 //! bounds closures, not cores. The jobs that are queued when the runtime ends are run: the closures
 //! were spawned in time, and the tasks of a core must be dropped.
 use crate::{
-    Handle,
     core::Core,
     shared::{Job, PanicReporter, Shared},
     threads,
@@ -22,7 +21,7 @@ use worker_idle::Backoff;
 /// The pool refuses it if it is closed, or if it can start no thread at all. Then the closure is
 /// dropped here, and its handle says that it was cancelled.
 pub(crate) fn spawn<F, R>(
-    handle: &Handle,
+    shared: &Arc<Shared>,
     name: Option<Cow<'static, str>>,
     f: F,
     at: &'static Location<'static>,
@@ -32,13 +31,12 @@ where
     R: Send + 'static,
 {
     let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
-    let on_panic = PanicReporter::by(handle.shared());
+    let on_panic = PanicReporter::by(shared);
     let (task, join) = match name {
         None => Closure::with_hook(on_panic, future),
         Some(name) => Closure::named(name, at, on_panic, future),
     };
     span.record_id(&join.id());
-    let shared = handle.shared();
     let job = Job::Closure(task, shared.events.hold_clock());
     drop(shared.blocking.submit(job));
     join

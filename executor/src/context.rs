@@ -93,7 +93,7 @@ fn set(core: *const Core) {
 
 /// Decides whether the core's spawns take the slow path: a hook is set, or a guard redirects them.
 /// Called after each change of the scopes or of the core.
-pub(crate) fn update_special_spawns() {
+fn update_special_spawns() {
     with_core(|core| {
         let special = core.shared.settings.special_spawns || scope::is_guarded();
         core.special_spawns.set(special);
@@ -211,6 +211,33 @@ pub(crate) fn release_clock() {
 /// Puts a core that was taken back into the thread-local.
 pub(crate) fn put_core(core: Box<Core>) {
     set(Box::into_raw(core));
+}
+
+/// The scope of an `EnterGuard`, which also decides anew whether spawns of this thread's core take
+/// the slow path: after the scope is entered, and after it is left.
+pub(crate) struct Entered {
+    _scope: scope::Guard,
+    _after: UpdateSpecialSpawns,
+}
+
+impl Entered {
+    pub(crate) fn enter(shared: Arc<Shared>) -> Self {
+        let entered = Self {
+            _scope: scope::Guard::enter(shared),
+            _after: UpdateSpecialSpawns,
+        };
+        update_special_spawns();
+        entered
+    }
+}
+
+/// Dropped after the scope.
+struct UpdateSpecialSpawns;
+
+impl Drop for UpdateSpecialSpawns {
+    fn drop(&mut self) {
+        update_special_spawns();
+    }
 }
 
 /// Actions of an exhausted budget on a worker. All threads share this one value.

@@ -1,6 +1,5 @@
 //! A worker without a thread of the runtime: its user's loop ticks it.
 use crate::{
-    Handle,
     context::OnWorker,
     core::Core,
     events::DrivenEvents,
@@ -9,7 +8,6 @@ use crate::{
     run::run,
     scheduler::Task,
     scope,
-    shutdown::abandon,
 };
 use coop_budget::{Budget, Scope, Turns};
 use std::{
@@ -76,7 +74,7 @@ pub enum Tick {
 /// worker.run(); // Until the end, which is near.
 /// ```
 pub struct Worker<P: Park> {
-    core: ManuallyDrop<Box<Core>>,
+    pub(crate) core: ManuallyDrop<Box<Core>>,
     park: P,
     events: DrivenEvents,
     /// The task that the last sleep found.
@@ -294,21 +292,6 @@ impl<P: Park> Worker<P> {
     pub fn park_mut(&mut self) -> &mut P {
         &mut self.park
     }
-
-    /// Returns a handle of its runtime.
-    ///
-    /// ```
-    /// let park = selvedge::park::ThreadPark::new();
-    /// let (runtime, workers) = selvedge::Builder::new().build_driven([park]);
-    /// let task = workers[0].handle().spawn(async { 7 });
-    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
-    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
-    /// drop(runtime);
-    /// thread.join().unwrap();
-    /// ```
-    pub fn handle(&self) -> Handle {
-        Handle::new(self.core.shared.clone())
-    }
 }
 
 impl<P: Park> Drop for Worker<P> {
@@ -321,7 +304,7 @@ impl<P: Park> Drop for Worker<P> {
         // SAFETY: the field is not used after this.
         let core = unsafe { ManuallyDrop::take(&mut self.core) };
         if self.stage != Stage::Ended {
-            abandon(&core, self.found.take());
+            core.abandon(self.found.take());
         }
     }
 }

@@ -16,7 +16,7 @@
 use crate::{
     events::{DrivenEvents, Events, EventsPark},
     hooks,
-    park::{self, Park},
+    park::{Park, waker},
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -60,7 +60,7 @@ impl<P: Park + Send> Driver for P {
     }
 
     fn waker(&self) -> Waker {
-        park::waker(Park::unparker(self))
+        waker(Park::unparker(self))
     }
 }
 
@@ -105,7 +105,7 @@ impl Parker {
 
     pub(crate) fn unparker(&self) -> Waker {
         match self {
-            Self::Events(park) => park::waker(park.unparker()),
+            Self::Events(park) => waker(park.unparker()),
             Self::Driver(driver) => {
                 let driver = driver.driver.as_ref();
                 driver.expect("it is there until the drop").waker()

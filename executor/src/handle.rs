@@ -1,9 +1,9 @@
 //! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
-    Snapshot, blocking,
-    compat::tokio::RuntimeMetrics,
-    context,
+    Snapshot, blocking, context,
     current_thread::CurrentThread,
+    driven::Worker,
+    park::Park,
     scope::{self, In},
     shared::Shared,
     unhandled,
@@ -49,8 +49,6 @@ pub struct Handle {
 // that no panic poisons and within which no user code runs.
 impl UnwindSafe for Handle {}
 impl RefUnwindSafe for Handle {}
-impl UnwindSafe for crate::Runtime {}
-impl RefUnwindSafe for crate::Runtime {}
 
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
@@ -121,7 +119,7 @@ impl Handle {
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard {
-            _guard: Guard::enter(self.shared.clone()),
+            _guard: context::Entered::enter(self.shared.clone()),
             handle: PhantomData,
             stays: PhantomData,
         }
@@ -163,9 +161,9 @@ impl Handle {
     {
         let handle = self.clone();
         #[cfg(feature = "groups")]
-        let f = crate::groups::within(self, f);
+        let f = crate::groups::within(&self.shared, f);
         let f = move || scope::within(In::Closure(&handle.shared), f);
-        blocking::spawn(self, name, f, at)
+        blocking::spawn(&self.shared, name, f, at)
     }
 
     /// Blocks this thread on a future, which may spawn tasks on this runtime.
@@ -285,16 +283,22 @@ impl Handle {
     pub fn metrics(&self) -> Snapshot {
         Snapshot::of(&self.shared)
     }
+}
 
-    /// Returns the runtime's counters under tokio's names, each read when it is asked for.
+impl<P: Park> Worker<P> {
+    /// Returns a handle of its runtime.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(3).build()?;
-    /// assert_eq!(runtime.handle().runtime_metrics().num_workers(), 3);
-    /// # Ok::<(), std::io::Error>(())
+    /// let park = selvedge::park::ThreadPark::new();
+    /// let (runtime, workers) = selvedge::Builder::new().build_driven([park]);
+    /// let task = workers[0].handle().spawn(async { 7 });
+    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// drop(runtime);
+    /// thread.join().unwrap();
     /// ```
-    pub fn runtime_metrics(&self) -> RuntimeMetrics {
-        RuntimeMetrics::of(self)
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.core.shared.clone())
     }
 }
 
@@ -348,33 +352,10 @@ impl std::error::Error for TryCurrentError {}
 /// the runtime by that.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
-    _guard: Guard,
+    _guard: context::Entered,
     handle: PhantomData<&'a Handle>,
     /// Keeps it in its thread: not `Send`.
     stays: PhantomData<*mut ()>,
-}
-
-/// A guard's scope, and the way that the spawns of this thread's core take meanwhile.
-struct Guard(
-    #[expect(dead_code, reason = "its drop")] scope::Guard,
-    Update,
-);
-
-impl Guard {
-    fn enter(shared: Arc<Shared>) -> Self {
-        let guard = Self(scope::Guard::enter(shared), Update);
-        context::update_special_spawns();
-        guard
-    }
-}
-
-/// Decides anew whether spawns take the slow path, when the scope has been left.
-struct Update;
-
-impl Drop for Update {
-    fn drop(&mut self) {
-        context::update_special_spawns();
-    }
 }
 
 // SAFETY: the only operation on a shared guard is `Debug`, which reads none of its fields. Only the

@@ -20,7 +20,12 @@ pub use crate::{
 use crate::{
     Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, shared::Shared,
 };
-use std::{fmt, future::Future, io};
+use std::{
+    fmt,
+    future::Future,
+    io,
+    panic::{RefUnwindSafe, UnwindSafe},
+};
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
@@ -217,6 +222,10 @@ impl Runtime {
         self.handle.metrics()
     }
 }
+
+// A panic cannot leave the shared state broken, as that of a `Handle`.
+impl UnwindSafe for Runtime {}
+impl RefUnwindSafe for Runtime {}
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

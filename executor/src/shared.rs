@@ -22,7 +22,7 @@ use crate::{
     hooks::Hooks,
     identity::{Id, RuntimePtr},
     metrics::Counters,
-    monitor::{self, Monitor},
+    monitor::{Monitor, Settings as MonitorSettings},
     queue::Stealer,
     scheduler::{Scheduler, Task},
     trace::Trace,
@@ -151,7 +151,7 @@ impl Shared {
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
         blocking: Pool<Job>,
-        monitor: monitor::Settings,
+        monitor: MonitorSettings,
         settings: Settings,
         hooks: Arc<Hooks>,
         extensions: Extensions,

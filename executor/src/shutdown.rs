@@ -16,8 +16,8 @@
 //!    poll has lost its core queues its task, and ends the queued tasks itself if the workers may
 //!    have left ([`Shared::take_in`]).
 //! 6. A driven worker that is dropped before its end closes the runtime, and ends what it finds
-//!    ([`abandon`]). From then on a wake from outside may find no worker: its thread ends what is
-//!    queued.
+//!    ([`Core::abandon`]). From then on a wake from outside may find no worker: its thread ends
+//!    what is queued.
 //! 7. The runtime's owner waits for the threads where it may ([`scope`]). A wait that times out
 //!    leaves the threads to end by themselves, and they keep the memory that they need.
 use crate::{
@@ -222,29 +222,30 @@ impl Core {
         hooks.contain(|| self.sleep_until_release(park, None));
         hooks.contain(|| self.deliver(park));
     }
-}
 
-/// Ends the runtime of a worker that is dropped before its end.
-pub(crate) fn abandon(core: &Core, found: Option<Task>) {
-    let shared = core.shared.clone();
-    shared.abandon();
-    if let Some(task) = found {
-        core.queue.push_back(task, core);
-    }
-    let has_ended = core.as_worker(|| {
-        loop {
-            let has_ended = core.end();
-            // Else a task came in after the check of its queue: by a thread that may not have seen
-            // that the worker is dropped, by a drop in this end, or by an end on another thread.
-            if has_ended || !core.has_leftovers() {
-                return has_ended;
-            }
+    /// Ends the runtime of a worker that is dropped before its end.
+    pub(crate) fn abandon(&self, found: Option<Task>) {
+        let shared = self.shared.clone();
+        shared.abandon();
+        if let Some(task) = found {
+            self.queue.push_back(task, self);
         }
-    });
-    if has_ended {
-        Registry::wait_keeping(&shared.announcements, || shared.clone());
-    } else {
-        // Tasks that other threads hold point to it.
-        std::mem::forget(shared);
+        let has_ended = self.as_worker(|| {
+            loop {
+                let has_ended = self.end();
+                // Else a task came in after the check of its queue: by a thread that may not have
+                // seen that the worker is dropped, by a drop in this end, or by an end on another
+                // thread.
+                if has_ended || !self.has_leftovers() {
+                    return has_ended;
+                }
+            }
+        });
+        if has_ended {
+            Registry::wait_keeping(&shared.announcements, || shared.clone());
+        } else {
+            // Tasks that other threads hold point to it.
+            std::mem::forget(shared);
+        }
     }
 }

@@ -16,7 +16,9 @@
 //! 5. And the future of a waiting `block_on` does not see the tasks that the shutdown cancels: they
 //!    are cancelled after the panic was recorded, so the next check finds it.
 use crate::{
-    Handle, UnhandledPanic, scope,
+    context::Entered,
+    hooks::UnhandledPanic,
+    scope,
     shared::{PanicReporter, Shared},
 };
 use blocking_threads::OnPanic;
@@ -49,8 +51,7 @@ impl OnPanic for PanicReporter {
     fn panicked(&self, payload: &(dyn Any + Send)) {
         let Self(shared) = self;
         let is_current = scope::current().is_some_and(|here| Arc::ptr_eq(&here, shared));
-        let handle = (!is_current).then(|| Handle::new(shared.clone()));
-        let entered = handle.as_ref().map(Handle::enter);
+        let entered = (!is_current).then(|| Entered::enter(shared.clone()));
         shared.hooks.panicked(payload);
         drop(entered);
         if shared.hooks.policy == UnhandledPanic::Shutdown {

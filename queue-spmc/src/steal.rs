@@ -23,6 +23,37 @@ pub enum Steal<T> {
     },
 }
 
+impl<T> Steal<T> {
+    /// Returns the first item and the number of the others, if the steal took any.
+    ///
+    /// ```
+    /// use queue_spmc::Steal;
+    ///
+    /// assert_eq!(Steal::Success { first: 'a', moved: 2 }.success(), Some(('a', 2)));
+    /// assert_eq!(Steal::<char>::Retry.success(), None);
+    /// ```
+    #[inline]
+    pub fn success(self) -> Option<(T, usize)> {
+        match self {
+            Self::Success { first, moved } => Some((first, moved)),
+            Self::Empty | Self::Retry => None,
+        }
+    }
+
+    /// Returns whether to try again, as there may be something to take.
+    ///
+    /// ```
+    /// use queue_spmc::Steal;
+    ///
+    /// assert!(Steal::<char>::Retry.is_retry());
+    /// assert!(!Steal::<char>::Empty.is_retry());
+    /// ```
+    #[inline]
+    pub fn is_retry(&self) -> bool {
+        matches!(self, Self::Retry)
+    }
+}
+
 /// How many items a thief takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealLimit {

@@ -1,5 +1,5 @@
 //! The handle of a group, and how it is built, changed and destroyed.
-use super::group::Group;
+use super::{group::Group, inherit};
 use crate::{Handle, Runtime, scheduler::Scheduler};
 use sched_group::Shares;
 use std::{fmt, future::Future, panic::Location, sync::Arc};
@@ -37,6 +37,36 @@ use task_header::JoinHandle;
 pub struct SchedulingGroup {
     handle: Handle,
     pub(super) group: Arc<Group>,
+}
+
+impl SchedulingGroup {
+    /// Returns the group of the task that calls this.
+    ///
+    /// A closure of [`spawn_blocking`](crate::spawn_blocking) is of the group of the task that
+    /// spawned it. Everything else is of the runtime's main group.
+    ///
+    /// ```
+    /// use selvedge::{SchedulingGroup, spawn_in};
+    ///
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let queries = runtime.group("queries").build().unwrap();
+    /// let task = spawn_in(&queries, async {
+    ///     selvedge::spawn(async { SchedulingGroup::current().name() }).await.unwrap()
+    /// });
+    /// assert_eq!(runtime.block_on(task.unwrap()).unwrap(), "queries");
+    /// assert_eq!(runtime.block_on(async { SchedulingGroup::current().name() }), "main");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[track_caller]
+    pub fn current() -> Self {
+        let handle = Handle::current();
+        let group = inherit::current(handle.shared());
+        let group = group.unwrap_or_else(|| handle.shared().groups.main.clone());
+        Self::new(handle, group)
+    }
 }
 
 impl SchedulingGroup {

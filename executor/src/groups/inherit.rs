@@ -5,10 +5,9 @@
 //!    turn. They keep their group here, counted. It may be destroyed meanwhile: then their spawns
 //!    are for main.
 //! 3. Everything else, such as a `block_on`, is of main.
-use super::{SchedulingGroup, group::Group};
+use super::group::Group;
 use crate::{
-    Handle, context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler,
-    shared::Shared,
+    context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,
 };
 use std::{
     cell::RefCell,
@@ -71,8 +70,8 @@ impl Drop for Inherited {
 }
 
 /// Makes a closure run in the group whose task calls this.
-pub(crate) fn within<R, F: FnOnce() -> R>(handle: &Handle, f: F) -> impl FnOnce() -> R + use<R, F> {
-    let group = current(handle.shared()).filter(|group| !group.is_main);
+pub(crate) fn within<R, F: FnOnce() -> R>(shared: &Shared, f: F) -> impl FnOnce() -> R + use<R, F> {
+    let group = current(shared).filter(|group| !group.is_main);
     move || {
         let _inherited = group.map(|group| Inherited(replace(Some(group))));
         f()
@@ -80,43 +79,13 @@ pub(crate) fn within<R, F: FnOnce() -> R>(handle: &Handle, f: F) -> impl FnOnce(
 }
 
 /// The group of what this thread runs in this runtime, if that has one.
-fn current(shared: &Shared) -> Option<Arc<Group>> {
+pub(super) fn current(shared: &Shared) -> Option<Arc<Group>> {
     let is_ours = |core: &Core| ptr::eq(&*core.shared, shared);
     // SAFETY: rule 3 of `turns`.
     let turn = with_core(|core| is_ours(core).then(|| unsafe { core.queue.turn().counted() }));
     match turn {
         Some(turn) => turn,
         None => get().filter(|group| group.runtime() == shared.address()),
-    }
-}
-
-impl SchedulingGroup {
-    /// Returns the group of the task that calls this.
-    ///
-    /// A closure of [`spawn_blocking`](crate::spawn_blocking) is of the group of the task that
-    /// spawned it. Everything else is of the runtime's main group.
-    ///
-    /// ```
-    /// use selvedge::{SchedulingGroup, spawn_in};
-    ///
-    /// let runtime = selvedge::Runtime::new()?;
-    /// let queries = runtime.group("queries").build().unwrap();
-    /// let task = spawn_in(&queries, async {
-    ///     selvedge::spawn(async { SchedulingGroup::current().name() }).await.unwrap()
-    /// });
-    /// assert_eq!(runtime.block_on(task.unwrap()).unwrap(), "queries");
-    /// assert_eq!(runtime.block_on(async { SchedulingGroup::current().name() }), "main");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Panics
-    /// Outside a runtime.
-    #[track_caller]
-    pub fn current() -> Self {
-        let handle = Handle::current();
-        let group = current(handle.shared());
-        let group = group.unwrap_or_else(|| handle.shared().groups.main.clone());
-        Self::new(handle, group)
     }
 }
 

@@ -43,6 +43,19 @@ use sync_shim::atomic::Ordering::Relaxed;
 #[derive(Clone)]
 pub struct RuntimeMetrics(Handle);
 
+impl Handle {
+    /// Returns the runtime's counters under tokio's names, each read when it is asked for.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(3).build()?;
+    /// assert_eq!(runtime.handle().runtime_metrics().num_workers(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn runtime_metrics(&self) -> RuntimeMetrics {
+        RuntimeMetrics::of(self)
+    }
+}
+
 impl RuntimeMetrics {
     pub(crate) fn of(handle: &Handle) -> Self {
         Self(handle.clone())
