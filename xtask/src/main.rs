@@ -20,6 +20,7 @@ mod jobs;
 mod links;
 mod lockfile;
 mod loom;
+mod modules;
 mod msrv;
 mod no_std;
 mod orderings;
@@ -49,6 +50,8 @@ enum Command {
     Test(test::Options),
     /// Runs the models, one process each, and reports executions and bounds.
     Loom(loom::Options),
+    /// Lists the import cycles between the files of a crate.
+    Modules(modules::Options),
     /// Runs the models and histories under random schedules.
     Shuttle(shuttle::Options),
     /// Weakens each ordering, and checks that a model fails.
@@ -97,6 +100,7 @@ fn run(command: Command) -> ExitCode {
     let done = match command {
         Command::Test(options) => test::run(&options),
         Command::Loom(options) => loom::run(&options),
+        Command::Modules(options) => modules::run(&options),
         Command::Shuttle(options) => shuttle::run(&options),
         Command::Orderings(options) => orderings::run(&options),
         Command::Report(options) => report::run(&options),

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
-    links, lockfile, loom, msrv, no_std, prose, public, report,
+    links, lockfile, loom, modules, msrv, no_std, prose, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -29,6 +29,11 @@ const STEPS: &[Step] = &[
         "prose",
         "the lengths, subjects and names in comments, documents and code",
         prose::run,
+    ),
+    (
+        "modules",
+        "no import cycles between files but pairs that have a reason",
+        modules::check,
     ),
     (
         "clippy",

@@ -1,0 +1,315 @@
+//! `cargo xtask modules`: lists the import cycles between the files of a crate.
+//!
+//! File A imports file B if its code names an item of B by a path that begins with `crate`, `super`
+//! or a child module, in a `use` or elsewhere. A re-export counts for the file that defines the
+//! item, and a file that only re-exports its own children does not import them. Tests are left out.
+//! Files that reach each other form a cycle. A cycle of two is allowed with a reason in [`PAIRS`];
+//! a larger one is not.
+use crate::{source, workspace};
+use anyhow::{Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use syn::{Item, UseTree, Visibility, visit::Visit};
+
+/// The crates that `cargo xtask test` checks.
+const CHECKED: [&str; 2] = ["selvedge", "task-header"];
+
+/// Pairs of files that may import each other: the crate, the files, and the reason.
+const PAIRS: &[(&str, [&str; 2], &str)] = &[
+    (
+        "selvedge",
+        ["core", "shared"],
+        "a core points to the shared state, where a core on offer lies",
+    ),
+    (
+        "selvedge",
+        ["groups", "groups::turns"],
+        "the groups list each worker's turns, and a turn takes over what changed in the groups",
+    ),
+    (
+        "task-header",
+        ["notified", "owned"],
+        "a run may take a list, and a list runs tasks",
+    ),
+];
+
+/// Options of `cargo xtask modules`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only these crates, of any of the workspace.
+    #[arg(long = "crate", value_name = "CRATE", value_delimiter = ',')]
+    crates: Vec<String>,
+}
+
+pub(crate) fn check() -> Result<bool> {
+    run(&Options {
+        crates: CHECKED.map(String::from).into(),
+    })
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let (packages, _) = workspace::load()?;
+    let libraries = packages.iter().filter(|package| package.lib().is_some());
+    let mut passed = true;
+    for package in workspace::chosen(libraries, &options.crates, "a library")? {
+        let lib = package.lib().context("it has a library")?;
+        let mut imports = Imports::default();
+        for module in source::modules(lib, "")? {
+            imports.at = path(&module.path);
+            imports.files.insert(module.path);
+            imports.modules.insert(imports.at.clone());
+            let syntax = syn::parse_file(&module.source);
+            imports.visit_file(&syntax.with_context(|| module.file.display().to_string())?);
+        }
+        let edges = imports.edges();
+        let cycles = cycles(&edges);
+        let allowed = PAIRS.iter().filter(|pair| pair.0 == package.name);
+        for (_, pair, _) in allowed
+            .clone()
+            .filter(|pair| !cycles.contains(&pair.1.map(String::from).into()))
+        {
+            passed = false;
+            say!(
+                "{}: {pair:?} is no cycle any more: remove its reason",
+                package.name
+            );
+        }
+        for cycle in cycles {
+            let reason = allowed
+                .clone()
+                .find(|pair| cycle == pair.1.map(String::from).into());
+            passed &= reason.is_some();
+            let verdict = reason.map_or("not allowed", |reason| reason.2);
+            let files: Vec<_> = cycle.iter().map(String::as_str).collect();
+            say!("{}: {}: {verdict}", package.name, files.join(" <-> "));
+            for file in cycle.iter().filter(|_| reason.is_none()) {
+                let inside: Vec<_> = edges[file].intersection(&cycle).cloned().collect();
+                say!("  {file} imports {}", inside.join(", "));
+            }
+        }
+    }
+    Ok(passed)
+}
+
+type Path = Vec<String>;
+
+fn path(text: &str) -> Path {
+    text.split("::")
+        .filter(|name| !name.is_empty())
+        .map(String::from)
+        .collect()
+}
+
+/// What the files of a crate name.
+#[derive(Default)]
+struct Imports {
+    files: BTreeSet<String>,
+    modules: BTreeSet<Path>,
+    /// The module that is visited, with inline ones.
+    at: Path,
+    names: Vec<Named>,
+}
+
+/// A path as a module names it.
+struct Named {
+    at: Path,
+    path: Path,
+    /// The name that a `use` gives it.
+    alias: Option<String>,
+    exports: bool,
+}
+
+impl Imports {
+    fn note(&mut self, path: Path, alias: Option<String>, exports: bool) {
+        let at = self.at.clone();
+        self.names.push(Named {
+            at,
+            path,
+            alias,
+            exports,
+        });
+    }
+
+    fn flatten(&mut self, tree: &UseTree, before: &[String], exports: bool) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(part) => self.flatten(&part.tree, &with(&part.ident), exports),
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.flatten(tree, before, exports);
+                }
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                self.note(before.into(), before.last().cloned(), exports);
+            }
+            UseTree::Name(name) => {
+                self.note(with(&name.ident), Some(name.ident.to_string()), exports);
+            }
+            UseTree::Rename(name) => {
+                self.note(with(&name.ident), Some(name.rename.to_string()), exports);
+            }
+            UseTree::Glob(_) => self.note(before.into(), None, exports),
+        }
+    }
+
+    /// The path from the crate's root, unless it is of another crate.
+    fn absolute(&self, at: &[String], path: &[String]) -> Option<Path> {
+        let child = [at, &path[..1]].concat();
+        match &*path[0] {
+            "crate" => Some(path[1..].into()),
+            "self" => Some([at, &path[1..]].concat()),
+            "super" if path.len() == 1 => Some(at[..at.len() - 1].into()),
+            "super" => {
+                let outer = &at[..at.len() - 1];
+                let is_above = path[1] == "super";
+                if is_above {
+                    self.absolute(outer, &path[1..])
+                } else {
+                    Some([outer, &path[1..]].concat())
+                }
+            }
+            _ => self.modules.contains(&child).then(|| [at, path].concat()),
+        }
+    }
+
+    /// The edges between files, by the modules that define what is named.
+    fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let stands_for = |named: &Named| {
+            let name = [&*named.at, &[named.alias.clone()?]].concat();
+            Some((name, self.absolute(&named.at, &named.path)))
+        };
+        let aliases: BTreeMap<_, _> = self.names.iter().filter_map(stands_for).collect();
+        let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
+        for named in &self.names {
+            let Some(mut path) = self.absolute(&named.at, &named.path) else {
+                continue;
+            };
+            if named.exports && path.starts_with(&named.at) {
+                continue;
+            }
+            // Each turn follows one re-export.
+            let defined = loop {
+                let is_module =
+                    |length: &usize| *length == 0 || self.modules.contains(&path[..*length]);
+                let length = (0..=path.len()).rev().find(is_module).unwrap_or_default();
+                let item = path.get(..length + 1).and_then(|item| aliases.get(item));
+                match item {
+                    Some(None) => break None,
+                    Some(Some(to)) if !path.starts_with(to) => {
+                        path = [to, &path[length + 1..]].concat()
+                    }
+                    _ => break Some(path[..length].to_vec()),
+                }
+            };
+            let (from, to) = (self.file(&named.at), defined.map(|to| self.file(&to)));
+            if let Some(to) = to.filter(|to| *to != from && !to.is_empty() && !from.is_empty()) {
+                edges.entry(from).or_default().insert(to);
+            }
+        }
+        edges
+    }
+
+    /// The file of a module, which may be an inline one.
+    fn file(&self, module: &[String]) -> String {
+        let lengths = (0..=module.len()).rev();
+        let mut paths = lengths.map(|length| module[..length].join("::"));
+        paths
+            .find(|path| self.files.contains(path))
+            .unwrap_or_default()
+    }
+}
+
+impl Visit<'_> for Imports {
+    fn visit_item(&mut self, item: &Item) {
+        if is_built(item) {
+            syn::visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_mod(&mut self, module: &syn::ItemMod) {
+        self.at.push(module.ident.to_string());
+        self.modules.insert(self.at.clone());
+        syn::visit::visit_item_mod(self, module);
+        self.at.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &syn::ItemUse) {
+        let exports = !matches!(item.vis, Visibility::Inherited);
+        self.flatten(&item.tree, &[], exports);
+    }
+
+    fn visit_visibility(&mut self, _: &Visibility) {}
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        // A single name may be a variable's.
+        if path.segments.len() > 1 {
+            let names = path.segments.iter().map(|part| part.ident.to_string());
+            self.note(names.collect(), None, false);
+        }
+        syn::visit::visit_path(self, path);
+    }
+
+    /// The tokens of a macro are not parsed: only their paths from the crate's root count.
+    fn visit_macro(&mut self, of: &syn::Macro) {
+        for text in of.tokens.to_string().split("crate ::").skip(1) {
+            let mut path = vec!["crate".to_owned()];
+            for part in text.split("::") {
+                let name = part
+                    .trim_start()
+                    .split(|c: char| !c.is_alphanumeric() && c != '_');
+                path.extend(name.map(String::from).next());
+                if part
+                    .trim()
+                    .contains(|c: char| !c.is_alphanumeric() && c != '_')
+                {
+                    break;
+                }
+            }
+            path.retain(|name| !name.is_empty());
+            self.note(path, None, false);
+        }
+    }
+}
+
+/// Whether an item has no `cfg` that leaves it out. All features are on, `test` is off.
+fn is_built(item: &Item) -> bool {
+    let attributes = match item {
+        Item::Use(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        _ => return true,
+    };
+    attributes.iter().all(|attribute| {
+        let list = attribute.meta.require_list().ok();
+        let list = list.filter(|list| list.path.is_ident("cfg"));
+        list.is_none_or(|list| source::holds(&list.tokens.to_string(), ""))
+    })
+}
+
+/// The sets of files that reach each other.
+fn cycles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<BTreeSet<String>> {
+    let reached = |from: &String| {
+        let (mut all, mut rest) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = rest.pop() {
+            let new = edges.get(file).into_iter().flatten();
+            rest.extend(new.filter(|to| all.insert((*to).clone())));
+        }
+        all
+    };
+    let reach: BTreeMap<_, _> = edges.keys().map(|file| (file, reached(file))).collect();
+    let cycle = |file: &String| {
+        let back = |to: &&String| reach.get(to).is_some_and(|all| all.contains(file));
+        reach[file]
+            .iter()
+            .filter(back)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+    };
+    edges
+        .keys()
+        .map(cycle)
+        .filter(|cycle| cycle.len() > 1)
+        .collect()
+}
