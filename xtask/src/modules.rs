@@ -2,9 +2,8 @@
 //!
 //! File A imports file B if its code names an item of B by a path that begins with `crate`, `super`
 //! or a child module, in a `use` or elsewhere. A re-export counts for the file that defines the
-//! item, and a file that only re-exports its own children does not import them. Tests are left out.
-//! Files that reach each other form a cycle. A cycle of two is allowed with a reason in [`PAIRS`];
-//! a larger one is not.
+//! item, and is no import itself. Tests are left out. Files that reach each other form a cycle. A
+//! cycle of two is allowed with a reason in [`PAIRS`]; a larger one is not.
 use crate::{source, workspace};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,7 +182,7 @@ impl Imports {
             let Some(mut path) = self.absolute(&named.at, &named.path) else {
                 continue;
             };
-            if named.exports && path.starts_with(&named.at) {
+            if named.exports {
                 continue;
             }
             // Each turn follows one re-export.
