@@ -28,13 +28,13 @@ pub(crate) struct Options {
     crates: Vec<String>,
     /// Runs only the models whose paths contain this text.
     #[arg(long, value_name = "TEXT")]
-    model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Lists the models and runs none.
     #[arg(long)]
     list: bool,
     /// Also runs the large models, whose names begin with `full_`.
     #[arg(long)]
-    full: bool,
+    pub(crate) full: bool,
     /// Writes the results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -47,75 +47,10 @@ pub(crate) struct Options {
     jobs: usize,
     /// Runs the models of another workspace, which use `sync-shim`.
     #[arg(long, value_name = "FOLDER")]
-    path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
     /// Bounds the models that took long when the page of results was written.
     #[arg(long)]
     brief: bool,
-}
-
-impl Options {
-    /// Selects every model.
-    pub(crate) fn all() -> Self {
-        Self {
-            full: true,
-            ..Self::quick()
-        }
-    }
-
-    /// Selects every model, to list the names only.
-    pub(crate) fn names() -> Self {
-        Self {
-            list: true,
-            ..Self::all()
-        }
-    }
-
-    /// Selects the models that a contributor runs before a push: the long ones with a bound.
-    pub(crate) fn brief() -> Self {
-        Self {
-            brief: true,
-            ..Self::quick()
-        }
-    }
-
-    /// Selects every model but the large ones.
-    pub(crate) fn quick() -> Self {
-        Self {
-            crates: Vec::new(),
-            model: None,
-            list: false,
-            full: false,
-            json: None,
-            limit: None,
-            jobs: 2,
-            path: None,
-            brief: false,
-        }
-    }
-
-    /// Selects the models that judge the mutants of a package.
-    pub(crate) fn of(
-        package: &str,
-        model: Option<String>,
-        full: bool,
-        path: Option<PathBuf>,
-    ) -> Self {
-        Self {
-            crates: vec![package.into()],
-            model,
-            full,
-            path,
-            ..Self::quick()
-        }
-    }
-
-    /// Selects the quick models of the workspace at a folder.
-    pub(crate) fn quick_at(folder: &str) -> Self {
-        Self {
-            path: Some(folder.into()),
-            ..Self::quick()
-        }
-    }
 }
 
 /// A test that explores a scenario.
@@ -201,10 +136,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let begun = Instant::now();
     let limit = Duration::from_secs(limit);
     let so_far = Mutex::new(Vec::new());
-    let write = |outcomes: &[Outcome]| match &options.json {
-        None => Ok(()),
-        Some(file) => std::fs::write(file, serde_json::to_string_pretty(outcomes)?)
-            .with_context(|| format!("writing {}", file.display())),
+    let write = |outcomes: &[Outcome]| {
+        let file = options.json.as_deref();
+        file.map_or(Ok(()), |file| workspace::write_json(file, &outcomes))
     };
     // Written after each model, for a run that is cut off.
     let outcomes = run_all(models, options.jobs, limit, &commit, |outcome| {
@@ -265,9 +199,12 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let modelled = packages.iter();
     let modelled = modelled.filter(|p| options.path.is_some() || p.is_modelled());
     let wanted = workspace::chosen(modelled, &options.crates, "models")?;
-    let release = !options.list || ALL_ARE_BUILT.get().is_some();
+    let speed = match options.list && ALL_ARE_BUILT.get().is_none() {
+        true => Speed::Listed,
+        false => Speed::Explored,
+    };
     let build = Build {
-        release,
+        speed,
         root: &root,
         target: options.path.as_ref().map_or(&ours, |_| &theirs),
         flags: FLAGS,
@@ -278,7 +215,7 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     for (package, binary) in build.binaries(&wanted)? {
         models.extend(list(package, binary)?);
     }
-    if release && options.crates.is_empty() && options.path.is_none() {
+    if speed == Speed::Explored && options.crates.is_empty() && options.path.is_none() {
         ALL_ARE_BUILT.get_or_init(|| ());
     }
     let (found, mut skipped) = (models.len(), 0);
@@ -319,10 +256,22 @@ pub(crate) const FLAGS: &str = "--cfg selvedge_loom -C debug-assertions=on";
 /// Cargo's option for the unit tests of a crate.
 pub(crate) const LIB: &[&str] = &["--lib"];
 
+/// How much to optimise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speed {
+    /// Not at all: the tests are only listed.
+    Listed,
+    /// The dependencies fully, and the packages a little. The checkers, which are dependencies,
+    /// take most of a model's time, and a full optimisation of its crate takes longer than it
+    /// saves.
+    Explored,
+    /// All fully.
+    Full,
+}
+
 /// The way in which the tests of packages are built.
 pub(crate) struct Build<'a> {
-    /// Whether to optimise; a list of names needs no optimisation.
-    pub(crate) release: bool,
+    pub(crate) speed: Speed,
     pub(crate) root: &'a Path,
     pub(crate) target: &'a Path,
     pub(crate) flags: &'a str,
@@ -340,13 +289,17 @@ impl Build<'_> {
         cargo
             .current_dir(self.root)
             .args(["test", "--no-run", "--all-features"])
-            .args(self.release.then_some("--release"))
             .args(self.targets)
             .arg("--message-format=json-render-diagnostics")
             .arg("--target-dir")
             .arg(self.target);
+        cargo.args((self.speed != Speed::Listed).then_some("--release"));
         for package in packages {
             cargo.args(["--package", &package.name]);
+            if self.speed == Speed::Explored {
+                let level = format!("profile.release.package.{}.opt-level=1", package.name);
+                cargo.args(["--config", &level]);
+            }
         }
         if self.of_members {
             workspace::add_flags(&mut cargo, self.root, None, self.flags)?;
@@ -467,23 +420,20 @@ pub(crate) fn run_one(
         .stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in [
-        "LOOM_MAX_PREEMPTIONS",
+        "LOOM_CHECKPOINT_FILE",
+        "LOOM_LOCATION",
+        "LOOM_LOG",
         "LOOM_MAX_BRANCHES",
-        "LOOM_MAX_PERMUTATIONS",
         "LOOM_MAX_DURATION",
+        "LOOM_MAX_PERMUTATIONS",
+        "LOOM_MAX_PREEMPTIONS",
+        "SELVEDGE_BOUND",
     ] {
         command.env_remove(name);
     }
+    let bound = model.bound.map(|bound| bound.to_string());
     command
-        .env_remove("LOOM_CHECKPOINT_FILE")
-        .env_remove("LOOM_LOG")
-        .env_remove("LOOM_LOCATION")
-        .env_remove("SELVEDGE_BOUND")
-        .envs(
-            model
-                .bound
-                .map(|bound| ("SELVEDGE_BOUND", bound.to_string())),
-        )
+        .envs(bound.map(|bound| ("SELVEDGE_BOUND", bound)))
         .envs(environment.iter().copied());
     let mut child = command
         .spawn()

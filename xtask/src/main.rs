@@ -74,6 +74,13 @@ enum Command {
     Flaky(flaky::Options),
 }
 
+/// Returns the options of a command line of this program's.
+fn command_line<T: clap::Args>(words: &str) -> T {
+    let command = T::augment_args(clap::Command::new("xtask").no_binary_name(true));
+    let matches = command.get_matches_from(words.split_whitespace());
+    T::from_arg_matches(&matches).expect("the options that clap has parsed")
+}
+
 fn main() -> ExitCode {
     let done = match Cli::try_parse() {
         Ok(cli) => run(cli.command),

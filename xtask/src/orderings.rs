@@ -12,8 +12,8 @@
 //! checker can't see the difference. In the last case, `orderings.toml` lists the mutant with a
 //! reason ([`list`]).
 use crate::{
-    jobs,
-    loom::{self, Build},
+    command_line, jobs,
+    loom::{self, Build, Speed},
     workspace::{self, Package},
 };
 use anyhow::{Context, Result, ensure};
@@ -145,27 +145,13 @@ impl Row {
 }
 
 impl Options {
-    /// Selects the mutants of some crates, or of all; with `list`, the command only lists them.
-    pub(crate) fn of(crates: Vec<String>, list: bool) -> Self {
-        Self {
-            crates,
-            site: None,
-            model: None,
-            full: false,
-            list,
-            json: None,
-            limit: None,
-            mutant_limit: 120,
-            jobs: 2,
-            path: None,
-            functions: None,
-        }
-    }
-
     /// Selects the models that judge the mutants of a package.
     fn models_of(&self, package: &Package) -> loom::Options {
-        let (full, path) = (self.full, self.path.clone());
-        loom::Options::of(&package.name, self.model.clone(), full, path)
+        let mut models: loom::Options = command_line(&format!("--crate {}", package.name));
+        models.model.clone_from(&self.model);
+        models.path.clone_from(&self.path);
+        models.full = self.full;
+        models
     }
 
     /// Selects the mutants of these functions only.
@@ -199,8 +185,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     if let Some(file) = &options.json {
-        let json = serde_json::to_string_pretty(&results.rows)?;
-        fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+        workspace::write_json(file, &results.rows)?;
     }
     Ok(report(&results.rows, &results.stale, &results.unreached))
 }
@@ -327,7 +312,7 @@ fn run_mutants(
         let tree = scratch.join("tree");
         tree::copy(root, &tree, changed)?;
         let build = Build {
-            release: true,
+            speed: Speed::Explored,
             root: &tree,
             target: &scratch.join("build"),
             flags: &format!("{} --cap-lints allow", loom::FLAGS),

@@ -4,6 +4,7 @@
 //! of the mutants, and runs those that have no result or a bad one. The other commands write their
 //! results with `--json docs/verification/NAME.json`. The page is written from these files.
 use crate::{
+    command_line,
     loom::{self, Model, Outcome},
     orderings::{
         self, Row,
@@ -82,7 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         take(&folder, file)?;
     }
     let again = |package: &str| options.again(package);
-    let (mut models, new) = kept_and_new(&folder, &loom::Options::all(), again)?;
+    let (mut models, new) = kept_and_new(&folder, &command_line("--full"), again)?;
     let (large, small): (Vec<_>, Vec<_>) = new.into_iter().partition(Model::is_large);
     run_models(&folder, options, &mut models, small)?;
     let write = |models: &Models, mutants: &[Row]| {
@@ -123,12 +124,12 @@ pub(crate) fn is_current() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let folder = root.join(FOLDER);
     let known: Vec<Outcome> = read(&folder, "models")?.unwrap_or_default();
-    let (models, new) = kept_and_new(&folder, &loom::Options::names(), |_| false)?;
+    let (models, new) = kept_and_new(&folder, &command_line("--full --list"), |_| false)?;
     let (large, small): (Vec<_>, Vec<_>) = new.into_iter().partition(Model::is_large);
     let name = |model: &Model| (model.package.clone(), model.name.clone());
     let there = models.keys().cloned().chain(small.iter().map(name));
     let same_models = compare("model", &known.iter().map(key).collect(), &there.collect());
-    let found = orderings::results(&orderings::Options::of(Vec::new(), true))?;
+    let found = orderings::results(&command_line("--list"))?;
     let there = found.rows;
     let mutants = read(&folder, "mutants")?.unwrap_or_default();
     let mutants = with_reasons_of(&there, mutants);
@@ -285,7 +286,7 @@ fn run_models(folder: &Path, options: &Options, all: &mut Models, new: Vec<Model
 /// function is new, is gone, or has survived, all mutants of the function run again.
 fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
     let kept: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
-    let there = orderings::results(&orderings::Options::of(Vec::new(), true))?.rows;
+    let there = orderings::results(&command_line("--list"))?.rows;
     let crates: BTreeSet<_> = there.iter().map(|row| row.package.clone()).collect();
     let mut all: Vec<Row> = (kept.iter())
         .filter(|row| crates.contains(&row.package))
@@ -308,8 +309,8 @@ fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         if !changed.is_empty() {
             say!("mutants of {package}, {} functions", changed.len());
-            let some = orderings::Options::of(vec![package.clone()], false).only(changed);
-            rows = orderings::results(&some)?.rows;
+            let some: orderings::Options = command_line(&format!("--crate {package}"));
+            rows = orderings::results(&some.only(changed))?.rows;
         }
         let rows = of(&rows);
         let rows: Vec<_> = (there.iter().filter(|row| row.package == package))

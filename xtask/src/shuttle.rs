@@ -6,7 +6,7 @@
 //! Half of the schedules are random; the other half use priorities (PCT, depth 3).
 use crate::{
     jobs,
-    loom::{self, Build, Model, Status},
+    loom::{self, Build, Model, Speed, Status},
     workspace::{self, Package},
 };
 use anyhow::{Result, ensure};
@@ -197,7 +197,7 @@ fn find(options: &Options, packages: &[Package], root: &Path) -> Result<Vec<Mode
     let chosen = workspace::chosen(modelled, &options.crates, "models")?;
     let have_histories = chosen.iter().any(|package| package.has_test(HISTORIES));
     let build = Build {
-        release: true,
+        speed: Speed::Explored,
         root,
         target: Path::new("target"),
         flags: "--cfg selvedge_shuttle -C debug-assertions=on",

@@ -5,7 +5,7 @@
 //! repeat until the time is up. A round runs all chosen crates, each round with the next seed. The
 //! command samples the memory of each test, which must not grow.
 use crate::{
-    loom::{self, Build},
+    loom::{self, Build, Speed},
     workspace,
 };
 use anyhow::{Context, Result, ensure};
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .filter(|package| package.has_test("threads"));
     let soaked = workspace::chosen(soaked, &options.crates, "a test `threads`")?;
     let build = Build {
-        release: true,
+        speed: Speed::Full,
         root: &root,
         target: Path::new("target"),
         flags: "",

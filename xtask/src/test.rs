@@ -1,10 +1,10 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
-    links, lockfile, loom, modules, msrv, no_std, prose, public, report,
+    command_line, links, lockfile, loom, modules, msrv, no_std, output, prose, public, report,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
-use std::{path::Path, process::Command, time::Instant};
+use std::{path::Path, process::Command, thread, time::Instant};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -84,7 +84,7 @@ const STEPS: &[Step] = &[
         own,
     ),
     ("loom", "the models, the long ones with a bound", || {
-        loom::run(&loom::Options::brief())
+        loom::run(&command_line("--brief"))
     }),
     (
         "report",
@@ -182,10 +182,14 @@ fn deny() -> Result<bool> {
     cargo_succeeds("deny check licenses bans sources")
 }
 
+/// Builds the examples with the features that a user's command turns on.
 fn examples() -> Result<bool> {
-    let hyper = "build --release --examples --all-features --package selvedge-hyper";
-    Ok(cargo_succeeds("build --release --examples --package selvedge")? && cargo_succeeds(hyper)?)
+    let hyper = "check --examples --all-features --package selvedge-hyper";
+    Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(hyper)?)
 }
+
+/// Cargo's arguments that build the executor's examples.
+const EXAMPLES: &str = "build --examples --package selvedge";
 
 fn doc() -> Result<bool> {
     let mut doc = cargo();
@@ -193,8 +197,24 @@ fn doc() -> Result<bool> {
     Ok(links::run()? && succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
+/// Runs the tests, some of which run the examples. The step `clippy` has checked all other
+/// examples. The doc tests run beside the tests, which rarely need more than one processor.
 fn test() -> Result<bool> {
-    cargo_succeeds("test --workspace --all-features")
+    let tests = "test --workspace --all-features --tests";
+    if !cargo_succeeds(EXAMPLES)? || !cargo_succeeds(&format!("{tests} --no-run"))? {
+        return Ok(false);
+    }
+    thread::scope(|scope| {
+        let mut docs = cargo();
+        docs.args(["test", "--workspace", "--all-features", "--doc"]);
+        let docs = scope.spawn(move || docs.output());
+        let passed = cargo_succeeds(tests)?;
+        let docs = docs.join().expect("no panic").context("running cargo")?;
+        for text in [docs.stdout, docs.stderr] {
+            output::write(format_args!("{}", String::from_utf8_lossy(&text)));
+        }
+        Ok(passed && docs.status.success())
+    })
 }
 
 fn large() -> Result<bool> {
@@ -204,10 +224,10 @@ fn large() -> Result<bool> {
     )
 }
 
-/// Runs the tests of the counting backend, which make the tables of the READMEs. For the backends
-/// of ThreadSanitizer and shuttle, it checks that all crates build on them, and runs the shim's own
-/// tests on the former. Code and dependencies of tests that never run would only cost time and
-/// space.
+/// Runs the tests named after counts on the counting backend: they make the tables of the READMEs.
+/// For the backends of ThreadSanitizer and shuttle, it checks that all crates build on them, and
+/// runs the shim's own tests on the former. Code and dependencies of tests that never run would
+/// only cost time and space.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
@@ -216,16 +236,17 @@ fn backends() -> Result<bool> {
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     let shim = ["--package", "sync-shim"];
-    let steps: [(&str, &str, &[&str]); 4] = [
-        ("count", "test", &all),
-        ("tsan", "check", &all),
-        ("tsan", "test", &shim),
-        ("shuttle", "check", &all),
+    let steps: [(&str, &[&str], &[&str]); 4] = [
+        ("count", &["test", "count"], &all),
+        ("tsan", &["check"], &all),
+        ("tsan", &["test"], &shim),
+        ("shuttle", &["check"], &all),
     ];
     for (backend, command, packages) in steps {
         let mut cargo = cargo();
         cargo
-            .args([command, "--lib", "--all-features"])
+            .args(command)
+            .args(["--lib", "--all-features"])
             .args(packages);
         workspace::add_flags(
             &mut cargo,
@@ -253,5 +274,5 @@ fn own() -> Result<bool> {
             return Ok(false);
         }
     }
-    loom::run(&loom::Options::quick_at(folder))
+    loom::run(&command_line(&format!("--path {folder}")))
 }
