@@ -23,6 +23,7 @@ use crate::{
     identity::{Id, RuntimePtr},
     metrics::Counters,
     monitor::{self, Monitor},
+    names::Names,
     queue::Stealer,
     scheduler::{Scheduler, Task},
     trace::Trace,
@@ -102,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
+    pub(crate) names: Arc<Names>,
     #[allow(dead_code, reason = "nothing reads it without the feature `trace`")]
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
@@ -177,6 +179,7 @@ impl Shared {
             extensions,
             events,
             unhandled: Unhandled::new(),
+            names: Arc::new(Names::default()),
             trace,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
