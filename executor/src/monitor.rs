@@ -152,7 +152,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
             .remotes
             .iter()
             .map(|remote| remote.counters.injected.get());
-        (counts.injector.len(), taken.sum())
+        (counts.injected_depth(), taken.sum())
     };
     let look = move || {
         let slices = (0..looks.remotes.len()).map(|worker| looks.slices.of(worker));

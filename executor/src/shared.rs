@@ -240,6 +240,15 @@ impl Shared {
         !self.injector.is_empty()
     }
 
+    /// The number of tasks from outside that are queued, of all groups. Those pushed since a worker
+    /// last looked may count as one.
+    pub(crate) fn injected_depth(&self) -> usize {
+        #[cfg(feature = "groups")]
+        return self.injector.len() + self.groups.injector.len();
+        #[cfg(not(feature = "groups"))]
+        self.injector.len()
+    }
+
     /// Takes a task from outside, of any group: for shutdown.
     pub(crate) fn pop_injected(&self) -> Option<Task> {
         #[cfg(feature = "groups")]
