@@ -364,8 +364,9 @@ fn stall_of_a_named_task_has_its_name_and_place() {
     let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
     let (sender, receiver) = mpsc::channel::<()>();
     let builder = selvedge::task::Builder::new().name("stuck".to_owned());
+    let waits = async move { receiver.recv().is_ok() };
     let line = line!() + 1;
-    let task = builder.spawn_on(async move { drop(receiver.recv()) }, runtime.handle());
+    let task = builder.spawn_on(waits, runtime.handle());
     let number = Some(u64::from(task.id()));
     let stall = reports.iter().find(|stall| stall.task == number).unwrap();
     drop(sender);
@@ -385,7 +386,7 @@ fn stall_of_a_task_in_a_group_names_the_group() {
     let group = runtime.group("batch").build().unwrap();
     let spawn = |in_group: bool| {
         let (sender, receiver) = mpsc::channel::<()>();
-        let waits = async move { drop(receiver.recv()) };
+        let waits = async move { receiver.recv().is_ok() };
         let task = match in_group {
             true => selvedge::spawn_in(&group, waits).unwrap(),
             false => runtime.spawn(waits),
