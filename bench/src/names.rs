@@ -96,6 +96,11 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "from an outside thread's wake to the poll, the runtime being idle: median and p99",
     ),
     (
+        "busy_spawn",
+        "from a spawn outside to the task's run, every worker being busy with polls of 100 \
+             microseconds: median and p99",
+    ),
+    (
         "spawn_blocking",
         "a task hands work to a thread for it and awaits it, 100 times",
     ),

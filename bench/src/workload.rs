@@ -249,6 +249,12 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new("latency", "idle_wake", &[Background], latency::idle_wake),
         Row::new(
             "latency",
+            "busy_spawn",
+            &[Background, Fair],
+            latency::busy_spawn,
+        ),
+        Row::new(
+            "latency",
             "spawn_blocking",
             &[Blocking],
             repeat(latency::ROUND_TRIPS, 1, latency::blocking),

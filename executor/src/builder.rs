@@ -764,7 +764,9 @@ impl Builder {
     /// Sets a hook for polls that last, by default for 25 ms or longer.
     ///
     /// The monitor calls it in its own thread while the poll goes on, and again each time the
-    /// poll's age has doubled; at most five times a minute over all workers. It must not block. A
+    /// poll's age has doubled; at most [five times a minute](Self::stall_reports_per_minute) over
+    /// all workers. It must not block: with the feature `backtrace` it lets another thread look up
+    /// the names on the [stack](crate::Stall), which may take long. A
     /// worker in a [`syscall`](crate::syscall()), or one that another thread has taken over because
     /// its task [blocks in place](crate::block_in_place()), is not reported. Without a hook the
     /// report goes to standard error. With the feature `tracing` it is also an event, in either
@@ -806,6 +808,22 @@ impl Builder {
     #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
     pub fn stall_threshold(mut self, threshold: Duration) -> Self {
         self.monitor.threshold = threshold;
+        self
+    }
+
+    /// Sets how many stalls are [reported](Self::on_stall) in a minute, over all workers. 5 by
+    /// default. The others are counted ([`Snapshot::stalls`](crate::Snapshot::stalls)), and the
+    /// next report says how many there were.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().stall_reports_per_minute(u32::MAX).build()?;
+    /// assert_eq!(runtime.metrics().stalls, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "monitor")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn stall_reports_per_minute(mut self, reports: u32) -> Self {
+        self.monitor.reports_per_minute = reports;
         self
     }
 

@@ -29,6 +29,7 @@ mod macros;
 mod metrics;
 #[cfg(feature = "monitor")]
 mod monitor;
+mod names;
 #[cfg(all(
     feature = "net",
     target_os = "linux",
@@ -85,6 +86,9 @@ pub use no_monitor::syscall;
 pub use runtime::Runtime;
 #[cfg(feature = "monitor")]
 pub use sched_monitor::{Cause, Times};
+#[cfg(all(feature = "monitor", feature = "backtrace"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
+pub use sched_monitor::{Frame, Stack};
 #[cfg(feature = "macros")]
 pub use selvedge_macros::{main, test};
 pub use spawn::{spawn, spawn_blocking, spawn_detached};

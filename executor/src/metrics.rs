@@ -155,10 +155,9 @@ impl Snapshot {
         self.ended += shared.ended_outside.load(Relaxed);
         self.live = self.spawned.saturating_sub(self.ended);
         self.remote_schedules = shared.announcements.announced();
-        self.injector_depth = shared.injector.len() as u64;
+        self.injector_depth = shared.injected_depth() as u64;
         #[cfg(feature = "groups")]
         {
-            self.injector_depth += shared.groups.injector.len() as u64;
             self.groups = shared.groups.snapshots();
         }
         self.stalls = shared.monitor.stalls();

@@ -154,7 +154,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
             .remotes
             .iter()
             .map(|remote| remote.counters.injected.get());
-        (counts.injector.len(), taken.sum())
+        (counts.injected_depth(), taken.sum())
     };
     let look = move || {
         let slices = (0..looks.remotes.len()).map(|worker| looks.slices.of(worker));
@@ -162,25 +162,31 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
             slice.insist();
         }
     };
-    let (subjects, reports) = (of(), of());
+    let (subjects, reporting) = (of(), of());
+    let mut reports = report::Reports::default();
     let stalls = Stalls::new(
         move |worker| report::subject(&subjects, worker),
         move |stall| {
-            let monitor = &reports.monitor;
+            let monitor = &reporting.monitor;
             // Ordering: Relaxed, a count.
             monitor.stalls.fetch_add(1 + stall.held_back, Relaxed);
             let hook = monitor.settings.on_stall.as_ref();
-            reports
+            reporting
                 .hooks
-                .contain(|| report::report(&reports, stall, hook));
+                .contain(|| reports.deliver(&reporting, stall, hook));
         },
     );
+    let settings = &shared.monitor.settings;
     Rounds::new(Workers(shared.clone()))
         .duty(retake)
         .duty(end)
         .duty(Remote::new(injected, look))
         .duty(PollOverdue(shared.clone()))
-        .duty(stalls.threshold(shared.monitor.settings.threshold))
+        .duty(
+            stalls
+                .threshold(settings.threshold)
+                .per_minute(settings.reports_per_minute),
+        )
 }
 
 impl Shared {

@@ -23,6 +23,7 @@ use crate::{
     identity::{Id, RuntimePtr},
     metrics::Counters,
     monitor::{Monitor, Settings as MonitorSettings},
+    names::Names,
     queue::Stealer,
     scheduler::{Scheduler, Task},
     trace::Trace,
@@ -102,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
+    pub(crate) names: Arc<Names>,
     #[allow(dead_code, reason = "nothing reads it without the feature `trace`")]
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
@@ -177,6 +179,7 @@ impl Shared {
             extensions,
             events,
             unhandled: Unhandled::new(),
+            names: Arc::new(Names::default()),
             trace,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
@@ -235,6 +238,15 @@ impl Shared {
             return true;
         }
         !self.injector.is_empty()
+    }
+
+    /// The number of tasks from outside that are queued, of all groups. Those pushed since a worker
+    /// last looked may count as one.
+    pub(crate) fn injected_depth(&self) -> usize {
+        #[cfg(feature = "groups")]
+        return self.injector.len() + self.groups.injector.len();
+        #[cfg(not(feature = "groups"))]
+        self.injector.len()
     }
 
     /// Takes a task from outside, of any group: for shutdown.

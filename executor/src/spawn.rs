@@ -6,6 +6,7 @@ use crate::{
     Handle,
     context::{self, with_core},
     core::Core,
+    names::Name,
     scheduler::{Scheduler, Task},
     shared::{PanicReporter, Shared},
     trace::{self, TaskKind},
@@ -106,11 +107,25 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
-        let builder = task_header::Builder::new().metadata(PanicReporter::by(self.shared()));
         let (shared, to) = (self.shared(), to());
         let (task, join) = match name {
-            None => builder.spawn(future, to),
-            Some(name) => builder.name(name).location(at).spawn(future, to),
+            None => task_header::Builder::new()
+                .metadata(PanicReporter::by(shared))
+                .spawn(future, to),
+            Some(name) => {
+                let (names, location) = (&shared.names, at);
+                let listed = names.add(Name {
+                    name: name.clone(),
+                    location,
+                });
+                let key = listed.key();
+                // What reports panics comes last, so that it is found.
+                let builder = task_header::Builder::new().metadata(listed);
+                let builder = builder.metadata(PanicReporter::by(shared));
+                let (task, join) = builder.name(name).location(at).spawn(future, to);
+                names.set_number(key, task.id().into());
+                (task, join)
+            }
         };
         span.record_id(&task.id());
         trace::spawn_named(shared, &task, at);

@@ -1,6 +1,8 @@
 //! Stall reports: what the monitor says of a poll that lasts.
+#[cfg(feature = "backtrace")]
+use sched_monitor::Stack;
 use sched_monitor::{Cause, Times};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, panic::Location, sync::Arc, time::Duration};
 
 /// Hook of [`Builder::on_stall`](crate::Builder::on_stall).
 pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
@@ -28,6 +30,12 @@ pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
 pub struct Stall {
     /// The number of the task, as `u64::from` of its [`Id`](crate::task::Id).
     pub task: Option<u64>,
+    /// The name that [`task::Builder`](crate::task::Builder) gave the task.
+    pub name: Option<Cow<'static, str>>,
+    /// The place where the task was spawned, if it has a name.
+    pub location: Option<&'static Location<'static>>,
+    /// The name of the task's group, once the runtime has groups.
+    pub group: Option<String>,
     /// The worker that polls it.
     pub worker: usize,
     /// The system's id of its thread, if there is one.
@@ -42,6 +50,11 @@ pub struct Stall {
     pub waiting: u64,
     /// Reports that were held back since the last one, as there are at most five a minute.
     pub held_back: u64,
+    /// The stack of the thread, if it was captured: on Linux, on x86-64 and 64-bit ARM. None if the
+    /// worker has begun another poll meanwhile.
+    #[cfg(feature = "backtrace")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
+    pub stack: Option<Stack>,
 }
 
 impl fmt::Display for Stall {
@@ -49,6 +62,15 @@ impl fmt::Display for Stall {
         write!(f, "stall: a poll lasts for {:?} so far", self.lasted)?;
         if let Some(task) = self.task {
             write!(f, "\n  task:    {task:#x}")?;
+        }
+        if let Some(name) = self.name.as_ref().filter(|name| !name.is_empty()) {
+            write!(f, " {name:?}")?;
+        }
+        if let Some(location) = self.location {
+            write!(f, ", spawned at {location}")?;
+        }
+        if let Some(group) = &self.group {
+            write!(f, "\n  group:   {group}")?;
         }
         write!(f, "\n  worker:  {}", self.worker)?;
         if let Some(thread) = self.thread {
@@ -63,9 +85,29 @@ impl fmt::Display for Stall {
                 "\n  times:   {on_cpu:?} on CPU, {runnable:?} runnable, of late"
             )?;
         }
+        #[cfg(feature = "backtrace")]
+        if let Some(stack) = &self.stack {
+            write_stack(stack, f)?;
+        }
         if self.held_back > 0 {
             write!(f, "\n  {} reports were held back", self.held_back)?;
         }
         Ok(())
     }
+}
+
+/// Writes the functions of a stack, down to those of the task's cell and the worker.
+#[cfg(feature = "backtrace")]
+fn write_stack(stack: &Stack, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let frames = stack.resolve();
+    let is_cell = |frame: &sched_monitor::Frame| {
+        let function = frame.function.as_deref().unwrap_or_default();
+        function.starts_with("task_header::") || function.starts_with("<task_header::")
+    };
+    let of_task = frames.iter().position(is_cell).unwrap_or(frames.len());
+    f.write_str("\n  stack:")?;
+    for frame in &frames[..of_task] {
+        write!(f, "\n    {frame}")?;
+    }
+    Ok(())
 }

@@ -35,9 +35,10 @@ mod local_key;
 use crate::{Handle, local};
 use std::{borrow::Cow, future::Future, panic::Location};
 
-/// Spawns tasks with a name and the place where they were spawned, for 40 bytes more per task.
+/// Spawns tasks with a name and the place where they were spawned, for about 150 bytes more each.
 ///
-/// A task's handles return both. With the feature `tracing` its span has them as well.
+/// A task's handles return both, and a report of a stall has them. With the feature `tracing` the
+/// task's span has them as well. The spawn and the end of such a task take a lock of the runtime's.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -1,6 +1,6 @@
 //! The monitor: time slices, calls that last, stall reports, and its own sleep.
 use selvedge::{
-    Budget, Builder, Cause, Runtime, block_in_place, spawn, spawn_detached, syscall,
+    Budget, Builder, Cause, Runtime, Stall, block_in_place, spawn, spawn_detached, syscall,
     task::{consume_budget, has_remaining, need_preempt},
     yield_now,
 };
@@ -184,7 +184,7 @@ fn calls_without_a_monitor_hand_the_worker_over_at_once() {
 #[test]
 #[cfg(target_os = "linux")]
 fn many_calls_that_last_take_a_thread_each() {
-    const CALLS: usize = 50;
+    const CALLS: usize = 1_000;
     let runtime = Builder::new()
         .workers(2)
         .thread_name("many-calls")
@@ -347,6 +347,157 @@ fn stall_of_a_task_that_computes_is_reported_as_such() {
     assert_eq!(number, Some(task.id().into()));
     assert!(matches!(cause, Cause::OnCpu | Cause::Runnable), "{cause}");
     runtime.block_on(task).unwrap();
+}
+
+/// A runtime whose reports go to the receiver whole.
+fn reporting_all(builder: Builder) -> (Runtime, mpsc::Receiver<Stall>) {
+    let (sender, reports) = mpsc::channel();
+    let hook = move |stall: &Stall| drop(sender.send(stall.clone()));
+    let builder = builder.workers(1).stall_reports_per_minute(u32::MAX);
+    (builder.on_stall(hook).build().unwrap(), reports)
+}
+
+/// Bites: forget the name when the task is queued.
+#[test]
+fn stall_of_a_named_task_has_its_name_and_place() {
+    let threshold = Duration::from_millis(5);
+    let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
+    let (sender, receiver) = mpsc::channel::<()>();
+    let builder = selvedge::task::Builder::new().name("stuck".to_owned());
+    let waits = async move { receiver.recv().is_ok() };
+    let line = line!() + 1;
+    let task = builder.spawn_on(waits, runtime.handle());
+    let number = Some(u64::from(task.id()));
+    let stall = reports.iter().find(|stall| stall.task == number).unwrap();
+    drop(sender);
+    runtime.block_on(task).unwrap();
+    assert_eq!(stall.name.as_deref(), Some("stuck"));
+    let location = stall.location.unwrap();
+    assert_eq!((location.file(), location.line()), (file!(), line));
+    let text = stall.to_string();
+    assert!(text.contains("\"stuck\", spawned at "), "{text}");
+}
+
+#[test]
+#[cfg(feature = "groups")]
+fn stall_of_a_task_in_a_group_names_the_group() {
+    let threshold = Duration::from_millis(5);
+    let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
+    let group = runtime.group("batch").build().unwrap();
+    let spawn = |in_group: bool| {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let waits = async move { receiver.recv().is_ok() };
+        let task = match in_group {
+            true => selvedge::spawn_in(&group, waits).unwrap(),
+            false => runtime.spawn(waits),
+        };
+        let number = Some(u64::from(task.id()));
+        let stall = reports.iter().find(|stall| stall.task == number).unwrap();
+        drop(sender);
+        runtime.block_on(task).unwrap();
+        stall.group
+    };
+    assert_eq!(spawn(true).as_deref(), Some("batch"));
+    assert_eq!(spawn(false).as_deref(), Some("main"));
+}
+
+/// The functions of stalled polls are found by the stacks in the reports.
+#[cfg(all(
+    feature = "backtrace",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod stacks {
+    use super::*;
+    use selvedge::Frame;
+    use std::{
+        hint::black_box,
+        sync::atomic::{AtomicBool, Ordering::SeqCst},
+        time::Instant,
+    };
+
+    #[inline(never)]
+    fn computes_for_long(stop: &AtomicBool) {
+        while !stop.load(SeqCst) {
+            std::hint::spin_loop();
+        }
+        black_box(stop);
+    }
+
+    #[inline(never)]
+    fn reads_for_long(mut from: impl std::io::Read) {
+        let mut byte = [0];
+        assert_eq!(from.read(&mut byte).unwrap(), 1);
+        black_box(byte);
+    }
+
+    /// Returns the first report of the task that has a stack. On a busy machine the first reports
+    /// may have none.
+    fn stalled(task: u64, reports: &mpsc::Receiver<Stall>, begun: Instant) -> (Stall, Vec<Frame>) {
+        loop {
+            let stall = reports.recv().unwrap();
+            let took = begun.elapsed();
+            if let Some(stack) = stall.stack.as_ref().filter(|_| stall.task == Some(task)) {
+                println!("{stall}\nreported after {took:?}");
+                return (stall.clone(), stack.resolve());
+            }
+        }
+    }
+
+    /// The position of a function among the frames.
+    fn position(frames: &[Frame], name: &str) -> usize {
+        let is = |frame: &Frame| {
+            let function = frame.function.as_deref();
+            function.is_some_and(|function| function.contains(name))
+        };
+        let at = frames.iter().position(is);
+        at.unwrap_or_else(|| panic!("{frames:#?}"))
+    }
+
+    #[test]
+    fn stack_of_a_poll_that_computes_has_its_function_on_top() {
+        let (runtime, reports) = reporting_all(Builder::new());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, (sender, begun)) = (stop.clone(), mpsc::channel());
+        let task = runtime.spawn(async move {
+            sender.send(Instant::now()).unwrap();
+            computes_for_long(&stopped);
+        });
+        let begun = begun.recv().unwrap();
+        let (stall, frames) = stalled(task.id().into(), &reports, begun);
+        stop.store(true, SeqCst);
+        runtime.block_on(task).unwrap();
+        assert!(matches!(stall.cause, Cause::OnCpu | Cause::Runnable));
+        // In a build without optimisation the load of the flag is a function of its own.
+        assert!(position(&frames, "computes_for_long") <= 3, "{frames:#?}");
+    }
+
+    #[test]
+    fn stack_of_a_poll_that_reads_has_its_function_below_read() {
+        let (runtime, reports) = reporting_all(Builder::new());
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (sender, begun) = mpsc::channel();
+        let task = runtime.spawn(async move {
+            sender.send(Instant::now()).unwrap();
+            reads_for_long(reader);
+        });
+        let begun = begun.recv().unwrap();
+        let (stall, frames) = stalled(task.id().into(), &reports, begun);
+        // The signal did not end the read.
+        std::io::Write::write_all(&mut writer, &[7]).unwrap();
+        runtime.block_on(task).unwrap();
+        let Cause::Blocked { call, .. } = &stall.cause else {
+            panic!("{}", stall.cause)
+        };
+        assert_eq!(call.as_deref(), Some("read"));
+        let (read, own) = (
+            position(&frames, "read"),
+            position(&frames, "reads_for_long"),
+        );
+        assert!(read == 0 && own <= 6, "{frames:#?}");
+        let text = stall.to_string();
+        assert!(!text.contains("task_header::"), "{text}");
+    }
 }
 
 /// A call that lasts, and a task that blocks in place, are no stalls.

@@ -8,8 +8,14 @@
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of its thread.
 //!    The report compares them with those at its own time, and so tells a thread that computes from
 //!    one that waits for a CPU.
+//! 4. With the feature `backtrace` the duty captures the thread's stack for the report. So the
+//!    thread is interrupted once for each report, and for none that is held back.
 use crate::{Cause, Duty, Observed, Round, State, Times};
 use std::{fmt, time::Duration};
+
+/// How long the duty waits for a stack.
+#[cfg(feature = "backtrace")]
+const CAPTURE_LIMIT: Duration = Duration::from_millis(10);
 
 /// The facts that a scheduler knows of a worker's poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +43,12 @@ pub struct Stall {
     pub times: Option<Times>,
     /// Reports that the limit has held back since the last one.
     pub held_back: u64,
+    /// The number of the poll, as in [`Sample::polls`](crate::Sample::polls). If the worker has
+    /// begun another one meanwhile, the cause and the stack may be of that one.
+    pub poll: u64,
+    /// The stack of the thread, if it was captured.
+    #[cfg(feature = "backtrace")]
+    pub stack: Option<crate::Stack>,
 }
 
 /// Reports each poll that lasts, with its cause.
@@ -174,6 +186,10 @@ where
             cause,
             times,
             held_back: std::mem::take(&mut self.held_back),
+            poll: self.workers[worker].poll,
+            // After the cause: the signal ends the wait of a thread that blocks.
+            #[cfg(feature = "backtrace")]
+            stack: (subject.thread).and_then(|id| crate::Stack::capture(id, CAPTURE_LIMIT)),
         };
         (self.report)(&stall);
     }

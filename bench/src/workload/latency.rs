@@ -1,5 +1,5 @@
 //! Workloads that measure the time of single operations, not their number.
-use super::{Done, Measured};
+use super::{Done, Measured, load::work, spawn};
 use crate::{noise::Window, percentiles::percentiles, rt::Rt};
 use futures::task::AtomicWaker;
 use std::{
@@ -8,9 +8,10 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicU64,
+            AtomicBool, AtomicU64,
             Ordering::{Acquire, Relaxed, Release},
         },
+        mpsc,
     },
     task::Poll,
     thread,
@@ -112,6 +113,53 @@ pub(super) fn idle_wake<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
     let answers = bell.ring(at_least, PAUSE);
     let spent = window.close();
     bell.end();
+    done.wait();
+    let operations = answers.len() as u64;
+    let (median, p99) = percentiles(answers)?;
+    Some(Measured {
+        operations,
+        value: median,
+        p99: Some(p99),
+        efficiency: None,
+        spent,
+    })
+}
+
+/// Spawns one task after another from an outside thread, while tasks whose polls take about 100
+/// microseconds keep all workers busy.
+pub(super) fn busy_spawn<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
+    let (done, ends) = (Done::new(), Arc::new(AtomicBool::new(false)));
+    done.expect(spawn::BUSY);
+    for _ in 0..spawn::BUSY {
+        let (done, ends) = (done.clone(), ends.clone());
+        runtime.spawn_outside(async move {
+            // Ordering: Relaxed. No data is handed over.
+            while !ends.load(Relaxed) {
+                work(100 * spawn::MICRO);
+                R::yield_now().await;
+            }
+            done.one();
+        });
+    }
+    let spawns = |at_least: Duration| {
+        let (begun, mut answers) = (Instant::now(), Vec::new());
+        while begun.elapsed() < at_least {
+            let (answer, answered) = mpsc::channel();
+            let spawned = Instant::now();
+            runtime.spawn_outside(async move {
+                let _ = answer.send(spawned.elapsed());
+            });
+            answers.extend(answered.recv().map(|took| took.as_nanos() as u64));
+            thread::sleep(PAUSE);
+        }
+        answers
+    };
+    spawns(at_least / 4);
+    let window = Window::open();
+    let answers = spawns(at_least);
+    let spent = window.close();
+    // Ordering: Relaxed, as above.
+    ends.store(true, Relaxed);
     done.wait();
     let operations = answers.len() as u64;
     let (median, p99) = percentiles(answers)?;

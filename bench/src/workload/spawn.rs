@@ -79,7 +79,7 @@ pub(super) const BUSY: usize = 8;
 pub(super) const BURST: usize = super::size(1_000);
 
 /// Units of work in a microsecond.
-const MICRO: u64 = 25;
+pub(super) const MICRO: u64 = 25;
 
 /// Spawns tasks from an outside thread, while other tasks yield until all of these have run.
 pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {

@@ -14,12 +14,52 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
     },
     task::{Poll, Waker},
+    thread,
 };
 use task_header::{Schedule, WakeKind};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
+
+/// A watcher looks into the slot of a worker that is in a poll.
+///
+/// Bites: take a task at the first look; compare the tasks alone, without the counts of polls.
+#[test]
+fn task_in_a_slot_is_taken_at_the_second_look() {
+    let Pair {
+        runtime,
+        mut first,
+        other,
+    } = Pair::new();
+    let (begun, begins) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    runtime.spawn_detached(async move {
+        for _ in 0..3 {
+            spawn_detached(async {});
+            begun.send(()).unwrap();
+            let _ = goes_on.recv();
+            yield_now().await;
+        }
+    });
+    let busy = thread::spawn(move || while first.tick() != Tick::Ended {});
+    let look = || other.core.look_at_slots();
+    for _ in 0..2 {
+        // A task that may be at the address of the last one.
+        begins.recv().unwrap();
+        assert!(matches!(look(), Err(true)));
+        go_on.send(()).unwrap();
+    }
+    begins.recv().unwrap();
+    assert!(matches!(look(), Err(true)));
+    drop(look().expect("the same task, in the same poll"));
+    assert!(matches!(look(), Err(false)));
+    drop(go_on);
+    drop(other);
+    drop(runtime);
+    busy.join().unwrap();
+}
 
 struct Pair {
     runtime: Runtime,

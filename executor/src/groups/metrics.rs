@@ -89,6 +89,20 @@ impl Groups {
             .collect()
     }
 
+    /// The name of the group whose turn it is on a worker, if a group was ever built.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn name_of_turn(&self, worker: usize) -> Option<String> {
+        if !self.is_used() {
+            return None;
+        }
+        let current = self.workers[worker].with(|state| {
+            let entry = state.fair.get(state.fair.current()?).ok()?;
+            Some(entry.group.clone())
+        });
+        let group = current.as_ref().unwrap_or(&self.main);
+        Some(group.name.lock().clone())
+    }
+
     fn snapshot(&self, group: &Arc<Group>) -> GroupSnapshot {
         let name = |group: &Arc<Group>| group.name.lock().clone();
         let mut sum = GroupSnapshot {

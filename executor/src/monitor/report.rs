@@ -4,11 +4,11 @@ use crate::{
     stall::{Stall, StallHook},
 };
 use sched_monitor::Subject;
-use std::io::Write;
+use std::{io::Write, thread};
 use sync_shim::atomic::Ordering::Relaxed;
 
 /// The task that a worker polls, and the worker's thread.
-pub(crate) fn subject(shared: &Shared, worker: usize) -> Subject {
+pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     let remote = &shared.remotes[worker];
     let task = remote.counters.polled();
     // Ordering: Relaxed, a number. It is of the thread that has the core, or had it a moment ago.
@@ -19,10 +19,80 @@ pub(crate) fn subject(shared: &Shared, worker: usize) -> Subject {
     }
 }
 
-/// Delivers a report: to the hook, or else to standard error; and to `tracing`.
-pub(crate) fn report(shared: &Shared, stall: &sched_monitor::Stall, hook: Option<&StallHook>) {
-    let stall = Stall {
+/// Delivers reports: to the hook, or else to standard error; and to `tracing`.
+///
+/// A report with a stack is written by a thread of its own, because the names of the functions may
+/// take long to find, and the monitor has other duties. There are a few reports a minute. The hook
+/// is called in the monitor's thread, and may do as it likes.
+#[derive(Default)]
+pub(super) struct Reports {
+    writing: Option<thread::JoinHandle<()>>,
+}
+
+impl Reports {
+    pub(super) fn deliver(
+        &mut self,
+        shared: &Shared,
+        stall: &sched_monitor::Stall,
+        hook: Option<&StallHook>,
+    ) {
+        let stall = describe(shared, stall);
+        if let Some(hook) = hook {
+            hook(&stall);
+        }
+        let (to_stderr, to_tracing) = (hook.is_none(), cfg!(feature = "tracing"));
+        if !to_stderr && !to_tracing {
+            return;
+        }
+        #[cfg(feature = "backtrace")]
+        if stall.stack.is_some() {
+            self.wait();
+            let name = format!("{}-stall", shared.settings.thread_name);
+            let (own, report) = (stall.clone(), move |stall| write(&stall, to_stderr));
+            let thread = thread::Builder::new().name(name);
+            match thread.spawn(move || report(own)) {
+                Ok(thread) => self.writing = Some(thread),
+                Err(_) => write(&stall, to_stderr),
+            }
+            return;
+        }
+        write(&stall, to_stderr);
+    }
+
+    fn wait(&mut self) {
+        if let Some(thread) = self.writing.take() {
+            // A panic of a subscriber ends there.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Reports {
+    /// Waits for the last report, before the runtime's end.
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// Describes the stalled poll. Takes the locks of names.
+fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
+    let named = stall.subject.task.and_then(|task| shared.names.of(task));
+    let (name, location) = match named {
+        Some(named) => (Some(named.name), Some(named.location)),
+        None => (None, None),
+    };
+    #[cfg(feature = "groups")]
+    let group = shared.groups.name_of_turn(stall.worker);
+    #[cfg(not(feature = "groups"))]
+    let group = None;
+    // The stack is of this poll only if the worker is still in it.
+    #[cfg(feature = "backtrace")]
+    let is_same_poll = shared.remotes[stall.worker].counters.polls.get() == stall.poll;
+    Stall {
         task: stall.subject.task,
+        name,
+        location,
+        group,
         worker: stall.worker,
         thread: stall.subject.thread,
         lasted: stall.lasted,
@@ -30,23 +100,37 @@ pub(crate) fn report(shared: &Shared, stall: &sched_monitor::Stall, hook: Option
         times: stall.times,
         waiting: shared.remotes[stall.worker].stealer.len() as u64,
         held_back: stall.held_back,
-    };
+        #[cfg(feature = "backtrace")]
+        stack: stall.stack.clone().filter(|_| is_same_poll),
+    }
+}
+
+/// Writes a report to `tracing`, and in one block to standard error.
+fn write(stall: &Stall, to_stderr: bool) {
+    #[cfg(all(feature = "tracing", feature = "backtrace"))]
+    let stack = stall
+        .stack
+        .as_ref()
+        .map(|stack| tracing::field::display(stack));
+    #[cfg(all(feature = "tracing", not(feature = "backtrace")))]
+    let stack = None::<&str>;
     #[cfg(feature = "tracing")]
     tracing::warn!(
         target: "selvedge::stall",
         task = stall.task,
+        name = stall.name.as_deref(),
+        location = stall.location.map(tracing::field::display),
+        group = stall.group.as_deref(),
         worker = stall.worker,
         thread = stall.thread,
         lasted_ms = stall.lasted.as_millis() as u64,
         cause = %stall.cause,
+        stack,
         "a poll lasts"
     );
-    match hook {
-        Some(hook) => hook(&stall),
-        None => {
-            // In one write, so that the lines stay together. Nobody hears of its failure.
-            let block = format!("selvedge: {stall}\n");
-            let _ = std::io::stderr().lock().write_all(block.as_bytes());
-        }
+    if to_stderr {
+        // In one write, so that the lines stay together. Nobody hears of its failure.
+        let block = format!("selvedge: {stall}\n");
+        let _ = std::io::stderr().lock().write_all(block.as_bytes());
     }
 }

@@ -24,6 +24,7 @@ pub(crate) struct Settings {
     /// Whether `build` starts it.
     pub(crate) at_once: bool,
     pub(crate) threshold: Duration,
+    pub(crate) reports_per_minute: u32,
     pub(crate) on_stall: Option<StallHook>,
     /// Whether the start of the thread fails.
     #[cfg(test)]
@@ -36,6 +37,7 @@ impl Settings {
             on: true,
             at_once: false,
             threshold: Duration::from_millis(25),
+            reports_per_minute: 5,
             on_stall: None,
             #[cfg(test)]
             fails: false,

@@ -1,0 +1,62 @@
+//! The cost of an annotated call that returns at once: `syscall` beside `block_in_place`, ours and
+//! tokio's. `cargo bench -p bench --bench call`.
+//!
+//! Figures are nanoseconds a call, with 100 calls in a poll, on a runtime of one worker.
+use criterion::Criterion;
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+const CALLS: u64 = 100;
+
+/// Adds up the times of polls until `n` calls are done. Between two polls the task yields.
+macro_rules! times {
+    ($n:expr, $yield_now:path, $call:expr) => {{
+        let (polls, mut sum) = ($n.div_ceil(CALLS), Duration::ZERO);
+        for _ in 0..polls {
+            let begun = Instant::now();
+            for call in 0..CALLS {
+                assert_eq!($call(|| black_box(call)), call);
+            }
+            sum += begun.elapsed();
+            $yield_now().await;
+        }
+        sum.mul_f64($n as f64 / (polls * CALLS) as f64)
+    }};
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(400))
+        .configure_from_args();
+    let ours = selvedge::Builder::new().workers(1).build().unwrap();
+    let tokios = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    let mut group = criterion.benchmark_group("a call");
+    group.bench_function("selvedge syscall", |bencher| {
+        bencher.iter_custom(|n| {
+            let task = async move { times!(n, selvedge::yield_now, selvedge::syscall) };
+            ours.block_on(ours.spawn(task)).unwrap()
+        });
+    });
+    group.bench_function("selvedge block_in_place", |bencher| {
+        bencher.iter_custom(|n| {
+            let task = async move { times!(n, selvedge::yield_now, selvedge::block_in_place) };
+            ours.block_on(ours.spawn(task)).unwrap()
+        });
+    });
+    group.bench_function("tokio block_in_place", |bencher| {
+        bencher.iter_custom(|n| {
+            let task =
+                async move { times!(n, tokio::task::yield_now, tokio::task::block_in_place) };
+            tokios.block_on(tokios.spawn(task)).unwrap()
+        });
+    });
+    group.finish();
+    criterion.final_summary();
+}

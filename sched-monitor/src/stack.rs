@@ -1,0 +1,194 @@
+//! The stack of another thread of this process: copied by that thread, unwound and named by the
+//! caller.
+//!
+//! 1. The caller sends the thread a signal. The handler copies the thread's registers and the top
+//!    of its stack into a buffer that is there from the start ([`signal`]). It neither allocates
+//!    nor locks, so the thread may be anywhere: in the allocator, too.
+//! 2. The thread goes on. The caller finds the return addresses in the copy ([`unwind`]), by the
+//!    tables that the compiler writes for panics.
+//! 3. Whoever prints the stack looks up the names ([`Stack::resolve`]). The first look-up reads the
+//!    program's debug information, which may take long.
+//!
+//! This works on Linux, on x86-64 and on 64-bit ARM. Elsewhere there are no stacks.
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
+mod unwind;
+
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(selvedge_loom, selvedge_shuttle))
+    )),
+    path = "stack/nothing.rs"
+)]
+mod signal;
+
+/// The stack of a thread at one moment: the addresses of its functions, the called one first.
+///
+/// A clone shares the addresses. `Display` looks up the names and writes a line for each function.
+///
+/// ```
+/// use sched_monitor::Stack;
+/// use std::{sync::mpsc, thread, time::Duration};
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let (stop, stopped) = mpsc::channel::<()>();
+/// let stuck = thread::spawn(move || {
+///     sender.send(sched_monitor::thread_id()).unwrap();
+///     let _ = stopped.recv();
+/// });
+/// if let Some(id) = receiver.recv().unwrap() {
+///     if let Some(stack) = Stack::capture(id, Duration::from_millis(100)) {
+///         println!("the thread is in\n{stack}");
+///     }
+/// }
+/// drop(stop);
+/// stuck.join().unwrap();
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// The first is that of the next instruction, the others are return addresses.
+    addresses: Arc<[usize]>,
+}
+
+/// A function on a [`Stack`], by the names that the program has.
+///
+/// ```
+/// # let _ = |frame: sched_monitor::Frame|
+/// println!("{:?} at {:?}:{:?}", frame.function, frame.file, frame.line);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The address in the code.
+    pub address: usize,
+    /// The name of the function.
+    pub function: Option<String>,
+    /// The source file, if the program has debug information.
+    pub file: Option<PathBuf>,
+    /// The line in that file.
+    pub line: Option<u32>,
+}
+
+impl Stack {
+    /// Captures the stack of another thread of this process: see [`thread_id`](crate::thread_id).
+    ///
+    /// Sends the thread the signal `SIGURG`. The thread copies up to 128 KiB of its stack, and goes
+    /// on. A system call in which it blocks is begun again, or fails with `EINTR` if it is one of
+    /// those that signals always end, such as `poll` and `nanosleep`.
+    ///
+    /// Returns none if the thread does not answer within `limit`: it has ended, it waits for a CPU,
+    /// it blocks the signal, or the system does not let it go on. One stack is captured at a time:
+    /// a second caller waits for the first one, as long as `limit`.
+    ///
+    /// The first capture installs the handler for the whole process, and stays. The handler calls
+    /// the one that was there before for signals of others.
+    pub fn capture(thread: u32, limit: Duration) -> Option<Self> {
+        let addresses = signal::capture(thread, limit)?;
+        Some(Self {
+            addresses: addresses.into(),
+        })
+    }
+
+    /// Returns the addresses: the next instruction of the called function, and then the return
+    /// addresses of its callers.
+    ///
+    /// ```
+    /// # let stack: Option<sched_monitor::Stack> = None;
+    /// assert!(stack.is_none_or(|stack| !stack.addresses().is_empty()));
+    /// ```
+    pub fn addresses(&self) -> &[usize] {
+        &self.addresses
+    }
+
+    /// Looks up the names. A function that was inlined comes before the one that it is in.
+    ///
+    /// The first call in a process reads the debug information, which may take long.
+    ///
+    /// ```
+    /// # let stack: Option<sched_monitor::Stack> = None;
+    /// for frame in stack.iter().flat_map(|stack| stack.resolve()) {
+    ///     println!("{}", frame.function.unwrap_or_default());
+    /// }
+    /// ```
+    pub fn resolve(&self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for (depth, &address) in self.addresses.iter().enumerate() {
+            let before = frames.len();
+            resolve(address, depth == 0, |frame| frames.push(frame));
+            if frames.len() == before {
+                frames.push(Frame::at(address));
+            }
+        }
+        frames
+    }
+}
+
+impl Frame {
+    fn at(address: usize) -> Self {
+        Self {
+            address,
+            function: None,
+            file: None,
+            line: None,
+        }
+    }
+}
+
+/// Looks up the functions at an address. `next` says that it is the next instruction, not a return
+/// address, which is behind the call.
+#[cfg(target_os = "linux")]
+fn resolve(address: usize, next: bool, mut found: impl FnMut(Frame)) {
+    // `backtrace` looks before the address that it gets.
+    let lookup = address + usize::from(next);
+    backtrace::resolve(std::ptr::without_provenance_mut(lookup), |symbol| {
+        found(Frame {
+            function: symbol.name().map(|name| format!("{name:#}")),
+            file: symbol.filename().map(Into::into),
+            line: symbol.lineno(),
+            ..Frame::at(address)
+        });
+    });
+}
+
+#[cfg(not(target_os = "linux"))]
+fn resolve(_: usize, _: bool, _: impl FnMut(Frame)) {}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.function {
+            Some(function) => f.write_str(function)?,
+            None => write!(f, "{:#x}", self.address)?,
+        }
+        if let (Some(file), Some(line)) = (&self.file, self.line) {
+            write!(f, " at {}:{line}", file.display())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (line, frame) in self.resolve().iter().enumerate() {
+            if line > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{frame}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stack")
+            .field("addresses", &self.addresses.len())
+            .finish()
+    }
+}

@@ -1,0 +1,290 @@
+//! The capture: a signal, and its handler, which copies the thread's registers and stack.
+//!
+//! # Actors and states
+//!
+//! The *caller* wants the stack of a *thread*, and holds a lock of the process, so that there is
+//! one request at a time. The request is static. One word of it has the state, and the id of the
+//! thread:
+//!
+//! | state | set by | the copy belongs to |
+//! |---|---|---|
+//! | *none* | the caller, when it has read the copy or gives up | the caller |
+//! | *asked* | the caller | nobody |
+//! | *copying* | the handler on the thread that was asked | the handler |
+//! | *copied* | the handler | the caller |
+//!
+//! # Rules
+//!
+//! 1. *One handler copies at a time.* It moves *asked* to *copying* by a compare-exchange, which
+//!    succeeds only if the word has its own thread. A handler that comes late, for a request that
+//!    was given up, finds no request or that of another thread. If it finds a newer request for its
+//!    own thread, it serves that one.
+//! 2. *The caller reads what one handler wrote.* It gives up by moving *asked* to *none*. If that
+//!    fails a handler has begun, and the caller waits for its end, which nothing delays except the
+//!    system's scheduler.
+//! 3. *The handler interrupts its thread anywhere.* So it neither allocates, nor locks, nor calls a
+//!    function that POSIX does not allow there. It keeps `errno`.
+//! 4. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
+//!    the memory ends. A thread may run on a stack that it has made itself.
+//! 5. *Signals of others go on.* Ours carries the request's address. For any other signal the
+//!    handler calls the one that it has replaced.
+use super::unwind::{Registers, Unwinder};
+use libc::{c_int, c_void, sigaction, siginfo_t, ucontext_t};
+use std::{
+    cell::UnsafeCell,
+    mem, ptr,
+    sync::{
+        Mutex, OnceLock, TryLockError,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A signal that is ignored by default, and that debuggers let pass. Go's runtime uses it, too.
+const SIGNAL: c_int = libc::SIGURG;
+
+/// The part of a stack that is copied, in words.
+const WORDS: usize = 128 * 1024 / 8;
+
+/// The pause of the caller between two looks.
+const PAUSE: Duration = Duration::from_micros(50);
+
+const NONE: u64 = 0;
+const ASKED: u64 = 1;
+const COPYING: u64 = 2;
+const COPIED: u64 = 3;
+
+/// The word of a request in this state for this thread.
+fn word(state: u64, thread: u32) -> u64 {
+    u64::from(thread) << 2 | state
+}
+
+/// A thread's registers and stack.
+struct Copy {
+    registers: Registers,
+    words: usize,
+    stack: [u64; WORDS],
+}
+
+// Atomics of std: models have no signals.
+struct Request {
+    /// The state and the thread.
+    word: AtomicU64,
+    copy: UnsafeCell<Copy>,
+}
+
+// SAFETY: `copy` is used by one thread at a time (rules 1 and 2).
+unsafe impl Sync for Request {}
+
+static REQUEST: Request = Request {
+    word: AtomicU64::new(NONE),
+    copy: UnsafeCell::new(Copy {
+        registers: Registers::NONE,
+        words: 0,
+        stack: [0; WORDS],
+    }),
+};
+
+/// The lock of the callers.
+static CALLER: Mutex<Option<Unwinder>> = Mutex::new(None);
+
+/// The handler that was there before ours. None if ours could not be installed.
+static BEFORE: OnceLock<Option<Before>> = OnceLock::new();
+
+/// Returns the addresses on the stack of a thread; see [`Stack::capture`](crate::Stack::capture).
+pub(super) fn capture(thread: u32, limit: Duration) -> Option<Vec<usize>> {
+    let begun = Instant::now();
+    let is_late = || begun.elapsed() >= limit;
+    // After a `fork` in another thread's capture, the lock is held for good.
+    let mut unwinder = loop {
+        match CALLER.try_lock() {
+            Ok(unwinder) => break unwinder,
+            Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if is_late() => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+        }
+    };
+    if !install() {
+        return None;
+    }
+    let (asked, copied) = (word(ASKED, thread), word(COPIED, thread));
+    // Ordering: Release pairs with the exchange in `answer`: the caller has read the last copy.
+    REQUEST.word.store(asked, Release);
+    if send(thread) {
+        // Ordering: Relaxed, a hint. The loads below decide.
+        while REQUEST.word.load(Relaxed) != copied && !is_late() {
+            thread::sleep(PAUSE);
+        }
+    }
+    // Ordering: Relaxed, nothing was written if it succeeds. Otherwise the load below follows.
+    let given_up = (REQUEST.word).compare_exchange(asked, NONE, Relaxed, Relaxed);
+    if given_up.is_ok() {
+        return None;
+    }
+    // Rule 2.
+    // Ordering: Acquire pairs with the last store in `answer`.
+    while REQUEST.word.load(Acquire) != copied {
+        thread::sleep(PAUSE);
+    }
+    // SAFETY: it is not null, and this thread's, as the state is *copied*.
+    let copy = unsafe { &*REQUEST.copy.get() };
+    let unwinder = unwinder.get_or_insert_with(Unwinder::new);
+    Some(unwinder.unwind(copy.registers, &copy.stack[..copy.words]))
+}
+
+/// A signal's information as `rt_tgsigqueueinfo` takes it: `siginfo_t` with the fields of
+/// `sigqueue`.
+#[repr(C)]
+struct Queued {
+    signal: c_int,
+    error: c_int,
+    code: c_int,
+    padding: c_int,
+    process: libc::pid_t,
+    user: libc::uid_t,
+    value: *const Request,
+    rest: [u64; 12],
+}
+
+const _: () = assert!(size_of::<Queued>() == size_of::<siginfo_t>());
+
+/// Sends the signal. Returns whether there is such a thread.
+fn send(thread: u32) -> bool {
+    let process = std::process::id();
+    let queued = Queued {
+        signal: SIGNAL,
+        error: 0,
+        code: libc::SI_QUEUE,
+        padding: 0,
+        process: process as libc::pid_t,
+        // SAFETY: it has no premise.
+        user: unsafe { libc::getuid() },
+        value: &raw const REQUEST,
+        rest: [0; 12],
+    };
+    let number = libc::SYS_rt_tgsigqueueinfo;
+    // SAFETY: `queued` is a `siginfo_t`, and is read in this call.
+    let error = unsafe { libc::syscall(number, process, thread, SIGNAL, &raw const queued) };
+    error == 0
+}
+
+/// The parts of the replaced handler that the handler needs.
+struct Before {
+    handler: usize,
+    has_info: bool,
+}
+
+/// Installs the handler once. Returns whether it is there.
+fn install() -> bool {
+    let installed = BEFORE.get_or_init(|| {
+        // SAFETY: a `sigaction` consists of integers, for which zeros are valid, and of an optional
+        // function.
+        let mut ours: sigaction = unsafe { mem::zeroed() };
+        ours.sa_sigaction = handle as *const () as usize;
+        // A thread may have an alternate stack; system calls begin again.
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        // SAFETY: as above.
+        let mut before: sigaction = unsafe { mem::zeroed() };
+        // SAFETY: both are valid, and the handler has the type that `SA_SIGINFO` says.
+        let error = unsafe { libc::sigaction(SIGNAL, &raw const ours, &raw mut before) };
+        (error == 0).then_some(Before {
+            handler: before.sa_sigaction,
+            has_info: before.sa_flags & libc::SA_SIGINFO != 0,
+        })
+    });
+    installed.is_some()
+}
+
+/// The handler (rules 3 to 5).
+extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: it has no premise.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: it is this thread's.
+    let saved = unsafe { *errno };
+    if is_ours(info) {
+        answer(context);
+    } else {
+        pass_on(signal, info, context);
+    }
+    // SAFETY: as above.
+    unsafe { *errno = saved };
+}
+
+/// Whether the signal carries the request.
+fn is_ours(info: *mut siginfo_t) -> bool {
+    // SAFETY: the kernel passes a valid pointer, by `SA_SIGINFO`.
+    let info = unsafe { &*info };
+    if info.si_code != libc::SI_QUEUE {
+        return false;
+    }
+    // SAFETY: the code says that there is a value.
+    let value = unsafe { info.si_value() };
+    ptr::eq(value.sival_ptr.cast(), &raw const REQUEST)
+}
+
+/// Copies the registers and the stack, if this thread is asked (rule 1).
+fn answer(context: *mut c_void) {
+    // SAFETY: it has no premise.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    let (asked, copying) = (word(ASKED, thread), word(COPYING, thread));
+    // Ordering: Acquire pairs with the caller's store of *asked*. Relaxed on failure, nothing is
+    // read.
+    let exchanged = (REQUEST.word).compare_exchange(asked, copying, Acquire, Relaxed);
+    if exchanged.is_err() {
+        return;
+    }
+    // SAFETY: the kernel passes a valid `ucontext_t`, by `SA_SIGINFO`.
+    let registers = Registers::of(unsafe { &*context.cast::<ucontext_t>() });
+    let copy = REQUEST.copy.get();
+    // SAFETY: this thread's, as the state is *copying*. The reference takes in no other's bytes.
+    let copy = unsafe { &mut *copy };
+    copy.registers = registers;
+    copy.words = copy_memory(registers.stack_pointer(), &mut copy.stack);
+    // Ordering: Release pairs with the caller's loads of *copied*.
+    REQUEST.word.store(word(COPIED, thread), Release);
+}
+
+/// Copies the memory from an address on, as far as there is any. Returns the number of words.
+fn copy_memory(from: u64, to: &mut [u64; WORDS]) -> usize {
+    let local = libc::iovec {
+        iov_base: to.as_mut_ptr().cast(),
+        iov_len: size_of_val(to),
+    };
+    let remote = libc::iovec {
+        iov_base: ptr::without_provenance_mut(from as usize),
+        ..local
+    };
+    // SAFETY: it has no premise.
+    let process = unsafe { libc::getpid() };
+    // SAFETY: `local` is valid to write. The kernel checks `remote`.
+    let bytes =
+        unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(bytes).unwrap_or(0) / 8
+}
+
+/// Calls the handler that was there before, if it is a function.
+fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // A signal that comes before the handler's installation is noted here has no effect.
+    let Some(Some(before)) = BEFORE.get() else {
+        return;
+    };
+    if matches!(before.handler, libc::SIG_DFL | libc::SIG_IGN) {
+        return; // The signal is ignored by default.
+    }
+    let handler = ptr::with_exposed_provenance::<()>(before.handler);
+    if before.has_info {
+        type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+        // SAFETY: `SA_SIGINFO` says that it has this type.
+        let handler = unsafe { mem::transmute::<*const (), Handler>(handler) };
+        handler(signal, info, context);
+    } else {
+        type Handler = extern "C" fn(c_int);
+        // SAFETY: without `SA_SIGINFO` it has this type.
+        let handler = unsafe { mem::transmute::<*const (), Handler>(handler) };
+        handler(signal);
+    }
+}

@@ -1,0 +1,233 @@
+//! The unwinder: finds the return addresses in the copy of a stack.
+//!
+//! It needs the tables of each *module* (the program and its libraries): `.eh_frame_hdr`, an index
+//! of the functions, and `.eh_frame`, how each function is unwound. Both are in memory. They are
+//! copied while the loader is locked, because a library may be unloaded at any time afterwards.
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use libc::{c_int, c_void, dl_phdr_info, size_t, ucontext_t};
+use std::{ops::Range, slice};
+
+/// The most addresses of one stack.
+const DEPTH: usize = 128;
+
+/// The registers of a thread that unwinding begins with.
+#[derive(Clone, Copy)]
+pub(super) struct Registers {
+    instruction: u64,
+    stack: u64,
+    frame: u64,
+    /// The return address, which this machine keeps in a register.
+    #[cfg(target_arch = "aarch64")]
+    link: u64,
+}
+
+impl Registers {
+    pub(super) const NONE: Self = Self {
+        instruction: 0,
+        stack: 0,
+        frame: 0,
+        #[cfg(target_arch = "aarch64")]
+        link: 0,
+    };
+
+    pub(super) fn stack_pointer(self) -> u64 {
+        self.stack
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod machine {
+    use super::{Registers, ucontext_t};
+    pub(super) use framehop::x86_64::{CacheX86_64 as Cache, UnwinderX86_64 as Unwinder};
+
+    impl Registers {
+        pub(in super::super) fn of(context: &ucontext_t) -> Self {
+            let general = &context.uc_mcontext.gregs;
+            Self {
+                instruction: general[libc::REG_RIP as usize] as u64,
+                stack: general[libc::REG_RSP as usize] as u64,
+                frame: general[libc::REG_RBP as usize] as u64,
+            }
+        }
+
+        pub(super) fn for_unwinder(self) -> framehop::x86_64::UnwindRegsX86_64 {
+            framehop::x86_64::UnwindRegsX86_64::new(self.instruction, self.stack, self.frame)
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod machine {
+    use super::{Registers, ucontext_t};
+    pub(super) use framehop::aarch64::{CacheAarch64 as Cache, UnwinderAarch64 as Unwinder};
+
+    impl Registers {
+        pub(in super::super) fn of(context: &ucontext_t) -> Self {
+            let machine = &context.uc_mcontext;
+            Self {
+                instruction: machine.pc,
+                stack: machine.sp,
+                frame: machine.regs[29],
+                link: machine.regs[30],
+            }
+        }
+
+        pub(super) fn for_unwinder(self) -> framehop::aarch64::UnwindRegsAarch64 {
+            framehop::aarch64::UnwindRegsAarch64::new(self.link, self.stack, self.frame)
+        }
+    }
+}
+
+/// An unwinder of this process's stacks.
+pub(super) struct Unwinder {
+    modules: machine::Unwinder<Vec<u8>>,
+    cache: machine::Cache,
+    /// The loader's counts of modules that were loaded and unloaded, when it was last asked.
+    version: (u64, u64),
+}
+
+impl Unwinder {
+    pub(super) fn new() -> Self {
+        Self {
+            modules: machine::Unwinder::new(),
+            cache: machine::Cache::new(),
+            version: (0, 0),
+        }
+    }
+
+    /// Returns the next instruction, and the return addresses. `stack` is the memory from the stack
+    /// pointer on.
+    pub(super) fn unwind(&mut self, registers: Registers, stack: &[u64]) -> Vec<usize> {
+        self.refresh();
+        let mut read = |address: u64| {
+            let offset = address.checked_sub(registers.stack).ok_or(())?;
+            let word = stack.get((offset / 8) as usize);
+            word.copied().filter(|_| offset % 8 == 0).ok_or(())
+        };
+        let mut frames = self.modules.iter_frames(
+            registers.instruction,
+            registers.for_unwinder(),
+            &mut self.cache,
+            &mut read,
+        );
+        let mut addresses = Vec::new();
+        // An error ends the stack, too: at its root the unwinder may not know that it is there.
+        while addresses.len() < DEPTH {
+            let Ok(Some(frame)) = frames.next() else {
+                break;
+            };
+            addresses.push(frame.address() as usize);
+        }
+        addresses
+    }
+
+    /// Takes over which modules are loaded, if that has changed.
+    fn refresh(&mut self) {
+        let mut search = Search {
+            known: self.version,
+            version: self.version,
+            found: Vec::new(),
+        };
+        // SAFETY: `visit` has the right type, and gets `search`, which is there until the end.
+        unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+        if search.version == self.version {
+            return;
+        }
+        *self = Self {
+            version: search.version,
+            ..Self::new()
+        };
+        for module in search.found {
+            self.modules.add_module(module.into());
+        }
+    }
+}
+
+/// The loader's answer.
+struct Search {
+    known: (u64, u64),
+    version: (u64, u64),
+    found: Vec<Found>,
+}
+
+/// A module's tables. Addresses are relative to its base, except in `code`.
+struct Found {
+    base: u64,
+    code: Range<u64>,
+    index: (u64, Vec<u8>),
+    frames: (u64, Vec<u8>),
+}
+
+impl From<Found> for Module<Vec<u8>> {
+    fn from(found: Found) -> Self {
+        let range = |(from, bytes): &(u64, Vec<u8>)| Some(*from..from + bytes.len() as u64);
+        let sections = ExplicitModuleSectionInfo {
+            eh_frame_hdr_svma: range(&found.index),
+            eh_frame_svma: range(&found.frames),
+            eh_frame_hdr: Some(found.index.1),
+            eh_frame: Some(found.frames.1),
+            ..ExplicitModuleSectionInfo::default()
+        };
+        Self::new(String::new(), found.code, found.base, sections)
+    }
+}
+
+/// Looks at a module. The loader is locked.
+unsafe extern "C" fn visit(info: *mut dl_phdr_info, size: size_t, search: *mut c_void) -> c_int {
+    // SAFETY: it is the `Search` of `refresh`, which is not used otherwise in that call.
+    let search = unsafe { &mut *search.cast::<Search>() };
+    // SAFETY: the loader passes a valid pointer.
+    let info = unsafe { &*info };
+    if size >= size_of::<dl_phdr_info>() {
+        search.version = (info.dlpi_adds, info.dlpi_subs);
+        if search.version == search.known {
+            return 1; // Nothing has changed: no further call.
+        }
+    }
+    search.found.extend(find(info));
+    0
+}
+
+/// Copies the tables of a module.
+fn find(info: &dl_phdr_info) -> Option<Found> {
+    if info.dlpi_phdr.is_null() {
+        return None;
+    }
+    // SAFETY: the loader has so many headers there.
+    let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let range = |header: &libc::Elf64_Phdr| header.p_vaddr..header.p_vaddr + header.p_memsz;
+    let loaded = |at: u64| {
+        let segments = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
+        segments.map(range).find(|segment| segment.contains(&at))
+    };
+    let code = headers
+        .iter()
+        .filter(|one| one.p_type == libc::PT_LOAD)
+        .map(range)
+        .reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
+    let index = headers
+        .iter()
+        .find(|one| one.p_type == libc::PT_GNU_EH_FRAME)?;
+    let base = info.dlpi_addr;
+    let copy = |range: Range<u64>| {
+        let from = std::ptr::with_exposed_provenance::<u8>((base + range.start) as usize);
+        // SAFETY: it is in a segment that is loaded, as the loader is locked.
+        unsafe { slice::from_raw_parts(from, (range.end - range.start) as usize) }.to_vec()
+    };
+    loaded(index.p_vaddr).filter(|segment| range(index).end <= segment.end)?;
+    let table = copy(range(index));
+    // Version 1, and the address of `.eh_frame` relative to its own place, as all linkers write it.
+    let (&[1, 0x1b, ..], Some(offset)) = (&table[..], table.get(4..8)) else {
+        return None;
+    };
+    let offset = i32::from_le_bytes(offset.try_into().ok()?);
+    let frames = index.p_vaddr.checked_add_signed(i64::from(offset) + 4)?;
+    // Its end is unknown, except that it is in its segment.
+    let end = loaded(frames)?.end;
+    Some(Found {
+        base,
+        code: base + code.start..base + code.end,
+        index: (index.p_vaddr, table),
+        frames: (frames, copy(frames..end)),
+    })
+}
