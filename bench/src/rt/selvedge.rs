@@ -1,8 +1,10 @@
 //! Our runtime.
-use super::Rt;
+use super::{Rt, Service};
+use ::futures::{AsyncReadExt, AsyncWriteExt};
+use ::selvedge::net::TcpListener;
 use std::{
     future::Future,
-    io,
+    io, net,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -15,6 +17,14 @@ impl Rt for Selvedge {
 
     fn start(workers: usize) -> io::Result<Self> {
         selvedge::Builder::new().workers(workers).build().map(Self)
+    }
+
+    fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
+        self.spawn_outside(async move {
+            let listener = TcpListener::from_std(listener).expect("it is registered");
+            serve!(Self, listener, service).await;
+        });
+        Ok(())
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
