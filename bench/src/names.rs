@@ -143,7 +143,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ),
     (
         "echo_busy",
-        "an echo every 300 microseconds beside a task of 1-millisecond polls for each worker: p99",
+        "an echo every 300 microseconds beside a task for each worker that wakes itself in each of \
+             its polls of 1 millisecond: p99",
     ),
     (
         "echo_saturated",

@@ -106,7 +106,7 @@ const AIMS: &[(&str, f64)] = &[
 
 /// All rows, under the names that they have in the field.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
-    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Net, Stop, Timers};
+    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Net, Stop, Tasks, Timers};
     let mut rows = vec![
         Row::new(
             "spawn",
@@ -299,8 +299,13 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         ),
         Row::new("net", "echo_1", &[Net], net::echo::<R, 1>),
         Row::new("net", "echo_50", &[Net], net::echo::<R, 50>),
-        Row::new("net", "echo_busy", &[Net, Background, Fair], net::echo_busy),
-        Row::new("net", "echo_saturated", &[Net, Fair], net::echo_saturated),
+        Row::new(
+            "net",
+            "echo_busy",
+            &[Net, Tasks, Background],
+            net::echo_busy,
+        ),
+        Row::new("net", "echo_saturated", &[Net, Tasks], net::echo_saturated),
         Row::new("net", "connect", &[Net], net::connect),
         Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
     ];

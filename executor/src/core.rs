@@ -307,10 +307,10 @@ impl Core {
     #[inline(never)]
     fn poll_due_events(&self) -> Option<Task> {
         self.leave_search();
-        self.poll_driver();
+        let first = self.poll_driver();
         // A driven worker's user has the park.
         self.poll_is_due.set(true);
-        self.queue.next(self).map(|next| next.item)
+        first.or_else(|| self.queue.next(self).map(|next| next.item))
     }
 
     /// The worker's time slice, by which others nudge it to look at the injector, or end its run.
@@ -356,7 +356,11 @@ impl Core {
         }
         if self.shared.settings.has_drivers || self.shared.events.is_due() {
             self.leave_search();
-            self.poll_driver();
+            let first = self.poll_driver();
+            if first.is_some() {
+                self.poll_is_due.set(true);
+                return first; // The next tick looks at the injector.
+            }
         }
         self.poll_is_due.set(true);
         let task = self.look_at_interval();

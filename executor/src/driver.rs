@@ -13,12 +13,15 @@
 //!    queue: each behind the one before, and the last one out of the LIFO slot too, behind all.
 //! 4. A panic of a driver is contained as one of a hook is. The worker goes on. A panic of its drop
 //!    goes nowhere: any thread may drop the core of a worker that was never started.
+//! 5. A busy worker that polls the runtime's own driver runs the task that was woken last at once,
+//!    once a poll: its own tasks may be long, and then a single message need not wait for one.
 use crate::{
     context,
     core::Core,
     events::{DrivenEvents, Events, EventsPark, Over},
     hooks,
     park::{self, Park},
+    shared::Task,
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,7 +29,6 @@ use std::{
     task::Waker,
     time::Duration,
 };
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 /// Events that a busy worker collects at once.
@@ -190,16 +192,37 @@ impl Core {
         self.deliver(park);
     }
 
-    /// The same for a worker with a thread of the runtime.
+    /// The same for a worker with a thread of the runtime. Returns a task to run before the
+    /// worker's own (rule 5).
     #[cold]
-    pub(crate) fn poll_driver(&self) {
-        if let Some(mut parker) = self.park.take() {
-            let hooks = &self.shared.hooks;
-            hooks.contain(|| match &mut parker {
-                Parker::Events(park) => self.poll_park(park),
-                Parker::Driver(driver) => driver.with(|park| self.poll_park(park)),
-            });
-            self.park.set(Some(parker));
+    pub(crate) fn poll_driver(&self) -> Option<Task> {
+        let mut parker = self.park.take()?;
+        let (hooks, mut first) = (&self.shared.hooks, None);
+        hooks.contain(|| match &mut parker {
+            Parker::Events(park) => {
+                Park::poll(park, MAX_EVENTS);
+                first = self.deliver_and_take(park);
+            }
+            Parker::Driver(driver) => driver.with(|park| self.poll_park(park)),
+        });
+        self.park.set(Some(parker));
+        first
+    }
+
+    /// Delivers, and takes the task that was woken last (rule 5).
+    fn deliver_and_take(&self, park: &mut impl Park) -> Option<Task> {
+        if !park.has_events() {
+            return None;
         }
+        self.as_worker(|| {
+            self.leave_search();
+            park.deliver();
+            // Not `take_slot`: there may be a requeued task, which another worker may have to take
+            // if this one runs for long. `next` takes the slot's first, and sees to that.
+            let takes = !self.queue.slot_is_empty() && !self.queue.slice_over();
+            let first = takes.then(|| self.queue.next(self)).flatten();
+            self.queue.requeue_slot(self);
+            first.map(|next| next.item)
+        })
     }
 }

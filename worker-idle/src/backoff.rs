@@ -115,13 +115,13 @@ impl Backoff {
     /// Yields the CPU and calls `look`, until that returns true or the wait has lasted long enough.
     ///
     /// Returns what the last look found. Takes some microseconds if no other thread wants the CPU.
-    pub fn wait(&mut self, mut look: impl FnMut() -> bool) -> bool {
-        let mut left = LOOKS;
+    pub fn wait(&mut self, look: impl FnMut() -> bool) -> bool {
+        let mut looks = 0;
         let goes_on = |_| {
-            left = left.wrapping_sub(1);
-            left < LOOKS
+            looks += 1;
+            looks <= LOOKS
         };
-        self.wait_while(goes_on, &mut look)
+        self.wait_while(goes_on, look)
     }
 
     /// Does the same for a time, which is at most 100 µs, however long a look takes: for events

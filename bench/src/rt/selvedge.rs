@@ -1,8 +1,9 @@
 //! Our runtime.
 use super::{Rt, Service};
 use ::futures::{AsyncReadExt, AsyncWriteExt};
-use ::selvedge::net::TcpListener;
+use ::selvedge::net::{Polling, TcpListener};
 use std::{
+    env,
     future::Future,
     io, net,
     task::{Context, Poll, ready},
@@ -17,6 +18,17 @@ impl Rt for Selvedge {
 
     fn start(workers: usize) -> io::Result<Self> {
         selvedge::Builder::new().workers(workers).build().map(Self)
+    }
+
+    /// `BENCH_POLLER` names another way to poll, for a comparison of them.
+    fn start_with_net(workers: usize) -> io::Result<Self> {
+        let polling = match env::var("BENCH_POLLER").as_deref() {
+            Ok("every-quota") => Polling::EveryQuota,
+            Ok("thread") => Polling::Thread,
+            _ => Polling::IdleWorker,
+        };
+        let builder = selvedge::Builder::new().workers(workers);
+        builder.poller(polling).build().map(Self)
     }
 
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {

@@ -10,6 +10,7 @@ use crate::{
 };
 use std::{
     fs,
+    future::poll_fn,
     hint::spin_loop,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -18,6 +19,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    task::Poll,
     thread,
     time::{Duration, Instant},
 };
@@ -209,7 +211,8 @@ pub(super) fn echo<R: Rt, const CONNECTIONS: usize>(
 /// The length of a poll of the tasks beside `echo_busy`.
 const BUSY: Duration = Duration::from_millis(1);
 
-/// Echoes a message every 300 microseconds, beside a task of long polls for each worker.
+/// Echoes a message every 300 microseconds, beside a task of long polls for each worker, which
+/// wakes itself in each.
 pub(super) fn echo_busy<R: Rt>(
     runtime: &R,
     workers: usize,
@@ -220,17 +223,19 @@ pub(super) fn echo_busy<R: Rt>(
     done.expect(workers);
     for _ in 0..workers {
         let ends = ends.clone();
-        runtime.spawn_outside(async move {
-            // Ordering: Relaxed, a flag alone.
-            while !ends.load(Relaxed) {
-                let begun = Instant::now();
-                while begun.elapsed() < BUSY {
-                    spin_loop();
-                }
-                R::yield_now().await;
+        runtime.spawn_outside(poll_fn(move |cx| {
+            let begun = Instant::now();
+            while begun.elapsed() < BUSY {
+                spin_loop();
             }
-            done.one();
-        });
+            // Ordering: Relaxed, a flag alone.
+            if ends.load(Relaxed) {
+                done.one();
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }));
     }
     let mut one = (connected(to).ok()?, Instant::now());
     let pause = Duration::from_micros(300);
