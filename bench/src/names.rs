@@ -13,6 +13,7 @@ pub(crate) const RUNTIMES: &[&str] = &[
     "smol",
     "futures-threadpool",
     "nexosim",
+    "epoll",
 ];
 
 /// The rows, each with its description.
@@ -136,5 +137,31 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "sleepers_1m",
         "resident bytes a task, of a million that sleep and end over 10 seconds; the processor \
              time is of all of it",
+    ),
+    (
+        "echo_1",
+        "64 bytes echoed on a TCP connection, by one worker; the client has the other processor",
+    ),
+    (
+        "echo_50",
+        "the same on 50 connections at a time, by one client thread",
+    ),
+    (
+        "echo_busy",
+        "an echo every 300 microseconds beside a task for each worker that wakes itself in each of \
+             its polls of 1 millisecond: p99",
+    ),
+    (
+        "echo_saturated",
+        "echoes on 50 connections beside 16 that always have data, read by 64 bytes: p99",
+    ),
+    (
+        "connect",
+        "connect, send a byte, get it back, close; one worker, and the client's own processor",
+    ),
+    (
+        "idle_conns",
+        "wakes of threads in a second beside 9,000 idle connections, each limited to an hour; one \
+             is the measuring thread's",
     ),
 ];

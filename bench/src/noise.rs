@@ -203,14 +203,19 @@ pub(crate) fn processors() -> Option<[usize; 2]> {
 }
 
 /// Pins this thread to a processor. True if that succeeded.
-#[cfg(target_os = "linux")]
 pub(crate) fn pin(processor: usize) -> bool {
+    pin_thread(0, processor)
+}
+
+/// Pins a thread, by its id, to a processor. 0 names this thread. True if that succeeded.
+#[cfg(target_os = "linux")]
+pub(crate) fn pin_thread(thread: i32, processor: usize) -> bool {
     // SAFETY: any bytes are a valid `cpu_set_t`. All zero is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number was found in such a set.
     unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: the pointer is valid for a read of that many bytes. 0 names this thread.
-    let failed = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
+    // SAFETY: the pointer is valid for a read of that many bytes.
+    let failed = unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &set) };
     failed == 0
 }
 
@@ -220,7 +225,7 @@ pub(crate) fn processors() -> Option<[usize; 2]> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn pin(_: usize) -> bool {
+pub(crate) fn pin_thread(_: i32, _: usize) -> bool {
     false
 }
 

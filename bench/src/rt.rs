@@ -6,11 +6,44 @@ use crate::workload::{Sample, sample};
 use std::{
     future::Future,
     io,
+    net::TcpListener,
     task::{Context, Poll},
     time::Duration,
 };
 
+/// Serves connections, in the names that all async runtimes share: each file of a runtime has its
+/// own sockets, and its own traits of reading and writing, in scope.
+macro_rules! serve {
+    ($runtime:ident, $listener:ident, $service:ident) => {
+        async move {
+            loop {
+                let (mut stream, _) = $listener.accept().await.expect("it accepts");
+                stream.set_nodelay(true).expect("it is a TCP stream");
+                $runtime::spawn(async move {
+                    let mut message = [0; 64];
+                    // An error ends a connection as its end does.
+                    match $service {
+                        Service::Echo => {
+                            while let Ok(count @ 1..) = stream.read(&mut message).await
+                                && stream.write_all(&message[..count]).await.is_ok()
+                            {
+                            }
+                        }
+                        Service::Sink => while let Ok(1..) = stream.read(&mut message).await {},
+                        Service::Hold => {
+                            let read = async { drop(stream.read(&mut message).await) };
+                            $runtime::timeout(Duration::from_secs(3_600), read).await;
+                        }
+                    }
+                });
+            }
+        }
+    };
+}
+
 mod async_executor;
+#[cfg(target_os = "linux")]
+mod epoll;
 mod futures;
 mod nexosim;
 mod selvedge;
@@ -37,6 +70,21 @@ pub(crate) enum Ask {
     Stop,
     /// Sleeps and timeouts.
     Timers,
+    /// Sockets.
+    Net,
+    /// Tasks: each row but some of those with sockets needs them.
+    Tasks,
+}
+
+/// The work of a server of sockets for each connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Sends back what comes, up to 64 bytes at a time.
+    Echo,
+    /// Reads what comes, up to 64 bytes at a time.
+    Sink,
+    /// Waits for data, for at most an hour.
+    Hold,
 }
 
 /// A runtime with a number of worker threads.
@@ -64,6 +112,18 @@ pub(crate) trait Rt: Sized + 'static {
     /// [`Ask::Timers`]: starts the runtime with its timers, if they are optional.
     fn start_with_timers(workers: usize) -> io::Result<Self> {
         Self::start(workers)
+    }
+
+    /// [`Ask::Net`]: starts the runtime with all that it has, if that is optional.
+    fn start_with_net(workers: usize) -> io::Result<Self> {
+        Self::start_with_timers(workers)
+    }
+
+    /// [`Ask::Net`]: accepts connections, each of which gets a task, until the runtime ends. The
+    /// listener is non-blocking. From an outside thread.
+    fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
+        let _ = (listener, service);
+        unreachable!("{} says that it has no sockets", Self::NAME)
     }
 
     /// Spawns from an outside thread, and drops the handle.
@@ -160,4 +220,6 @@ pub(crate) const ALL: &[Entry] = &[
     Entry::of::<smol::Smol>(),
     Entry::of::<futures::Pool>(),
     Entry::of::<nexosim::NeXosim>(),
+    #[cfg(target_os = "linux")]
+    Entry::of::<epoll::Epoll>(),
 ];

@@ -18,6 +18,7 @@ mod coop;
 mod latency;
 mod load;
 mod memory;
+mod net;
 mod spawn;
 mod time;
 mod wake;
@@ -44,7 +45,10 @@ type Measure<R> = Box<dyn Fn(&R, usize, Duration) -> Option<Measured>>;
 impl<R> Row<R> {
     /// True if a runtime that lacks these features can run the row.
     pub(crate) fn suits(&self, lacks: &[Ask]) -> bool {
-        self.asks.iter().all(|ask| !lacks.contains(ask))
+        // Only a server of sockets can do without tasks.
+        let tasks = !self.asks.contains(&Ask::Net);
+        let asks = self.asks.iter().chain(tasks.then_some(&Ask::Tasks));
+        asks.into_iter().all(|ask| !lacks.contains(ask))
     }
 }
 
@@ -92,11 +96,17 @@ const AIMS: &[(&str, f64)] = &[
     ("sleep_100us", 0.20),
     ("sleepers_1m", 0.50),
     ("coop", 1.0),
+    ("echo_1", 0.83),
+    ("echo_50", 0.87),
+    ("echo_busy", 0.20),
+    ("echo_saturated", 1.0),
+    ("connect", 1.0),
+    ("idle_conns", 1.0),
 ];
 
 /// All rows, under the names that they have in the field.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
-    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Stop, Timers};
+    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Net, Stop, Tasks, Timers};
     let mut rows = vec![
         Row::new(
             "spawn",
@@ -293,11 +303,24 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             &[Background, Timers],
             time::sleepers,
         ),
+        Row::new("net", "echo_1", &[Net], net::echo::<R, 1>),
+        Row::new("net", "echo_50", &[Net], net::echo::<R, 50>),
+        Row::new(
+            "net",
+            "echo_busy",
+            &[Net, Tasks, Background],
+            net::echo_busy,
+        ),
+        Row::new("net", "echo_saturated", &[Net, Tasks], net::echo_saturated),
+        Row::new("net", "connect", &[Net], net::connect),
+        Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
     ];
     for row in &mut rows {
         match row.name {
-            "coop" => row.workers = Some(1),
+            // Two workers on one processor would measure the system's scheduler.
+            "coop" | "echo_1" | "echo_50" | "connect" => row.workers = Some(1),
             "idle_task" | "sleepers_1m" => row.unit = "bytes",
+            "idle_conns" => row.unit = "wakes",
             _ => {}
         }
         if let Some((_, aim)) = AIMS.iter().find(|(name, _)| *name == row.name) {
@@ -476,9 +499,12 @@ pub(crate) fn sample<R: Rt>(
     };
     let workers = row.workers.unwrap_or(workers);
     let round_trip_before_ns = noise::round_trip();
-    let runtime = match row.asks.contains(&Ask::Timers) {
-        true => R::start_with_timers(workers)?,
-        false => R::start(workers)?,
+    let runtime = if row.asks.contains(&Ask::Net) {
+        R::start_with_net(workers)?
+    } else if row.asks.contains(&Ask::Timers) {
+        R::start_with_timers(workers)?
+    } else {
+        R::start(workers)?
     };
     let Some(measured) = (row.measure)(&runtime, workers, at_least) else {
         return Ok(None);

@@ -10,7 +10,7 @@ use crate::{
     blocking,
     core::Core,
     driver::{MakeDriver, Parker},
-    events::Events,
+    events::{Events, Polling},
     extensions::Extensions,
     hooks::Hooks,
     metrics::Counters,
@@ -53,6 +53,8 @@ pub struct Builder {
     monitor: monitor::Settings,
     hooks: Hooks,
     driver: Option<MakeDriver>,
+    polling: Polling,
+    enable_io: bool,
     extensions: Extensions,
     #[cfg(feature = "groups")]
     pub(crate) groups: GroupSettings,
@@ -107,6 +109,8 @@ impl Builder {
             monitor: monitor::Settings::new(),
             hooks: Hooks::default(),
             driver: None,
+            polling: Polling::default(),
+            enable_io: false,
             extensions: Extensions::default(),
             #[cfg(feature = "groups")]
             groups: GroupSettings::default(),
@@ -725,7 +729,8 @@ impl Builder {
     /// - hands a worker over to another thread whose task is in a [`syscall`](crate::syscall())
     ///   that lasts;
     /// - makes busy workers look at tasks from outside that wait for long;
-    /// - fires timers and polls sockets when all workers are in long polls;
+    /// - fires timers and polls sockets when no worker waits for them and all that are awake are in
+    ///   long polls;
     /// - reports polls that [last](Self::on_stall).
     ///
     /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
@@ -854,9 +859,31 @@ impl Builder {
         }));
     }
 
+    /// Sets how the sockets are polled: see [`Polling`](crate::net::Polling). It has no effect if
+    /// workers wait in drivers of users ([`driver`](Self::driver)) or are driven: then a thread
+    /// waits for the sockets.
+    ///
+    /// ```
+    /// use selvedge::{Builder, net::Polling};
+    ///
+    /// let runtime = Builder::new().workers(2).poller(Polling::Thread).build()?;
+    /// # drop(runtime);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[cfg(all(
+        feature = "net",
+        target_os = "linux",
+        not(any(selvedge_loom, selvedge_shuttle))
+    ))]
+    pub fn poller(mut self, polling: crate::net::Polling) -> Self {
+        self.polling = polling;
+        self
+    }
+
     /// Starts the runtime.
     ///
     /// # Errors
+    /// - If [`enable_io`](Self::enable_io) was called, and the kernel refuses what sockets need.
     /// - If the number of workers comes from `SELVEDGE_WORKERS`, and that is not a number from 1 to
     ///   65,535.
     /// - If the thread of the first worker cannot be started, or any thread where all are started
@@ -864,7 +891,11 @@ impl Builder {
     ///   would hold up others, the threads that had started may still be about to end.)
     pub fn build(mut self) -> io::Result<Runtime> {
         if self.settings.current_thread {
+            let enable_io = self.enable_io;
             let (mut runtime, mut workers) = self.build_driven([park::ThreadPark::new()]);
+            if enable_io {
+                runtime.handle().shared().events.open()?;
+            }
             runtime.be_driven_by_block_on(workers.remove(0));
             return Ok(runtime);
         }
@@ -878,11 +909,15 @@ impl Builder {
             let parker = |worker| Parker::made_by(make, worker);
             ((0..workers).map(parker).collect(), None)
         } else {
-            let events = Events::new(workers);
+            let events = Events::new(workers, self.polling);
             let parker = |worker| Parker::Events(events.park(worker));
             ((0..workers).map(parker).collect(), Some(events))
         };
+        let enable_io = self.enable_io;
         let (shared, cores) = self.assemble(parkers, Parker::unparker, events);
+        if enable_io {
+            shared.events.open()?;
+        }
         let runtime = Runtime::new_of(shared.clone());
         // The first worker starts last, so that it finds the cores of the others when it notifies
         // them.
@@ -950,7 +985,7 @@ impl Builder {
 
         self.monitor.turn_off();
 
-        let events = Events::new(2);
+        let events = Events::new(2, self.polling);
         let parks = (0..2).map(|worker| events.park(worker)).collect();
         let unparker = |park: &EventsPark| park::waker(park.unparker());
         let (shared, mut cores) = self.assemble(parks, unparker, Some(events));

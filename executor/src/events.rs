@@ -37,4 +37,6 @@ use driver as imp;
 )))]
 use none as imp;
 
-pub(crate) use imp::{ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over};
+pub(crate) use imp::{
+    ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over, Polling,
+};

@@ -126,17 +126,15 @@ impl sched_monitor::Workers for Workers {
     }
 }
 
-/// Fires timers and polls sockets while all workers are in polls that last. The tasks go to the
-/// injector.
+/// Fires timers and polls sockets while no worker waits for them and those that are awake are in
+/// polls that last. The tasks go to the injector, and wake a worker that sleeps.
 struct PollOverdue(Arc<Shared>);
 
 impl Duty for PollOverdue {
-    fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
-        if round.all_busy() {
-            let shared = &self.0;
-            // Wakers are code of users.
-            shared.hooks.contain(|| shared.events.poll_overdue());
-        }
+    fn look(&mut self, _: &Round<'_>) -> Option<Duration> {
+        let shared = &self.0;
+        // Wakers are code of users.
+        shared.hooks.contain(|| shared.events.poll_overdue());
         None
     }
 }

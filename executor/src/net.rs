@@ -31,7 +31,7 @@
 use crate::Handle;
 
 pub use net_driver::net::*;
-pub use net_driver::{Interest, Ready};
+pub use net_driver::{Interest, Polling, Ready};
 
 /// Runs a closure that blocks, on a thread of the current runtime if there is one.
 pub(crate) fn run_blocking(job: Box<dyn FnOnce() + Send>) {

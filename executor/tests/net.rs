@@ -53,6 +53,50 @@ fn exchange(at: net::SocketAddr, rounds: u32) {
     }
 }
 
+/// Exchanges a message. Returns whether the answer came within this time.
+fn answers(client: &mut net::TcpStream, within: Duration) -> bool {
+    client.set_read_timeout(Some(within)).unwrap();
+    client.write_all(b"ping").unwrap();
+    client.read_exact(&mut [0; 4]).is_ok()
+}
+
+#[test]
+fn poller_of_long_polls_hands_over_to_a_sleeper() {
+    let runtime = Builder::new().workers(2).monitor(false).build().unwrap();
+    let at = runtime.block_on(serve_echo());
+    let mut client = net::TcpStream::connect(at).unwrap();
+    let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut other = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (end, ended) = mpsc::channel();
+    let (accepted, _) = listener.accept().unwrap();
+    drop(runtime.spawn(async move {
+        let mut stream = TcpStream::from_std(accepted).unwrap();
+        let mut message = [0; 1];
+        while stream.read_exact(&mut message).await.is_ok() {
+            match message[0] {
+                b'l' => thread::sleep(Duration::from_millis(2)),
+                _ => drop(ended.recv()),
+            }
+        }
+    }));
+    // A worker that is late on a busy machine costs a try.
+    let mut tries = 0;
+    loop {
+        other.write_all(b"l").unwrap();
+        thread::sleep(Duration::from_millis(20));
+        other.write_all(b"b").unwrap();
+        thread::sleep(Duration::from_millis(5));
+        let answered = answers(&mut client, Duration::from_millis(500));
+        end.send(()).unwrap();
+        if answered {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 30, "nobody takes the role");
+        client = net::TcpStream::connect(at).unwrap();
+    }
+}
+
 #[test]
 fn echo_in_tasks_serves_clients_of_std() {
     for workers in [1, 2, 4] {

@@ -22,7 +22,7 @@ use crate::time::Clock;
 use crate::{
     over::WorkerTimers,
     park::{Token, WorkerPark},
-    poller::{self, Poller},
+    poller::{self, Poller, Polling},
     role::Role,
     time::{Instant, Timers, clock},
 };
@@ -88,7 +88,7 @@ impl Driver {
     /// # Panics
     /// If `workers` is 0.
     pub fn new(workers: usize) -> Self {
-        Self::with(workers, [].into())
+        Self::with(workers, [].into(), Polling::default())
     }
 
     /// Creates the driver of a runtime whose workers park in parkers of their own. The waker of
@@ -110,13 +110,13 @@ impl Driver {
     #[track_caller]
     pub fn with_wakers(wakers: impl IntoIterator<Item = Waker>) -> Self {
         let wakers: Box<[_]> = wakers.into_iter().collect();
-        Self::with(wakers.len(), wakers)
+        Self::with(wakers.len(), wakers, Polling::default())
     }
 
     #[track_caller]
-    fn with(workers: usize, wakers: Box<[Waker]>) -> Self {
+    pub(crate) fn with(workers: usize, wakers: Box<[Waker]>, polling: Polling) -> Self {
         assert!(workers > 0, "a driver has at least one worker");
-        let poller = Arc::new(Poller::new());
+        let poller = Arc::new(Poller::new(polling));
         let tokens: Box<[_]> = (0..workers)
             .map(|_| Arc::new(Token::new(poller.clone())))
             .collect();
@@ -336,6 +336,17 @@ impl Inner {
         }
     }
 
+    /// Returns whether a test has paused the clock.
+    pub(crate) fn is_clock_paused(&self) -> bool {
+        cfg_if::cfg_if! {
+            if #[cfg(feature = "test-util")] {
+                self.clock.is_paused()
+            } else {
+                false
+            }
+        }
+    }
+
     /// Returns the workers to unpark after a timer was armed for this tick, the first deadline of
     /// its wheel: all, so that they look after timers from now on, or the poller, if it parks
     /// longer. The caller [unparks](Self::unpark) them, outside of a borrow of the frame: that may
@@ -384,7 +395,7 @@ impl Inner {
     /// waits for them.
     fn is_due(&self) -> bool {
         if self.role.is_held() {
-            return false;
+            return self.poller.polls_every_quota() && self.poller.is_due();
         }
         let next = self.timers.next();
         next != u64::MAX && next <= clock::tick_at(self.now()) || self.poller.is_due()

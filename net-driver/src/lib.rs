@@ -23,4 +23,5 @@ pub mod time;
 pub use driver::{Driver, Entered};
 pub use over::{OverPark, WorkerTimers};
 pub use park::{WorkerPark, WorkerUnpark};
+pub use poller::Polling;
 pub use ready::{Interest, Ready};

@@ -37,6 +37,7 @@
 mod accept;
 mod async_fd;
 mod lookup;
+mod receive;
 mod source;
 mod split;
 mod stream_io;

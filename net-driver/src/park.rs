@@ -20,6 +20,10 @@
 //!    call. The wake may come after the worker has left: then it ends a later wait, for nothing.
 //!
 //! A park collects and wakes nothing: `deliver` does, when the worker counts as awake.
+//!
+//! Before a worker waits in the reactor it looks there for some 50 µs, where such looks find
+//! events: to wait and be woken takes the processor about as long. It has the role then, and its
+//! token is `EMPTY`, so an unpark costs no system call.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller},
@@ -42,7 +46,13 @@ use sync_shim::{
     sync::Mutex,
     thread::{self, Thread},
 };
-use worker_idle::park::{Park, Unpark};
+use worker_idle::{
+    Backoff,
+    park::{Park, Unpark},
+};
+
+/// The longest time for which a worker looks in the reactor before it waits there.
+const LOOK: Duration = Duration::from_micros(50);
 
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
@@ -102,6 +112,18 @@ impl Token {
         // Ordering: Relaxed, as in `is_waiting`.
         self.state
             .store(if waits { IN_THREAD } else { EMPTY }, Relaxed);
+    }
+
+    /// Returns whether the next park ends at once. A hint.
+    fn is_notified(&self) -> bool {
+        // Ordering: Relaxed. Whoever takes the token acquires what it publishes.
+        self.state.load(Relaxed) == NOTIFIED
+    }
+
+    /// Returns whether the thread waits outside of the reactor. A hint.
+    pub(crate) fn is_in_thread(&self) -> bool {
+        // Ordering: Relaxed. A worker that is missed takes the role when it parks.
+        self.state.load(Relaxed) == IN_THREAD
     }
 
     fn take(&self) -> bool {
@@ -199,6 +221,8 @@ pub struct WorkerPark {
     worker: usize,
     /// Whether the threads that park are the runtime's own.
     own_threads: bool,
+    /// Whether it pays to look in the reactor before a wait there.
+    backoff: Backoff,
     collected: VecDeque<Waker>,
 }
 
@@ -233,6 +257,7 @@ impl WorkerPark {
             token,
             worker,
             own_threads: false,
+            backoff: Backoff::new(),
             collected: VecDeque::new(),
         }
     }
@@ -306,6 +331,9 @@ impl WorkerPark {
             return;
         }
         let role = LeaveRole(driver);
+        let poller = &driver.poller;
+        // Whoever left the role last was away for long, and may be again.
+        let hands_over = poller.note_absence();
         let next = driver.until_next_deadline();
         #[cfg(feature = "test-util")]
         let next = if driver.clock.is_paused() {
@@ -320,19 +348,24 @@ impl WorkerPark {
             slack::shorten();
         }
         let limit = [limit, next].into_iter().flatten().min();
-        let poller = &driver.poller;
-        if poller.reactor().is_some() {
-            let out = &mut self.collected;
-            let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
-            if !waited {
-                // A worker that is unparked before each park would never look.
-                poller.poll_if_due(MAX_EVENTS, &mut self.collected);
+        if poller.workers_reactor().is_some() {
+            let (backoff, out) = (&mut self.backoff, &mut self.collected);
+            if !looked(driver, &self.token, limit, backoff, out) {
+                let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
+                if !waited {
+                    // A worker that is unparked before each park would never look.
+                    poller.poll_if_due(MAX_EVENTS, out);
+                }
             }
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
+            poller.note_end();
         }
         drop(role);
         self.collect(MAX_TIMERS);
+        if hands_over && !self.collected.is_empty() {
+            self.driver.inner().hand_over();
+        }
     }
 
     /// Collects the timers that are due, of all wheels: this worker's first.
@@ -342,6 +375,30 @@ impl WorkerPark {
             .timers
             .collect_due(self.worker, max, || driver.now(), &mut self.collected);
     }
+}
+
+/// Looks in the reactor for a while, if such looks pay. Returns whether events came.
+fn looked(
+    driver: &Inner,
+    token: &Token,
+    limit: Option<Duration>,
+    backoff: &mut Backoff,
+    out: &mut VecDeque<Waker>,
+) -> bool {
+    // Correctness does not depend on it, so the models leave it out. A paused clock knows nothing
+    // of a worker that looks.
+    let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
+    if !may || driver.is_clock_paused() || !backoff.is_due() {
+        return false;
+    }
+    let found = backoff.wait_for(limit.map_or(LOOK, |limit| limit.min(LOOK)), || {
+        driver.poller.look(out);
+        !out.is_empty() || token.is_notified()
+    });
+    if !out.is_empty() {
+        driver.poller.note_end();
+    }
+    found && !out.is_empty()
 }
 
 /// Leaves the role when it is dropped.
@@ -367,7 +424,7 @@ impl Park for WorkerPark {
     fn poll(&mut self, max: usize) {
         let driver = self.driver.inner();
         if driver.role.is_active() {
-            if !driver.role.is_held() {
+            if !driver.role.is_held() || driver.poller.polls_every_quota() {
                 driver.poller.poll_if_due(max, &mut self.collected);
             }
             self.collect(max);

@@ -7,9 +7,14 @@
 //!    their threads.
 //! 2. A busy worker polls the reactor, between two tasks, if nobody waits in it and nobody has
 //!    polled for [`INTERVAL`]. The clock decides, not a count of tasks: their polls may be long.
-//! 3. If the workers park in parkers of their own (see `over.rs`), a thread waits in the reactor
+//! 3. If the workers park in parkers of their own (see `over.rs`), or if the runtime asks for it
+//!    ([`Polling`]), a thread waits in the reactor
 //!    for them, and wakes the tasks.
-//! 4. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
+//! 4. A worker that leaves the role hands it over, if it has collected something and if nobody had
+//!    polled for [`INTERVAL`] when it took the role: it unparks another worker, which takes the
+//!    role. So the events and timers that come during a long poll have a worker, but for those of
+//!    the first one, which [`Driver::poll_overdue`] finds.
+//! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes that token in its present or next park, and sees the reactor in the park
 //!    after that. So one that had the role without the reactor does not keep it.
 use crate::{
@@ -37,6 +42,35 @@ const INTERVAL: Duration = Duration::from_micros(500);
 /// The events that a parked worker collects at once. More of them wait for the next look.
 pub(crate) const MAX_EVENTS: usize = 64;
 
+/// How a driver's sockets are polled: [`Driver::with_polling`].
+///
+/// ```
+/// use net_driver::{Driver, Polling};
+///
+/// for polling in [Polling::IdleWorker, Polling::EveryQuota, Polling::Thread] {
+///     let driver = Driver::with_polling(1, polling);
+///     driver.open()?;
+///     driver.park(0).block_on(async {
+///         let (sender, receiver) = net_driver::net::unix::pipe::pipe()?;
+///         sender.try_write(b"a")?;
+///         receiver.readable().await
+///     })?;
+/// }
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Polling {
+    /// One idle worker waits for all sockets. A busy worker looks between two tasks if no worker
+    /// waits and nobody has looked for 500 µs.
+    #[default]
+    IdleWorker,
+    /// The same, but busy workers look every 500 µs whether or not an idle worker waits.
+    EveryQuota,
+    /// A thread of the driver waits for all sockets, and wakes their tasks. No worker does.
+    Thread,
+}
+
 /// Runs a closure that blocks, on a thread that may.
 pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
@@ -49,13 +83,15 @@ pub(crate) struct Poller {
     /// When somebody polled last: nanoseconds since `start`.
     polled_at: AtomicU64,
     start: Instant,
+    polling: Polling,
     /// Set by whoever runs tasks.
     blocking: OnceLock<Blocking>,
 }
 
 impl Poller {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(polling: Polling) -> Self {
         Self {
+            polling,
             reactor: sys::OnceLock::new(),
             opening: Mutex::new(()),
             is_shut_down: Arc::new(AtomicBool::new(false)),
@@ -69,6 +105,16 @@ impl Poller {
     #[inline]
     pub(crate) fn reactor(&self) -> Option<&Arc<Reactor<Os>>> {
         self.reactor.get()
+    }
+
+    /// Returns the reactor, if there has been a socket and the workers poll it.
+    pub(crate) fn workers_reactor(&self) -> Option<&Arc<Reactor<Os>>> {
+        self.reactor().filter(|_| self.polling != Polling::Thread)
+    }
+
+    /// Whether busy workers look also while an idle one waits.
+    pub(crate) fn polls_every_quota(&self) -> bool {
+        self.polling == Polling::EveryQuota
     }
 
     /// Returns the reactor, and whether this call has opened it.
@@ -97,12 +143,33 @@ impl Poller {
             // Somebody closed a descriptor that is not theirs. The worker does not spin on it.
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.note_end();
+    }
+
+    /// Collects the events that are there, without a wait.
+    pub(crate) fn look(&self, out: &mut VecDeque<Waker>) {
+        if let Some(reactor) = self.reactor() {
+            // An error is met again by the wait that follows.
+            let _ = reactor.collect(Some(Duration::ZERO), MAX_EVENTS, out);
+        }
+    }
+
+    /// Notes how long nobody has polled, when a worker has taken the role. Returns whether that was
+    /// long (rule 4).
+    pub(crate) fn note_absence(&self) -> bool {
+        // Ordering: Relaxed, as in `poll_if_due`.
+        let since = self.now().saturating_sub(self.polled_at.load(Relaxed));
+        since >= INTERVAL.as_nanos() as u64
+    }
+
+    /// Notes the end of a wait in the role.
+    pub(crate) fn note_end(&self) {
         self.record(self.now());
     }
 
     /// Collects up to `max` events without a wait, if nobody has polled for a while (rule 2).
     pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
-        let Some(reactor) = self.reactor() else {
+        let Some(reactor) = self.workers_reactor() else {
             return;
         };
         let now = self.now();
@@ -120,7 +187,7 @@ impl Poller {
     /// Whether nobody has polled for a while, though there are sockets.
     pub(crate) fn is_due(&self) -> bool {
         // Ordering: Relaxed, as in `poll_if_due`.
-        self.reactor().is_some() && {
+        self.workers_reactor().is_some() && {
             let last = self.polled_at.load(Relaxed);
             self.now().saturating_sub(last) >= INTERVAL.as_nanos() as u64
         }
@@ -202,15 +269,25 @@ pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
 }
 
 impl Inner {
+    /// Unparks a worker that waits on its thread, for the role (rule 4 of the poller).
+    #[cold]
+    pub(crate) fn hand_over(&self) {
+        let sleeper = self.tokens.iter().find(|token| token.is_in_thread());
+        if let Some(sleeper) = sleeper {
+            sleeper.unpark();
+        }
+    }
+
     /// Returns the reactor, which the first socket opens.
     pub(crate) fn open_reactor(&self) -> io::Result<Arc<Reactor<Os>>> {
         let (reactor, opened) = self.poller.open()?;
         if opened {
-            // Each worker is unparked here, whether or not a timer has activated the role before.
-            let _ = self.role.activate();
-            if self.parks_elsewhere() {
+            if self.parks_elsewhere() || self.poller.polling == Polling::Thread {
                 self.poller.spawn_poller(reactor.clone())?;
             } else {
+                // Each worker is unparked here, whether or not a timer has activated the role
+                // before.
+                let _ = self.role.activate();
                 self.unpark(0..self.tokens.len());
             }
         }
@@ -219,6 +296,29 @@ impl Inner {
 }
 
 impl Driver {
+    /// Creates the driver of a runtime with this many workers, whose sockets are polled so.
+    ///
+    /// # Panics
+    /// If `workers` is 0.
+    #[track_caller]
+    pub fn with_polling(workers: usize, polling: Polling) -> Self {
+        Self::with(workers, [].into(), polling)
+    }
+
+    /// Makes the kernel objects that sockets need, which otherwise the first socket does.
+    ///
+    /// ```
+    /// net_driver::Driver::new(1).open()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel refuses them, or the thread of [`Polling::Thread`], or if the driver has shut
+    /// down.
+    pub fn open(&self) -> io::Result<()> {
+        self.inner().open_reactor().map(drop)
+    }
+
     /// Sets where closures run that block, such as the lookup of a host's name: a runtime has
     /// threads for them. Otherwise each runs on a thread of its own. Only the first call counts.
     ///

@@ -21,8 +21,9 @@
 //!    of the snapshot.
 //! 3. The closed bits and the shutdown bit are never cleared while the source is registered. The
 //!    closed bits do not make a source ready: each comes with a readable or writable bit.
-//! 4. An operation on a TCP stream that moved fewer bytes than it could have clears as in rule 2,
-//!    without the kernel's "would block". It does not if a closed or error bit is set: no further
+//! 4. An operation on a TCP stream that moved fewer bytes than it could have, or after which the
+//!    kernel says that none are left (`receive.rs`), clears as in rule 2, without the kernel's
+//!    "would block". It does not if a closed or error bit is set: no further
 //!    event would announce the end of the stream. Nor does it if the priority bit is: a read ends
 //!    early at an urgent byte.
 //!
@@ -100,7 +101,7 @@ impl Readiness {
     }
 
     /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
-    /// have (rule 4).
+    /// have, or all of them (rule 4).
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
         let more = FINAL.union(Ready::ERROR).union(Ready::PRIORITY);
         self.clear_if(seen, interest, |now| !now.ready().intersects(more));

@@ -30,6 +30,24 @@ pub(crate) struct Registration<S: Sys> {
     removal: Removal,
 }
 
+/// The result of an operation that moves bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) count: usize,
+    /// False if the kernel would say "would block" to another one.
+    pub(crate) may_have_more: bool,
+}
+
+impl Moved {
+    /// The result for a TCP stream of which up to `wanted` bytes were to be moved.
+    pub(crate) fn of(count: usize, wanted: usize) -> Self {
+        Self {
+            count,
+            may_have_more: count >= wanted,
+        }
+    }
+}
+
 impl<S: Sys> Registration<S> {
     /// `id` is of a slot that this registration has just occupied.
     pub(crate) fn new(reactor: Arc<Reactor<S>>, id: SourceId, fd: Fd, removal: Removal) -> Self {
@@ -106,16 +124,27 @@ impl<S: Sys> Registration<S> {
         wanted: usize,
         mut op: impl FnMut() -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
+        let op = || op().map(|count| Moved::of(count, wanted));
+        self.poll_moved(cx, direction, op)
+    }
+
+    /// The same for an operation that knows whether there may be more to move.
+    pub(crate) fn poll_moved(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        mut op: impl FnMut() -> io::Result<Moved>,
+    ) -> Poll<io::Result<usize>> {
         let progress = ready!(coop_budget::poll_proceed(cx));
         let interest = direction.interest();
         loop {
             let seen = ready!(self.poll_ready(cx, direction))?;
             if let Some(done) = self.attempt(seen, interest, &mut op) {
-                if matches!(done, Ok(moved) if 0 < moved && moved < wanted) {
+                if matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more) {
                     self.slot().clear_after_short(seen, interest);
                 }
                 progress.made_progress();
-                return Poll::Ready(done);
+                return Poll::Ready(done.map(|moved| moved.count));
             }
         }
     }

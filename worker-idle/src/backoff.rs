@@ -115,9 +115,44 @@ impl Backoff {
     /// Yields the CPU and calls `look`, until that returns true or the wait has lasted long enough.
     ///
     /// Returns what the last look found. Takes some microseconds if no other thread wants the CPU.
-    pub fn wait(&mut self, mut look: impl FnMut() -> bool) -> bool {
+    pub fn wait(&mut self, look: impl FnMut() -> bool) -> bool {
+        let mut looks = 0;
+        let goes_on = |_| {
+            looks += 1;
+            looks <= LOOKS
+        };
+        self.wait_while(goes_on, look)
+    }
+
+    /// Does the same for a time, which is at most 100 µs, however long a look takes: for events
+    /// that a system call looks for. About as long as a park and a wake take is long enough.
+    ///
+    /// Its rules are those of [`wait`](Self::wait), but that it looks before the first yield.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut backoff = worker_idle::Backoff::eager();
+    /// assert!(backoff.is_due());
+    /// assert!(!backoff.wait_for(Duration::from_micros(20), || false));
+    /// assert!(!backoff.is_due()); // It was lost.
+    /// ```
+    pub fn wait_for(&mut self, limit: Duration, mut look: impl FnMut() -> bool) -> bool {
+        if look() {
+            self.won();
+            return true;
+        }
+        let limit = limit.min(LATE / 2);
+        self.wait_while(|begun| begun.elapsed() < limit, look)
+    }
+
+    fn wait_while(
+        &mut self,
+        mut goes_on: impl FnMut(Instant) -> bool,
+        mut look: impl FnMut() -> bool,
+    ) -> bool {
         let begun = Instant::now();
-        for _ in 0..LOOKS {
+        while goes_on(begun) {
             yield_now();
             let found = look();
             if is_late(begun) {

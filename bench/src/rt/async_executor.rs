@@ -22,7 +22,7 @@ macro_rules! runtime {
         impl Rt for $runtime {
             const NAME: &'static str = $name;
             const PACKAGE: &'static str = "async-executor";
-            const LACKS: &'static [Ask] = &[Ask::Blocking, Ask::Budget, Ask::Stop, Ask::Timers];
+            const LACKS: &'static [Ask] = &[Ask::Blocking, Ask::Budget, Ask::Net, Ask::Stop, Ask::Timers];
 
             fn start(workers: usize) -> io::Result<Self> {
                 for _ in 0..workers {

@@ -28,6 +28,7 @@ impl Rt for Pool {
     /// A task that wakes itself is polled again at once, even if other tasks wait. So a yield costs
     /// little and lets no other task run. The threads outlive the pool's drop.
     const LACKS: &'static [Ask] = &[
+        Ask::Net,
         Ask::Fair,
         Ask::Blocking,
         Ask::Budget,

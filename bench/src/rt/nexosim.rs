@@ -15,6 +15,7 @@ impl Rt for NeXosim {
     const PARALLEL: bool = false;
     /// As in futures' pool, a task that wakes itself is polled again at once.
     const LACKS: &'static [Ask] = &[
+        Ask::Net,
         Ask::Fair,
         Ask::Inside,
         Ask::Join,

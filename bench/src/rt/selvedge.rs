@@ -1,8 +1,11 @@
 //! Our runtime.
-use super::Rt;
+use super::{Rt, Service};
+use ::futures::{AsyncReadExt, AsyncWriteExt};
+use ::selvedge::net::{Polling, TcpListener};
 use std::{
+    env,
     future::Future,
-    io,
+    io, net,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -15,6 +18,25 @@ impl Rt for Selvedge {
 
     fn start(workers: usize) -> io::Result<Self> {
         selvedge::Builder::new().workers(workers).build().map(Self)
+    }
+
+    /// `BENCH_POLLER` names another way to poll, for a comparison of them.
+    fn start_with_net(workers: usize) -> io::Result<Self> {
+        let polling = match env::var("BENCH_POLLER").as_deref() {
+            Ok("every-quota") => Polling::EveryQuota,
+            Ok("thread") => Polling::Thread,
+            _ => Polling::IdleWorker,
+        };
+        let builder = selvedge::Builder::new().workers(workers);
+        builder.poller(polling).build().map(Self)
+    }
+
+    fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
+        self.spawn_outside(async move {
+            let listener = TcpListener::from_std(listener).expect("it is registered");
+            serve!(Self, listener, service).await;
+        });
+        Ok(())
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {

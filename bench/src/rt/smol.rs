@@ -1,10 +1,14 @@
 //! smol: async-executor's executor, on threads that also drive smol's reactor. The threads run as
 //! long as the process, which takes one sample.
-use super::{Ask, Rt};
-use smol::Executor;
+use super::{Ask, Rt, Service};
+use ::smol::{
+    Executor,
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 use std::{
     future::{Future, pending},
-    io, thread,
+    io, net, thread,
     time::Duration,
 };
 
@@ -23,6 +27,12 @@ impl Rt for Smol {
             thread::Builder::new().spawn::<_, ()>(run)?;
         }
         Ok(Self)
+    }
+
+    fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
+        let listener = TcpListener::try_from(listener)?;
+        self.spawn_outside(serve!(Self, listener, service));
+        Ok(())
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {

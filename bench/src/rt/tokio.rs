@@ -1,8 +1,12 @@
-//! tokio's multi-thread runtime, without its drivers but for the rows that need timers.
-use super::Rt;
+//! tokio's multi-thread runtime, without its drivers but for the rows that need them.
+use super::{Rt, Service};
+use ::tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 use std::{
     future::Future,
-    io,
+    io, net,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -27,6 +31,19 @@ impl Rt for MultiThread {
             .enable_time()
             .build()
             .map(Self)
+    }
+
+    fn start_with_net(workers: usize) -> io::Result<Self> {
+        Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_all()
+            .build()
+            .map(Self)
+    }
+
+    fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
+        self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
@@ -84,4 +101,10 @@ impl Rt for MultiThread {
 pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
     ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
     Poll::Ready(())
+}
+
+/// Serves connections. Both kinds of runtime have these sockets.
+pub(super) async fn serve_with<R: Rt>(listener: net::TcpListener, service: Service) {
+    let listener = TcpListener::from_std(listener).expect("it is registered");
+    serve!(R, listener, service).await;
 }

@@ -1,6 +1,9 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
-use super::{Rt, tokio::proceed};
-use std::{future::Future, io, thread, time::Duration};
+use super::{
+    Rt, Service,
+    tokio::{proceed, serve_with},
+};
+use std::{future::Future, io, net::TcpListener, thread, time::Duration};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::oneshot,
@@ -25,6 +28,15 @@ impl Rt for CurrentThread {
 
     fn start_with_timers(_: usize) -> io::Result<Self> {
         Self::of(Builder::new_current_thread().enable_time().build()?)
+    }
+
+    fn start_with_net(_: usize) -> io::Result<Self> {
+        Self::of(Builder::new_current_thread().enable_all().build()?)
+    }
+
+    fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
+        self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {

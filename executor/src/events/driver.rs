@@ -1,9 +1,9 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
 use crate::park::{Park, ThreadPark};
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
-use std::{cell::Cell, fmt, future::Future, task::Waker};
+use std::{cell::Cell, fmt, future::Future, io, task::Waker};
 
-pub(crate) use net_driver::Entered;
+pub(crate) use net_driver::{Entered, Polling};
 
 #[cfg(feature = "test-util")]
 pub(crate) use net_driver::time::ClockHold;
@@ -21,8 +21,13 @@ pub(crate) type Over<'a, P> = OverPark<'a, P>;
 pub(crate) struct Events(Driver);
 
 impl Events {
-    pub(crate) fn new(workers: usize) -> Self {
-        Self(Driver::new(workers))
+    pub(crate) fn new(workers: usize, polling: Polling) -> Self {
+        Self(Driver::with_polling(workers, polling))
+    }
+
+    /// Makes the kernel objects that sockets need.
+    pub(crate) fn open(&self) -> io::Result<()> {
+        self.0.open()
     }
 
     /// Makes a driver for workers that park in parkers of users, which these wakers unpark.

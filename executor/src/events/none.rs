@@ -35,6 +35,10 @@ impl<P: Park> Park for Over<'_, P> {
     }
 }
 
+/// Stands for how sockets are polled.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Polling;
+
 #[derive(Clone)]
 pub(crate) struct Events;
 
@@ -43,8 +47,12 @@ pub(crate) struct Entered;
 pub(crate) struct ClockHold;
 
 impl Events {
-    pub(crate) fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize, _: Polling) -> Self {
         Self
+    }
+
+    pub(crate) fn open(&self) -> std::io::Result<()> {
+        Ok(())
     }
 
     pub(crate) fn over(_: impl IntoIterator<Item = Waker>) -> Self {

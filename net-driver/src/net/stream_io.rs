@@ -257,7 +257,8 @@ macro_rules! readiness_methods {
     };
 }
 
-/// Reads and writes of a stream of std, for a type with a field `source`. `$transfer` polls them:
+/// Reads and writes of a stream of std, for a type with a field `source` and a method
+/// `poll_receive`, which polls a read into one buffer. `$poll` polls the others:
 /// `poll_transfer` for TCP; a Unix stream's read may end early at passed descriptors, with more
 /// bytes behind it.
 macro_rules! duplex_methods {
@@ -296,9 +297,7 @@ macro_rules! duplex_methods {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [std::mem::MaybeUninit<u8>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                self.transfer(cx, crate::slot::Direction::Read, to.len(), || {
-                    socket2::SockRef::from(self.source.io()).recv(to)
-                })
+                self.poll_receive(cx, to)
             }
 
             /// Reads without a wait. Zero bytes mean the end of the stream.
@@ -350,9 +349,10 @@ macro_rules! duplex_methods {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                self.transfer(cx, crate::slot::Direction::Read, to.len(), || {
-                    std::io::Read::read(&mut self.source.io(), to)
-                })
+                let to = std::ptr::from_mut(to) as *mut [std::mem::MaybeUninit<u8>];
+                // SAFETY: it is `to`, which nobody else uses meanwhile. A read initialises bytes,
+                // and makes none uninitialised.
+                self.poll_receive(cx, unsafe { &mut *to })
             }
 
             fn poll_read_vectored(

@@ -1,20 +1,30 @@
 //! A TCP connection.
 use super::{
     ToSocketAddrs, lookup,
+    receive::Receive,
     source::Source,
     stream_io,
     tcp::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf},
     tcp_socket::TcpSocket,
 };
-use crate::{Interest, Ready, reactor::Removal};
+use crate::{Interest, Ready, reactor::Removal, slot::Direction};
 use socket2::SockRef;
-use std::{io, net, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    mem::MaybeUninit,
+    net,
+    net::SocketAddr,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 /// A TCP connection.
 ///
 /// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io` and, with the
 /// feature `tokio`, of tokio. A read is one system call, and so is a write. After a read or a write
-/// of fewer bytes than it had room for, the next one waits for an event first.
+/// of fewer bytes than it had room for, the next one waits for an event first. So does a read after
+/// one that filled a buffer of up to 4 KiB, if the kernel said that it was all there was: a stream
+/// asks for that (`TCP_INQ`) once a read after a full one was in vain.
 ///
 /// One task may read and another one write, through [`split`](Self::split) or
 /// [`into_split`](Self::into_split). Methods with `&self` may be used by any number of tasks.
@@ -49,6 +59,7 @@ use std::{io, net, net::SocketAddr, time::Duration};
 /// ```
 pub struct TcpStream {
     pub(super) source: Source<net::TcpStream>,
+    receive: Receive,
 }
 
 impl TcpStream {
@@ -76,7 +87,7 @@ impl TcpStream {
         stream.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(stream, ready, Removal::ByCall)?;
-        Ok(Self { source })
+        Ok(Self::accepted(source))
     }
 
     /// Returns the connection of std. It is still non-blocking.
@@ -93,12 +104,15 @@ impl TcpStream {
         source.ready(Interest::WRITABLE).await?;
         match source.io().take_error()? {
             Some(error) => Err(error),
-            None => Ok(Self { source }),
+            None => Ok(Self::accepted(source)),
         }
     }
 
     pub(crate) fn accepted(source: Source<net::TcpStream>) -> Self {
-        Self { source }
+        Self {
+            source,
+            receive: Receive::new(),
+        }
     }
 
     /// Returns the address of this side.
@@ -256,6 +270,20 @@ stream_io::readiness_methods!(
 stream_io::duplex_methods!(TcpStream, |registration, cx, direction, len, op| {
     registration.poll_transfer(cx, direction, len, op)
 });
+
+impl TcpStream {
+    fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        let receive = || self.receive.receive(self.source.io(), to);
+        self.source
+            .registration()
+            .poll_moved(cx, Direction::Read, receive)
+    }
+}
+
 stream_io::impl_read!(TcpStream);
 stream_io::impl_write!(TcpStream);
 

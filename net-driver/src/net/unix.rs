@@ -1,4 +1,4 @@
-//! The halves of a [`UnixStream`], and addresses of Unix sockets.
+//! The halves of a [`UnixStream`], addresses and credentials of Unix sockets, and [`pipe`]s.
 //!
 //! ```
 //! use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -24,10 +24,67 @@ use super::{UnixStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready};
 use std::{
     io::{self, IoSlice, IoSliceMut},
+    os::fd::{AsRawFd, BorrowedFd},
     sync::Arc,
 };
 
+pub mod pipe;
+
 pub use std::os::unix::net::SocketAddr;
+
+/// The credentials of the process at the other side: [`UnixStream::peer_cred`]. They are those of
+/// the time of its connection.
+///
+/// ```
+/// # net_driver::Driver::new(1).park(0).block_on(async {
+/// let (one, _other) = net_driver::net::UnixStream::pair()?;
+/// let peer: net_driver::net::unix::UCred = one.peer_cred()?;
+/// assert_eq!(peer.pid(), Some(std::process::id() as i32));
+/// println!("user {}, group {}", peer.uid(), peer.gid());
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UCred {
+    uid: libc::uid_t,
+    gid: libc::gid_t,
+    pid: libc::pid_t,
+}
+
+impl UCred {
+    /// Returns the user's id.
+    pub fn uid(&self) -> libc::uid_t {
+        self.uid
+    }
+
+    /// Returns the group's id.
+    pub fn gid(&self) -> libc::gid_t {
+        self.gid
+    }
+
+    /// Returns the process's id. `None` if the process is in a namespace that this one cannot see.
+    pub fn pid(&self) -> Option<libc::pid_t> {
+        Some(self.pid).filter(|pid| *pid != 0)
+    }
+
+    pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut cred = libc::ucred {
+            pid: 0,
+            uid: 0,
+            gid: 0,
+        };
+        let mut len = size_of_val(&cred) as libc::socklen_t;
+        let (fd, at) = (socket.as_raw_fd(), (&raw mut cred).cast());
+        // SAFETY: the pointers are valid, the first one for a write of `len` bytes.
+        let failed =
+            unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) };
+        if failed != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let libc::ucred { pid, uid, gid } = cred;
+        Ok(Self { uid, gid, pid })
+    }
+}
 
 split::halves!(
     UnixStream,

@@ -2,11 +2,17 @@
 use super::{
     source::Source,
     stream_io,
-    unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, WriteHalf},
+    unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, UCred, WriteHalf},
 };
-use crate::{Interest, Ready, reactor::Removal};
-use socket2::{Domain, SockAddr, Socket, Type};
-use std::{io, os::unix::net, path::Path};
+use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::{fd::AsFd, unix::net},
+    path::Path,
+    task::{Context, Poll},
+};
 
 /// A connection of Unix sockets.
 ///
@@ -84,6 +90,14 @@ impl UnixStream {
         Ok(Self { source })
     }
 
+    /// Returns the credentials of the process at the other side, as they were when it connected.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn peer_cred(&self) -> io::Result<UCred> {
+        UCred::of(self.source.as_fd())
+    }
+
     /// Returns the stream of std. It is still non-blocking.
     ///
     /// # Errors
@@ -157,6 +171,20 @@ stream_io::readiness_methods!(
 stream_io::duplex_methods!(UnixStream, |registration, cx, direction, _len, op| {
     registration.poll_io(cx, direction, op)
 });
+
+impl UnixStream {
+    fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        let receive = || SockRef::from(self.source.io()).recv(to);
+        self.source
+            .registration()
+            .poll_io(cx, Direction::Read, receive)
+    }
+}
+
 stream_io::impl_read!(UnixStream);
 stream_io::impl_write!(UnixStream);
 

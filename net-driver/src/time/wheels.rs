@@ -9,7 +9,7 @@
 //!    and read without it. An insertion lowers it; a firing sets it anew; a removal leaves it, so
 //!    that a look at that tick may find nothing.
 //! 3. Where timers come thick, a park for the next deadline lasts until at least [`SPACING`] after
-//!    the last firing, or four times that while more than 60,000 timers fire in a second. So the
+//!    the last firing, or eight times that while more than 60,000 timers fire in a second. So the
 //!    poller does not park and wake for each of them. The first timer after a pause is not late.
 //! 4. After a shutdown no wheel takes an entry.
 use super::{
@@ -124,7 +124,7 @@ impl Timers {
         // Ordering: Relaxed, as in `park_until`: both are hints.
         let since = now.saturating_sub(self.fired_at.swap(now, Relaxed)).max(1);
         let is_dense = fired.saturating_mul(SPACING) >= since.saturating_mul(DENSE);
-        let spacing = if is_dense { 4 * SPACING } else { SPACING };
+        let spacing = if is_dense { 8 * SPACING } else { SPACING };
         self.spacing.store(spacing, Relaxed);
     }
 

@@ -67,3 +67,23 @@ fn wait_ends_when_work_is_found_or_after_its_looks() {
         assert_eq!(found, looks == at);
     }
 }
+
+#[test]
+fn wait_for_a_time_looks_at_once_and_ends_when_work_is_found() {
+    let mut backoff = Backoff::eager();
+    assert!(backoff.is_due());
+    let mut looks = 0;
+    assert!(backoff.wait_for(Duration::ZERO, || {
+        looks += 1;
+        true
+    }));
+    assert_eq!(looks, 1);
+    assert!(backoff.credit > 0, "it was won");
+    assert!(!Backoff::eager().wait_for(Duration::ZERO, || false));
+    let mut looks = 0;
+    let found = Backoff::eager().wait_for(LATE, || {
+        looks += 1;
+        looks == 2
+    });
+    assert!(found && looks == 2 || looks == 1, "{looks}");
+}

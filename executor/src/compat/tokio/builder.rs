@@ -87,8 +87,10 @@ impl Builder {
         self
     }
 
-    /// Returns the builder as it is: sockets work in every runtime. It exists where they do: with
-    /// the feature `net`, on Linux.
+    /// Makes the kernel objects that sockets need when the runtime is built, so that
+    /// [`build`](Self::build) reports an error of theirs. Sockets work in every runtime: by default
+    /// the first one makes these objects, and its maker gets the error. It exists where sockets do:
+    /// with the feature `net`, on Linux.
     ///
     /// ```
     /// use selvedge::net::TcpListener;
@@ -103,7 +105,8 @@ impl Builder {
         target_os = "linux",
         not(any(selvedge_loom, selvedge_shuttle))
     ))]
-    pub fn enable_io(self) -> Self {
+    pub fn enable_io(mut self) -> Self {
+        self.enable_io = true;
         self
     }
 

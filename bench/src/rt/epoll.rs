@@ -1,0 +1,121 @@
+//! No runtime: a server on one thread with an epoll, as the limit of what a runtime can reach. The
+//! thread runs as long as the process.
+use super::{Ask, Rt, Service};
+use std::{
+    collections::HashMap,
+    future::{Future, pending},
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    thread,
+};
+
+pub(crate) struct Epoll;
+
+impl Rt for Epoll {
+    const NAME: &'static str = "epoll";
+    const PACKAGE: &'static str = "libc";
+    const PARALLEL: bool = false;
+    const LACKS: &'static [Ask] = &[
+        Ask::Tasks,
+        Ask::Inside,
+        Ask::Join,
+        Ask::Fair,
+        Ask::Background,
+        Ask::Blocking,
+        Ask::Budget,
+        Ask::Stop,
+        Ask::Timers,
+    ];
+
+    fn start(_: usize) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    fn serve(&self, listener: TcpListener, _: Service) -> io::Result<()> {
+        let server = Server::new()?;
+        server.add(listener.as_raw_fd())?;
+        thread::Builder::new().spawn(move || server.echo(&listener).expect("it serves"))?;
+        Ok(())
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(future);
+        unreachable!("it has no tasks")
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        future
+    }
+
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+        drop(future);
+        unreachable!("it has no tasks")
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        future
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        pending()
+    }
+}
+
+struct Server(OwnedFd);
+
+impl Server {
+    fn new() -> io::Result<Self> {
+        // SAFETY: the call takes no pointers.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has just opened it, and nobody else knows it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    fn add(&self, fd: RawFd) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: fd as u64,
+        };
+        let epoll = self.0.as_raw_fd();
+        // SAFETY: the pointer is valid for the call.
+        match unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Echoes for ever: for each event a read and a write.
+    fn echo(&self, listener: &TcpListener) -> io::Result<()> {
+        let mut streams: HashMap<RawFd, TcpStream> = HashMap::new();
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        loop {
+            let (fd, len) = (self.0.as_raw_fd(), events.len() as i32);
+            // SAFETY: the pointer is valid for that many events.
+            let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
+            for event in &events[..count.max(0) as usize] {
+                let fd = event.u64 as RawFd;
+                let Some(stream) = streams.get_mut(&fd) else {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nodelay(true)?;
+                    self.add(stream.as_raw_fd())?;
+                    streams.insert(stream.as_raw_fd(), stream);
+                    continue;
+                };
+                let mut message = [0; 64];
+                match stream.read(&mut message) {
+                    Ok(count @ 1..) => stream.write_all(&message[..count])?,
+                    _ => drop(streams.remove(&fd)), // The close takes it out of the epoll.
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Workloads of sockets: a server on the runtime, and clients of std on threads of their own.
+//!
+//! The clients are the same for all runtimes. In the rows of an idle machine they have a processor
+//! of their own, and the runtime's one worker has the other one, so that the rows measure the
+//! server. A row that loads the workers pins nobody.
+use super::{Done, Measured, percentiles, size};
+use crate::{
+    noise::{self, Window},
+    rt::{Rt, Service},
+};
+use std::{
+    fs,
+    future::poll_fn,
+    hint::spin_loop,
+    io::{self, Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::Poll,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The bytes of a message.
+const MESSAGE: usize = 64;
+
+/// Starts a server on the runtime. Returns its address.
+fn serve<R: Rt>(runtime: &R, service: Service) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let port = listener.local_addr()?.port();
+    listener.set_nonblocking(true)?;
+    runtime.serve(listener, service)?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
+}
+
+/// Connections that wait for their answers on one thread, in an epoll.
+struct Clients {
+    epoll: OwnedFd,
+    /// Each with the time of its last message.
+    streams: Vec<(TcpStream, Instant)>,
+}
+
+impl Clients {
+    fn connect(to: SocketAddr, count: usize) -> io::Result<Self> {
+        // SAFETY: the call takes no pointers.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if epoll < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has just opened it, and nobody else knows it.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let mut streams = Vec::with_capacity(count);
+        for n in 0..count {
+            let stream = connected(to)?;
+            let mut event = libc::epoll_event {
+                events: libc::EPOLLIN as u32,
+                u64: n as u64,
+            };
+            let (epoll, fd) = (epoll.as_raw_fd(), stream.as_raw_fd());
+            // SAFETY: the pointer is valid for the call.
+            let done = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) };
+            if done != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            streams.push((stream, Instant::now()));
+        }
+        Ok(Self { epoll, streams })
+    }
+
+    /// Sends a message on each connection, and the next one at each answer, for at least a time.
+    /// Returns how long the answers took, in nanoseconds.
+    fn exchange(&mut self, at_least: Duration) -> io::Result<Vec<u64>> {
+        let (begun, mut took, mut waiting) = (Instant::now(), Vec::new(), self.streams.len());
+        for at in &mut self.streams {
+            send(at)?;
+        }
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        while waiting > 0 {
+            let (fd, len) = (self.epoll.as_raw_fd(), events.len() as i32);
+            // SAFETY: the pointer is valid for that many events.
+            let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
+            for event in &events[..count.max(0) as usize] {
+                let at = &mut self.streams[event.u64 as usize];
+                took.push(receive(at)?);
+                if begun.elapsed() < at_least {
+                    send(at)?;
+                } else {
+                    waiting -= 1;
+                }
+            }
+        }
+        Ok(took)
+    }
+}
+
+fn connected(to: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(to)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+fn send((stream, at): &mut (TcpStream, Instant)) -> io::Result<()> {
+    *at = Instant::now();
+    stream.write_all(&[7; MESSAGE])
+}
+
+fn receive((stream, at): &mut (TcpStream, Instant)) -> io::Result<u64> {
+    stream.read_exact(&mut [0; MESSAGE])?;
+    Ok(at.elapsed().as_nanos() as u64)
+}
+
+/// Exchanges messages on one connection, with this pause before each, for at least a time.
+fn exchange_one(
+    at: &mut (TcpStream, Instant),
+    pause: Duration,
+    at_least: Duration,
+) -> io::Result<Vec<u64>> {
+    let (begun, mut took) = (Instant::now(), Vec::new());
+    loop {
+        if !pause.is_zero() {
+            thread::sleep(pause);
+        }
+        send(at)?;
+        took.push(receive(at)?);
+        if begun.elapsed() >= at_least {
+            return Ok(took);
+        }
+    }
+}
+
+/// Runs clients on a thread of their own, and measures: `run` once for a quarter of the time, to
+/// warm up, and then for the time. It returns how long each operation took. The processor time is
+/// that of all other threads.
+fn measure(
+    pins: bool,
+    at_least: Duration,
+    mut run: impl FnMut(Duration) -> io::Result<Vec<u64>> + Send,
+) -> Option<(Vec<u64>, Duration, noise::Spent)> {
+    let own = thread_id();
+    let client = move || {
+        let places = noise::processors().filter(|_| pins && !cfg!(test));
+        let pin = || {
+            if let Some([here, there]) = places {
+                pin_threads(here, &[own, thread_id()]);
+                noise::pin(there);
+            }
+        };
+        pin();
+        run(at_least / 4)?;
+        pin(); // The runtime may have started threads since.
+        let (window, own, begun) = (Window::open(), own_time(), Instant::now());
+        let took = run(at_least)?;
+        let (wall, own) = (begun.elapsed(), own_time() - own);
+        let mut spent = window.close();
+        spent.cpu = spent.cpu.saturating_sub(own);
+        io::Result::Ok((took, wall, spent))
+    };
+    let measured = thread::scope(|scope| scope.spawn(client).join().expect("it doesn't panic"));
+    measured
+        .map_err(|error| eprintln!("a client: {error}"))
+        .ok()
+}
+
+/// Returns the figures of a row of requests that are made as fast as they are answered.
+fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
+    let (took, wall, spent) = measured;
+    let operations = took.len() as u64;
+    let (_, p99) = percentiles(took)?;
+    Some(Measured {
+        operations,
+        value: wall.as_nanos() as f64 / operations as f64,
+        p99: Some(p99),
+        efficiency: None,
+        spent,
+    })
+}
+
+/// Returns the figures of a row whose value is the time that one answer in a hundred exceeds.
+fn tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
+    let operations = took.len() as u64;
+    let (_, p99) = percentiles(took)?;
+    Some(Measured {
+        operations,
+        value: p99,
+        p99: None,
+        efficiency: None,
+        spent,
+    })
+}
+
+/// Echoes messages on a number of connections.
+pub(super) fn echo<R: Rt, const CONNECTIONS: usize>(
+    runtime: &R,
+    _: usize,
+    at_least: Duration,
+) -> Option<Measured> {
+    let to = serve(runtime, Service::Echo).ok()?;
+    if CONNECTIONS == 1 {
+        let mut one = (connected(to).ok()?, Instant::now());
+        let run = |span| exchange_one(&mut one, Duration::ZERO, span);
+        throughput(measure(true, at_least, run)?)
+    } else {
+        let mut all = Clients::connect(to, CONNECTIONS).ok()?;
+        throughput(measure(true, at_least, |span| all.exchange(span))?)
+    }
+}
+
+/// The length of a poll of the tasks beside `echo_busy`.
+const BUSY: Duration = Duration::from_millis(1);
+
+/// Echoes a message every 300 microseconds, beside a task of long polls for each worker, which
+/// wakes itself in each.
+pub(super) fn echo_busy<R: Rt>(
+    runtime: &R,
+    workers: usize,
+    at_least: Duration,
+) -> Option<Measured> {
+    let to = serve(runtime, Service::Echo).ok()?;
+    let (done, ends) = (Done::new(), Arc::new(AtomicBool::new(false)));
+    done.expect(workers);
+    for _ in 0..workers {
+        let ends = ends.clone();
+        runtime.spawn_outside(poll_fn(move |cx| {
+            let begun = Instant::now();
+            while begun.elapsed() < BUSY {
+                spin_loop();
+            }
+            // Ordering: Relaxed, a flag alone.
+            if ends.load(Relaxed) {
+                done.one();
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }));
+    }
+    let mut one = (connected(to).ok()?, Instant::now());
+    let pause = Duration::from_micros(300);
+    let measured = measure(false, at_least, |span| exchange_one(&mut one, pause, span));
+    // Ordering: Relaxed, as above.
+    ends.store(true, Relaxed);
+    done.wait();
+    tail(measured?)
+}
+
+/// Connections that always have data, beside those of `echo_saturated`.
+const FLOODS: usize = 16;
+
+/// Echoes messages on 50 connections, beside connections that always have data, which are read in
+/// small pieces.
+pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
+    let to = serve(runtime, Service::Echo).ok()?;
+    let sink = serve(runtime, Service::Sink).ok()?;
+    let floods: io::Result<Vec<_>> = (0..FLOODS).map(|_| connected(sink)).collect();
+    let mut clients = Clients::connect(to, 50).ok()?;
+    let ends = AtomicBool::new(false);
+    let measured = thread::scope(|scope| {
+        scope.spawn(|| flood(&floods.ok()?, &ends));
+        let measured = measure(false, at_least, |span| clients.exchange(span));
+        // Ordering: Relaxed, a flag alone.
+        ends.store(true, Relaxed);
+        measured
+    });
+    tail(measured?)
+}
+
+/// Keeps the connections full of data.
+fn flood(streams: &[TcpStream], ends: &AtomicBool) -> Option<()> {
+    for stream in streams {
+        stream.set_nonblocking(true).ok()?;
+    }
+    let data = vec![7; 1 << 16];
+    // Ordering: Relaxed, a flag alone.
+    while !ends.load(Relaxed) {
+        for mut stream in streams {
+            while stream.write(&data).is_ok_and(|written| written > 0) {}
+        }
+        thread::sleep(Duration::from_micros(500));
+    }
+    Some(())
+}
+
+/// Connects, sends a byte, awaits it, and closes.
+pub(super) fn connect<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
+    let mut to = serve(runtime, Service::Echo).ok()?;
+    let mut count = 0_u64;
+    let run = |span: Duration| {
+        let (begun, mut took) = (Instant::now(), Vec::new());
+        while took.is_empty() || begun.elapsed() < span {
+            // Other addresses have ports of their own: a closed connection keeps its pair for a
+            // minute.
+            count += 1;
+            let [low, middle, ..] = count.to_le_bytes();
+            to.set_ip(Ipv4Addr::new(127, 0, middle, low.max(1)).into());
+            let at = Instant::now();
+            let mut stream = connected(to)?;
+            stream.write_all(&[7])?;
+            stream.read_exact(&mut [0])?;
+            drop(stream);
+            took.push(at.elapsed().as_nanos() as u64);
+        }
+        Ok(took)
+    };
+    throughput(measure(true, at_least, run)?)
+}
+
+/// Idle connections, each of which the server limits to an hour.
+const IDLE: usize = size(9_000);
+
+/// Counts how often threads of the process wake up in a second while connections are idle. One of
+/// them is this thread, once.
+pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
+    let to = serve(runtime, Service::Hold).ok()?;
+    let streams: io::Result<Vec<_>> = (0..IDLE).map(|_| TcpStream::connect(to)).collect();
+    let streams = streams
+        .map_err(|error| eprintln!("a client: {error}"))
+        .ok()?;
+    let second = if at_least.is_zero() {
+        Duration::from_millis(50)
+    } else {
+        Duration::from_secs(1)
+    };
+    // By then all are accepted, and all threads that will are asleep.
+    thread::sleep(second);
+    let (window, before) = (Window::open(), switches()?);
+    thread::sleep(second);
+    let (after, spent) = (switches()?, window.close());
+    Some(Measured {
+        operations: streams.len() as u64,
+        value: (after.saturating_sub(before)).max(1) as f64,
+        p99: None,
+        efficiency: None,
+        spent,
+    })
+}
+
+/// The ids of this process's threads.
+fn threads() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc/self/task").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// Counts how often the threads of this process have waited.
+fn switches() -> Option<u64> {
+    let of = |thread: i32| {
+        let status = fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;
+        let mut lines = status.lines();
+        let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        count.trim().parse::<u64>().ok()
+    };
+    let counts: Vec<_> = threads().filter_map(of).collect();
+    (!counts.is_empty()).then(|| counts.iter().sum())
+}
+
+/// Pins all threads of this process but some to a processor.
+fn pin_threads(processor: usize, but: &[i32]) {
+    for thread in threads().filter(|thread| !but.contains(thread)) {
+        noise::pin_thread(thread, processor);
+    }
+}
+
+fn thread_id() -> i32 {
+    // SAFETY: `gettid` has no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// Returns the processor time of this thread.
+fn own_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is valid for a write of a `timespec`.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,191 @@
+//! How a read of a TCP stream learns that it has taken all there was.
+//!
+//! A read that fills its buffer may leave bytes behind, so the next one must ask the kernel again,
+//! often in vain: a message of a known length fills its buffer and is followed by nothing. The
+//! kernel (Linux 4.18) says with a read how many bytes are left, if the socket's option `TCP_INQ`
+//! is on. Such a read costs a little more, so a stream begins without:
+//!
+//! | state | reads | next |
+//! |---|---|---|
+//! | `PLAIN` | `recv` | `FILLED` if the buffer was filled |
+//! | `FILLED` | `recv` | `HINTED` on "would block", if the option is there; else `PLAIN` |
+//! | `HINTED` | `recvmsg`, into a buffer of up to [`MOST`] bytes | |
+//! | `REFUSED` | `recv` | |
+//!
+//! The state is a guess that no other thread's read depends on. The count is exact at the time of
+//! the read: bytes that come later are announced by an event, as after "would block".
+use crate::registration::Moved;
+use socket2::{MaybeUninitSlice, MsgHdrMut, SockRef};
+use std::{io, mem::MaybeUninit, net::TcpStream, os::fd::AsRawFd};
+use sync_shim::atomic::{AtomicU32, Ordering::Relaxed};
+
+const PLAIN: u32 = 0;
+const FILLED: u32 = 1;
+const HINTED: u32 = 2;
+const REFUSED: u32 = 3;
+
+/// The largest buffer that is read with a hint. Larger ones are rarely filled.
+const MOST: usize = 4096;
+
+/// The state of a stream's reads.
+#[derive(Debug)]
+pub(crate) struct Receive(AtomicU32);
+
+impl Receive {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU32::new(PLAIN))
+    }
+
+    /// Reads. Says whether the stream may have more.
+    pub(crate) fn receive(
+        &self,
+        stream: &TcpStream,
+        to: &mut [MaybeUninit<u8>],
+    ) -> io::Result<Moved> {
+        // Ordering: Relaxed, here and below: the state publishes nothing.
+        let state = self.0.load(Relaxed);
+        if state == HINTED && to.len() <= MOST {
+            return receive_hinted(stream, to);
+        }
+        let wanted = to.len();
+        let done = SockRef::from(stream).recv(to);
+        match (&done, state) {
+            (Ok(count), PLAIN) if *count == wanted && wanted > 0 => self.0.store(FILLED, Relaxed),
+            (Ok(count), FILLED) if *count < wanted => self.0.store(PLAIN, Relaxed),
+            (Err(error), FILLED) if error.kind() == io::ErrorKind::WouldBlock => {
+                let state = if ask_for_hints(stream) {
+                    HINTED
+                } else {
+                    REFUSED
+                };
+                self.0.store(state, Relaxed);
+            }
+            _ => {}
+        }
+        done.map(|count| Moved::of(count, wanted))
+    }
+}
+
+/// Sets the option. Returns whether the kernel has it.
+#[cold]
+fn ask_for_hints(stream: &TcpStream) -> bool {
+    let on: libc::c_int = 1;
+    let (fd, len) = (stream.as_raw_fd(), size_of_val(&on) as libc::socklen_t);
+    let on = (&raw const on).cast();
+    // SAFETY: the pointer is valid for a read of that many bytes.
+    unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INQ, on, len) == 0 }
+}
+
+/// The bytes of the one control message that is expected: a header, and a number.
+const CONTROL: usize = size_of::<libc::cmsghdr>() + size_of::<libc::c_int>();
+
+/// Room for the control message, aligned as the kernel's.
+#[repr(C, align(8))]
+struct Control([MaybeUninit<u8>; CONTROL]);
+
+fn receive_hinted(stream: &TcpStream, to: &mut [MaybeUninit<u8>]) -> io::Result<Moved> {
+    let wanted = to.len();
+    let mut control = Control([MaybeUninit::new(0); CONTROL]);
+    let mut parts = [MaybeUninitSlice::new(to)];
+    let mut message = MsgHdrMut::new()
+        .with_buffers(&mut parts)
+        .with_control(&mut control.0);
+    let count = SockRef::from(stream).recvmsg(&mut message, 0)?;
+    let has_hint = message.control_len() >= CONTROL;
+    let left = has_hint.then(|| left_in(&control)).flatten();
+    Ok(match left {
+        Some(left) => Moved {
+            count,
+            may_have_more: left > 0,
+        },
+        None => Moved::of(count, wanted),
+    })
+}
+
+/// Returns the number of bytes that the kernel says are left.
+fn left_in(control: &Control) -> Option<libc::c_int> {
+    let at = control.0.as_ptr();
+    // SAFETY: it is aligned, large enough, and was initialised before the call. Any bytes are a
+    // valid header.
+    let header = unsafe { at.cast::<libc::cmsghdr>().read() };
+    if (header.cmsg_level, header.cmsg_type) != (libc::IPPROTO_TCP, libc::TCP_CM_INQ) {
+        return None;
+    }
+    // SAFETY: the number is behind the header, in the same array.
+    let number = unsafe { at.add(size_of::<libc::cmsghdr>()) };
+    // SAFETY: it is within the array, and initialised.
+    Some(unsafe { number.cast::<libc::c_int>().read_unaligned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::{ErrorKind, Write},
+        net::{Shutdown, TcpListener},
+    };
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        other.set_nonblocking(true).unwrap();
+        (one, other)
+    }
+
+    fn receive(state: &Receive, from: &TcpStream, wanted: usize) -> io::Result<(usize, bool)> {
+        let mut to = [MaybeUninit::uninit(); 8192];
+        let moved = state.receive(from, &mut to[..wanted])?;
+        Ok((moved.count, moved.may_have_more))
+    }
+
+    fn is_hinted(state: &Receive) -> bool {
+        // Ordering: Relaxed, one thread.
+        state.0.load(Relaxed) == HINTED
+    }
+
+    #[test]
+    fn read_of_all_after_a_vain_one_says_that_none_are_left() {
+        let ((mut one, other), state) = (pair(), Receive::new());
+        one.write_all(&[7; 4]).unwrap();
+        assert_eq!(receive(&state, &other, 4).unwrap(), (4, true));
+        let error = receive(&state, &other, 4).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        if !is_hinted(&state) {
+            return; // The kernel lacks the option.
+        }
+        one.write_all(&[7; 8]).unwrap();
+        assert_eq!(receive(&state, &other, 4).unwrap(), (4, true));
+        assert_eq!(receive(&state, &other, 4).unwrap(), (4, false));
+        one.write_all(&[7; 3]).unwrap();
+        assert_eq!(receive(&state, &other, 4).unwrap(), (3, false));
+        // A large buffer is read without.
+        one.write_all(&[7; 8192]).unwrap();
+        assert_eq!(receive(&state, &other, 8192).unwrap(), (8192, true));
+        let error = receive(&state, &other, 4).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn read_of_all_before_the_end_says_that_there_is_more() {
+        let ((mut one, other), state) = (pair(), Receive(AtomicU32::new(HINTED)));
+        assert!(ask_for_hints(&other) || cfg!(target_env = "uclibc"));
+        one.write_all(&[7; 4]).unwrap();
+        one.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(receive(&state, &other, 4).unwrap(), (4, true));
+        assert_eq!(receive(&state, &other, 4).unwrap().0, 0);
+    }
+
+    #[test]
+    fn reads_that_leave_bytes_or_room_ask_for_no_hints() {
+        let ((mut one, other), state) = (pair(), Receive::new());
+        for _ in 0..3 {
+            one.write_all(&[7; 5]).unwrap();
+            assert_eq!(receive(&state, &other, 4).unwrap(), (4, true));
+            assert_eq!(receive(&state, &other, 4).unwrap(), (1, false));
+        }
+        let error = receive(&state, &other, 4).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        assert!(!is_hinted(&state));
+    }
+}

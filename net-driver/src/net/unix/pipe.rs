@@ -1,0 +1,493 @@
+//! Pipes, with a name in the file system or without one.
+//!
+//! ```
+//! use futures_lite::{AsyncReadExt, AsyncWriteExt};
+//! use net_driver::{Driver, net::unix::pipe};
+//!
+//! Driver::new(1).park(0).block_on(async {
+//!     let (mut sender, mut receiver) = pipe::pipe()?;
+//!     sender.write_all(b"hello").await?;
+//!     drop(sender); // The receiver reads the end.
+//!     let mut all = String::new();
+//!     receiver.read_to_string(&mut all).await?;
+//!     assert_eq!(all, "hello");
+//!     std::io::Result::Ok(())
+//! }).unwrap();
+//! ```
+use super::super::source::Source;
+use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use std::{
+    fs::{self, File},
+    io::{self, IoSlice, IoSliceMut, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::fs::{FileTypeExt, OpenOptionsExt},
+    },
+    path::Path,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// Makes a pipe without a name.
+///
+/// ```
+/// # net_driver::Driver::new(1).park(0).block_on(async {
+/// let (sender, receiver) = net_driver::net::unix::pipe::pipe()?;
+/// assert_eq!(sender.try_write(b"a")?, 1);
+/// assert_eq!(receiver.try_read(&mut [0; 2])?, 1);
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+///
+/// # Errors
+/// If there is no free descriptor.
+///
+/// # Panics
+/// Without a current driver.
+#[track_caller]
+pub fn pipe() -> io::Result<(Sender, Receiver)> {
+    let mut ends = [0; 2];
+    // SAFETY: the pointer is valid for a write of two descriptors.
+    let made = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) };
+    if made != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just opened it, and nobody else knows it.
+    let receiver = unsafe { File::from_raw_fd(ends[0]) };
+    // SAFETY: as above.
+    let sender = unsafe { File::from_raw_fd(ends[1]) };
+    Ok((Sender::new(sender)?, Receiver::new(receiver)?))
+}
+
+/// Options for opening a pipe that has a name (a FIFO).
+///
+/// ```
+/// use net_driver::{Driver, net::unix::pipe};
+///
+/// # let name = std::env::temp_dir().join(format!("net-driver-fifo-{}", std::process::id()));
+/// # let _ = std::fs::remove_file(&name);
+/// # assert!(std::process::Command::new("mkfifo").arg(&name).status()?.success());
+/// Driver::new(1).park(0).block_on(async {
+///     let options = pipe::OpenOptions::new();
+///     assert!(options.open_sender(&name).is_err()); // There is no receiver yet.
+///     let receiver = options.open_receiver(&name)?;
+///     let sender = options.open_sender(&name)?;
+///     sender.try_write(b"a")?;
+///     assert_eq!(receiver.try_read(&mut [0; 2])?, 1);
+///
+///     let file = std::env::current_exe()?;
+///     assert!(options.clone().unchecked(false).open_receiver(file).is_err());
+///     drop(pipe::OpenOptions::new().read_write(true).open_sender(&name)?);
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::fs::remove_file(&name)?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    read_write: bool,
+    unchecked: bool,
+}
+
+impl OpenOptions {
+    /// Returns the default: each end opens for itself, and a file that is no pipe is refused.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens for reading and writing, so that a sender needs no receiver to open, and a receiver
+    /// never reads the end. On Linux.
+    pub fn read_write(&mut self, on: bool) -> &mut Self {
+        self.read_write = on;
+        self
+    }
+
+    /// Does not check that the file is a pipe.
+    pub fn unchecked(&mut self, on: bool) -> &mut Self {
+        self.unchecked = on;
+        self
+    }
+
+    /// Opens the end that reads.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or is no pipe.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn open_receiver(&self, path: impl AsRef<Path>) -> io::Result<Receiver> {
+        let mut options = fs::OpenOptions::new();
+        Receiver::new(self.open(options.read(true).write(self.read_write), path.as_ref())?)
+    }
+
+    /// Opens the end that writes.
+    ///
+    /// # Errors
+    /// As [`open_receiver`](Self::open_receiver), and `ENXIO` if nobody has the other end open.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn open_sender(&self, path: impl AsRef<Path>) -> io::Result<Sender> {
+        let mut options = fs::OpenOptions::new();
+        Sender::new(self.open(options.write(true).read(self.read_write), path.as_ref())?)
+    }
+
+    fn open(&self, options: &mut fs::OpenOptions, path: &Path) -> io::Result<File> {
+        let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+        if !self.unchecked {
+            check_pipe(&file)?;
+        }
+        Ok(file)
+    }
+}
+
+fn check_pipe(file: &File) -> io::Result<()> {
+    if file.metadata()?.file_type().is_fifo() {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a pipe"))
+    }
+}
+
+/// Defines what both ends have.
+macro_rules! end {
+    ($end:ident, $wrong:ident) => {
+        impl $end {
+            #[track_caller]
+            fn new(file: File) -> io::Result<Self> {
+                let ready = Ready::READABLE | Ready::WRITABLE;
+                let source = Source::new(file, ready, Removal::ByCall)?;
+                Ok(Self { source })
+            }
+
+            /// Takes over an end of a pipe, which becomes non-blocking.
+            ///
+            /// # Errors
+            /// If it is no pipe, or is not open for this direction.
+            ///
+            /// # Panics
+            /// Without a current driver.
+            #[track_caller]
+            pub fn from_file(file: File) -> io::Result<Self> {
+                check_pipe(&file)?;
+                if flags(&file)? & libc::O_ACCMODE == libc::$wrong {
+                    let why = "the pipe is open for the other direction";
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                }
+                set_blocking(&file, false)?;
+                Self::new(file)
+            }
+
+            /// Takes over an end of a pipe, as [`from_file`](Self::from_file) does.
+            ///
+            /// # Errors
+            /// As there.
+            ///
+            /// # Panics
+            /// As there.
+            #[track_caller]
+            pub fn from_owned_fd(fd: OwnedFd) -> io::Result<Self> {
+                Self::from_file(fd.into())
+            }
+
+            /// Returns the descriptor, which becomes blocking.
+            ///
+            /// # Errors
+            /// If the system call fails.
+            pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
+                let file = self.source.into_inner();
+                set_blocking(&file, true)?;
+                Ok(file.into())
+            }
+
+            /// Returns the descriptor, which stays non-blocking.
+            ///
+            /// # Errors
+            /// None so far.
+            pub fn into_nonblocking_fd(self) -> io::Result<OwnedFd> {
+                Ok(self.source.into_inner().into())
+            }
+
+            /// Waits until it is ready for any of `interest`. Any number of tasks may wait.
+            ///
+            /// # Errors
+            /// If the driver has shut down.
+            pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+                self.source.ready(interest).await
+            }
+        }
+
+        impl AsFd for $end {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.source.as_fd()
+            }
+        }
+
+        impl AsRawFd for $end {
+            fn as_raw_fd(&self) -> RawFd {
+                self.source.as_raw_fd()
+            }
+        }
+    };
+}
+
+fn flags(file: &File) -> io::Result<libc::c_int> {
+    // SAFETY: the call takes no pointers.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) } {
+        -1 => Err(io::Error::last_os_error()),
+        flags => Ok(flags),
+    }
+}
+
+fn set_blocking(file: &File, on: bool) -> io::Result<()> {
+    let (before, bit) = (flags(file)?, libc::O_NONBLOCK);
+    let flags = if on { before & !bit } else { before | bit };
+    // SAFETY: the call takes no pointers.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The end of a pipe that writes.
+///
+/// ```
+/// use net_driver::{Driver, Interest, net::unix::pipe::{self, Sender}};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let (sender, receiver) = pipe::pipe()?;
+///     sender.writable().await?;
+///     std::future::poll_fn(|cx| sender.poll_write_ready(cx)).await?;
+///     assert!(sender.ready(Interest::WRITABLE).await?.is_writable());
+///     assert_eq!(sender.try_write(b"ab")?, 2);
+///     assert_eq!(sender.try_write_vectored(&[std::io::IoSlice::new(b"c")])?, 1);
+///
+///     let sender = Sender::from_owned_fd(sender.into_blocking_fd()?)?;
+///     let sender = Sender::from_file(sender.into_nonblocking_fd()?.into())?;
+///     drop(receiver);
+///     assert!(sender.try_write(b"d").is_err());
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Sender {
+    source: Source<File>,
+}
+
+end!(Sender, O_RDONLY);
+
+impl Sender {
+    /// Waits until there is room, or the other end is gone.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    /// Polls for room. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.source.poll_ready(cx, Direction::Write)
+    }
+
+    /// Writes without a wait, perhaps only a part of `from`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room yet.
+    pub fn try_write(&self, from: &[u8]) -> io::Result<usize> {
+        let write = || self.source.io().write(from);
+        self.source.registration().try_io(Interest::WRITABLE, write)
+    }
+
+    /// Writes from several buffers without a wait.
+    ///
+    /// # Errors
+    /// As [`try_write`](Self::try_write).
+    pub fn try_write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        let write = || self.source.io().write_vectored(from);
+        self.source.registration().try_io(Interest::WRITABLE, write)
+    }
+
+    fn poll(
+        &self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(&mut &File) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let write = || write(&mut self.source.io());
+        self.source
+            .registration()
+            .poll_io(cx, Direction::Write, write)
+    }
+}
+
+impl futures_io::AsyncWrite for Sender {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |file| file.write(from))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |file| file.write_vectored(from))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Does nothing: a drop closes it.
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl tokio::io::AsyncWrite for Sender {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |file| file.write(from))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |file| file.write_vectored(from))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The end of a pipe that reads.
+///
+/// ```
+/// use net_driver::{Driver, Interest, net::unix::pipe::{self, Receiver}};
+/// use std::io::{ErrorKind, IoSliceMut};
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let (sender, receiver) = pipe::pipe()?;
+///     let mut to = [0; 1];
+///     assert_eq!(receiver.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
+///     sender.try_write(b"ab")?;
+///     receiver.readable().await?;
+///     std::future::poll_fn(|cx| receiver.poll_read_ready(cx)).await?;
+///     assert!(receiver.ready(Interest::READABLE).await?.is_readable());
+///     assert_eq!(receiver.try_read(&mut to)?, 1);
+///     assert_eq!(receiver.try_read_vectored(&mut [IoSliceMut::new(&mut to)])?, 1);
+///
+///     let receiver = Receiver::from_owned_fd(receiver.into_blocking_fd()?)?;
+///     let receiver = Receiver::from_file(receiver.into_nonblocking_fd()?.into())?;
+///     drop(sender);
+///     assert_eq!(receiver.try_read(&mut to)?, 0);
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Receiver {
+    source: Source<File>,
+}
+
+end!(Receiver, O_WRONLY);
+
+impl Receiver {
+    /// Waits until there is something to read, or the other end is gone.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.ready(Interest::READABLE).await.map(drop)
+    }
+
+    /// Polls for a readable state. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.source.poll_ready(cx, Direction::Read)
+    }
+
+    /// Reads without a wait. Zero bytes mean that the other end is gone.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is nothing to read yet.
+    pub fn try_read(&self, to: &mut [u8]) -> io::Result<usize> {
+        let read = || self.source.io().read(to);
+        self.source.registration().try_io(Interest::READABLE, read)
+    }
+
+    /// Reads into several buffers without a wait.
+    ///
+    /// # Errors
+    /// As [`try_read`](Self::try_read).
+    pub fn try_read_vectored(&self, to: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let read = || self.source.io().read_vectored(to);
+        self.source.registration().try_io(Interest::READABLE, read)
+    }
+
+    fn poll(
+        &self,
+        cx: &mut Context<'_>,
+        mut read: impl FnMut(&mut &File) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let read = || read(&mut self.source.io());
+        self.source
+            .registration()
+            .poll_io(cx, Direction::Read, read)
+    }
+}
+
+impl futures_io::AsyncRead for Receiver {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |file| file.read(to))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |file| file.read_vectored(to))
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl tokio::io::AsyncRead for Receiver {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let unfilled = to.initialize_unfilled();
+        let read = self.poll(cx, |file| file.read(unfilled));
+        read.map_ok(|count| to.advance(count))
+    }
+}
