@@ -25,7 +25,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Release},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -220,9 +220,8 @@ impl Handle {
             .map_or_else(Input::none, |input| input());
         let cell = self.prepare(process, &spawn, supervised)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        cell.start(&spawn.method, input)?;
-        // Ordering: Release, as the other counters.
-        self.shared.counters.spawned.fetch_add(1, Release);
+        cell.start(self, &spawn.method, input)?;
+        Counters::spawned(&self.shared);
         Ok(Address::new(receiver))
     }
 
@@ -237,13 +236,6 @@ impl Handle {
         if !self.shared.begin() {
             return Err(SpawnError::Full);
         }
-        let Some(pid) = self.registry().reserve() else {
-            self.ended();
-            return Err(match self.is_closed() {
-                true => SpawnError::Closed,
-                false => SpawnError::Full,
-            });
-        };
         let restart = supervised.map(|supervised| {
             Box::new(Restart {
                 supervisor: supervised.supervisor,
@@ -257,17 +249,16 @@ impl Handle {
         });
         let cell = Cell::new(Parts {
             body: process,
-            pid,
+            node: self.node(),
             handle: self.clone(),
             handler,
             mailbox: spawn.mailbox.unwrap_or(self.shared.config.mailbox),
             traps_exits: spawn.traps_exits,
             restart,
         });
-        if !self.registry().insert(pid, cell.clone()) {
-            self.ended();
-            return Err(SpawnError::Closed);
-        }
+        let inserted = self.registry().insert(cell, Cell::set_pid);
+        let cell = inserted.inspect_err(|_| self.ended())?;
+        let pid = cell.own_pid();
         if let Some(name) = &spawn.name {
             if !self.register(name, pid) {
                 cell.abandon();
@@ -792,13 +783,15 @@ impl Handle {
 
     /// Returns the counters.
     pub fn metrics(&self) -> Metrics {
-        self.shared.counters.snapshot(self.shared.live())
+        self.shared.counters.snapshot()
     }
 
+    #[inline]
     pub(crate) fn submit(&self, runnable: Runnable) {
         worker::submit(&self.shared, runnable);
     }
 
+    #[inline]
     pub(crate) fn registry(&self) -> &Registry {
         &self.shared.registry
     }

@@ -50,6 +50,12 @@ pub(crate) struct Config {
     shutdown_timeout: Duration,
 }
 
+impl Config {
+    fn has_limit(&self) -> bool {
+        self.max_processes != usize::MAX
+    }
+}
+
 pub(crate) struct Shared {
     pub(crate) injector: ValueInjector<Runnable>,
     pub(crate) stealers: Vec<Stealer<Runnable>>,
@@ -66,7 +72,8 @@ pub(crate) struct Shared {
     /// By whom remote processes are monitored, or linked.
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
-    live: AtomicUsize,
+    /// The live processes, if there is a limit.
+    limited: AtomicUsize,
     is_closed: AtomicBool,
     ended: Mutex<()>,
     all_ended: Condvar,
@@ -80,31 +87,48 @@ impl Shared {
         }
     }
 
+    /// Whether a queue has a process that a thief takes at once: see the rules of `worker.rs`.
+    pub(crate) fn has_shared(&self) -> bool {
+        !self.injector.is_empty() || self.stealers.iter().any(|stealer| stealer.len() > 1)
+    }
+
     /// Whether any queue has a process.
     pub(crate) fn has_ready(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| !stealer.is_empty())
     }
 
     pub(crate) fn live(&self) -> usize {
-        // Ordering: Acquire pairs with `ended`.
-        self.live.load(Ordering::Acquire)
+        self.counters.live()
     }
 
     /// Counts a new process. False if there are too many.
     pub(crate) fn begin(&self) -> bool {
-        // Ordering: Relaxed, the count guards nothing else.
-        let before = self.live.fetch_add(1, Ordering::Relaxed);
-        if before < self.config.max_processes {
-            return true;
+        if self.config.has_limit() {
+            // Ordering: Relaxed, the count guards nothing else.
+            let before = self.limited.fetch_add(1, Ordering::Relaxed);
+            if before >= self.config.max_processes {
+                self.limited.fetch_sub(1, Ordering::Relaxed);
+                return false;
+            }
         }
-        self.ended();
-        false
+        Counters::began(self);
+        true
     }
 
     /// Counts an end.
     pub(crate) fn ended(&self) {
-        // Ordering: AcqRel: the thread that waits for all ends sees what came before each.
-        if self.live.fetch_sub(1, Ordering::AcqRel) == 1 && self.is_closed() {
+        if self.config.has_limit() {
+            // Ordering: Relaxed, as in `begin`.
+            self.limited.fetch_sub(1, Ordering::Relaxed);
+        }
+        Counters::ended(self);
+        if !self.is_closed() {
+            return;
+        }
+        // Ordering: SeqCst, between this end's count and the look at the others: of two last ends,
+        // one finds both counted.
+        fence(Ordering::SeqCst);
+        if self.live() == 0 {
             let _guard = self.ended.lock();
             self.all_ended.notify_all();
         }
@@ -293,7 +317,7 @@ impl Builder {
             relay: self.relay,
             remote: Mutex::new(HashMap::new()),
             handlers: self.handlers,
-            live: AtomicUsize::new(0),
+            limited: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             ended: Mutex::new(()),
             all_ended: Condvar::new(),
@@ -407,7 +431,7 @@ impl Scheduler {
         let Some(found) = shared.close() else {
             return ShutdownReport::default();
         };
-        if worker::is_worker_of(&shared) {
+        if worker::index_in(&shared).is_some() {
             let name = "process-shutdown".to_owned();
             let end = move || {
                 shared.end(threads, found, limit);
