@@ -48,3 +48,8 @@ fn worker_with_a_timer_heap_runs() {
 fn tour_of_the_scheduler_runs() {
     run("scheduler_tour");
 }
+
+#[test]
+fn processes_with_async_handlers_run() {
+    run("process_handlers");
+}

@@ -174,7 +174,8 @@ pub(crate) trait AnyCell: Send + Sync {
 /// The parts of a new cell.
 pub(crate) struct Parts<P: Process> {
     pub(crate) body: P,
-    pub(crate) pid: Pid,
+    /// The node of its pid.
+    pub(crate) node: u32,
     pub(crate) handle: Handle,
     pub(crate) handler: Option<HandlerOf<P>>,
     pub(crate) mailbox: Mailbox,
@@ -206,9 +207,19 @@ impl<P: Process> Cell<P> {
             related: Mutex::new(related),
             handle: parts.handle,
             handler: parts.handler,
-            pid: parts.pid,
+            pid: Pid::none(parts.node),
             traps_exits: parts.traps_exits,
         })
+    }
+
+    /// Sets the pid of a new cell, before anything but the registry has it.
+    pub(crate) fn set_pid(&mut self, pid: Pid) {
+        self.pid = pid;
+    }
+
+    /// Returns the pid of a cell that has a slot.
+    pub(crate) fn own_pid(&self) -> Pid {
+        self.pid
     }
 
     fn submit(&self, token: Option<Runnable>) {
@@ -258,7 +269,12 @@ impl<P: Process> Cell<P> {
     }
 
     /// Starts a new process: the caller has the token, which this submits.
-    pub(crate) fn start(self: Arc<Self>, method: &str, input: Input) -> Result<(), SpawnError> {
+    pub(crate) fn start(
+        self: Arc<Self>,
+        handle: &Handle,
+        method: &str,
+        input: Input,
+    ) -> Result<(), SpawnError> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
@@ -271,7 +287,6 @@ impl<P: Process> Cell<P> {
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
         }
-        let handle = self.handle.clone();
         handle.submit(Runnable(self));
         Ok(())
     }

@@ -220,7 +220,7 @@ impl Handle {
             .map_or_else(Input::none, |input| input());
         let cell = self.prepare(process, &spawn, supervised)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        cell.start(&spawn.method, input)?;
+        cell.start(self, &spawn.method, input)?;
         // Ordering: Relaxed, as the other counters.
         self.shared.counters.spawned.fetch_add(1, Relaxed);
         Ok(Address::new(receiver))
@@ -237,13 +237,6 @@ impl Handle {
         if !self.shared.begin() {
             return Err(SpawnError::Full);
         }
-        let Some(pid) = self.registry().reserve() else {
-            self.ended();
-            return Err(match self.is_closed() {
-                true => SpawnError::Closed,
-                false => SpawnError::Full,
-            });
-        };
         let restart = supervised.map(|supervised| {
             Box::new(Restart {
                 supervisor: supervised.supervisor,
@@ -257,17 +250,16 @@ impl Handle {
         });
         let cell = Cell::new(Parts {
             body: process,
-            pid,
+            node: self.node(),
             handle: self.clone(),
             handler,
             mailbox: spawn.mailbox.unwrap_or(self.shared.config.mailbox),
             traps_exits: spawn.traps_exits,
             restart,
         });
-        if !self.registry().insert(pid, cell.clone()) {
-            self.ended();
-            return Err(SpawnError::Closed);
-        }
+        let inserted = self.registry().insert(cell, Cell::set_pid);
+        let cell = inserted.inspect_err(|_| self.ended())?;
+        let pid = cell.own_pid();
         if let Some(name) = &spawn.name {
             if !self.register(name, pid) {
                 cell.abandon();
@@ -795,10 +787,12 @@ impl Handle {
         self.shared.counters.snapshot(self.shared.live())
     }
 
+    #[inline]
     pub(crate) fn submit(&self, runnable: Runnable) {
         worker::submit(&self.shared, runnable);
     }
 
+    #[inline]
     pub(crate) fn registry(&self) -> &Registry {
         &self.shared.registry
     }

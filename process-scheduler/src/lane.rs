@@ -100,6 +100,7 @@ impl<M> Lane<M> {
         }))
     }
 
+    #[inline]
     pub(crate) fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
         match self {
             Self::Unbounded(queue) => match queue.push(message) {
@@ -138,6 +139,7 @@ impl<M> Lane<M> {
     }
 
     /// Takes all messages. `into` must be empty.
+    #[inline]
     pub(crate) fn take(&self, into: &mut Taken<M>) {
         match self {
             Self::Unbounded(queue) => *into = Taken::Batch(queue.take()),

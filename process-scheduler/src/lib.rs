@@ -22,6 +22,8 @@ mod supervisor;
 mod task;
 mod timer;
 mod tree;
+#[cfg(doctest)]
+mod variance;
 mod worker;
 
 pub use address::{Address, Call, Reply, Sending};

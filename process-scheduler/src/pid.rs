@@ -23,6 +23,15 @@ pub struct Pid {
 }
 
 impl Pid {
+    /// The pid of a cell that has no slot yet. No process has it.
+    pub(crate) const fn none(node: u32) -> Self {
+        Self {
+            slot: u32::MAX,
+            generation: NonZeroU32::MAX,
+            node,
+        }
+    }
+
     /// Returns the node on which the process runs.
     pub fn node(self) -> u32 {
         self.node

@@ -1,9 +1,10 @@
 //! The table of the live processes: slots with generations, in shards.
 //!
-//! A slot is *free*, *reserved* (it has a pid, and no cell yet), *used*, or *retired* (all its
-//! generations are used up). The generation changes when a slot is freed, so a pid of an ended
-//! process finds nothing. A slot is 24 bytes.
-use crate::{Pid, cell::AnyCell};
+//! A slot is *free*, *used*, or *retired* (all its generations are used up). The generation changes
+//! when a slot is freed, so a pid of an ended process finds nothing. A slot is 24 bytes.
+//!
+//! A new cell gets its pid and its slot under one lock.
+use crate::{Pid, SpawnError, cell::AnyCell};
 use std::{
     num::NonZeroU32,
     sync::{
@@ -34,6 +35,35 @@ struct Slot {
     next_free: u32,
 }
 
+impl Shard {
+    /// Takes a free slot, or a new one. `None` if there is none.
+    fn take_slot(&mut self, index: u32, node: u32) -> Option<Pid> {
+        let at = match self.free {
+            NIL => {
+                let at = u32::try_from(self.slots.len()).ok()?;
+                if at >= NIL / SHARDS {
+                    return None;
+                }
+                self.slots.push(Slot {
+                    cell: None,
+                    generation: NonZeroU32::MIN,
+                    next_free: NIL,
+                });
+                at
+            }
+            at => {
+                self.free = self.slots[at as usize].next_free;
+                at
+            }
+        };
+        Some(Pid {
+            slot: at * SHARDS + index,
+            generation: self.slots[at as usize].generation,
+            node,
+        })
+    }
+}
+
 impl Registry {
     pub(crate) fn new(node: u32) -> Self {
         let shard = |_| {
@@ -54,56 +84,34 @@ impl Registry {
         self.node
     }
 
-    /// Reserves a slot. `None` if the registry is closed, or out of slots.
-    pub(crate) fn reserve(&self) -> Option<Pid> {
+    /// Puts a cell that nobody shares into a slot, after `set_pid` has told it its pid. One lock.
+    ///
+    /// # Errors
+    /// If the registry is closed, or out of slots. Drops the cell, outside of the lock.
+    pub(crate) fn insert<C: AnyCell + 'static>(
+        &self,
+        mut cell: Arc<C>,
+        set_pid: impl FnOnce(&mut C, Pid),
+    ) -> Result<Arc<C>, SpawnError> {
         // Ordering: Relaxed, it only spreads the load.
         let index = self.next.fetch_add(1, Relaxed) % SHARDS;
+        let unshared = Arc::get_mut(&mut cell).expect("nobody shares a new cell");
         let mut shard = self.shards[index as usize].lock();
         if shard.closed {
-            return None;
+            return Err(SpawnError::Closed);
         }
-        let at = match shard.free {
-            NIL => {
-                let at = u32::try_from(shard.slots.len()).ok()?;
-                if at >= NIL / SHARDS {
-                    return None;
-                }
-                shard.slots.push(Slot {
-                    cell: None,
-                    generation: NonZeroU32::MIN,
-                    next_free: NIL,
-                });
-                at
-            }
-            at => {
-                shard.free = shard.slots[at as usize].next_free;
-                at
-            }
+        let Some(pid) = shard.take_slot(index, self.node) else {
+            return Err(SpawnError::Full);
         };
-        Some(Pid {
-            slot: at * SHARDS + index,
-            generation: shard.slots[at as usize].generation,
-            node: self.node,
-        })
+        set_pid(unshared, pid);
+        shard.slots[(pid.slot / SHARDS) as usize].cell = Some(cell.clone());
+        drop(shard);
+        Ok(cell)
     }
 
     fn shard(&self, pid: Pid) -> (&Mutex<Shard>, usize) {
         let shard = &self.shards[(pid.slot % SHARDS) as usize];
         (shard, (pid.slot / SHARDS) as usize)
-    }
-
-    /// Fills a reserved slot. False if the registry was closed meanwhile: then the slot is free
-    /// again.
-    pub(crate) fn insert(&self, pid: Pid, cell: Arc<dyn AnyCell>) -> bool {
-        let (shard, at) = self.shard(pid);
-        let mut shard = shard.lock();
-        if shard.closed {
-            drop(shard);
-            self.remove(pid);
-            return false;
-        }
-        shard.slots[at].cell = Some(cell);
-        true
     }
 
     /// Frees a slot.
@@ -154,12 +162,19 @@ impl Registry {
 mod tests {
     use super::*;
 
+    /// Takes a slot of the next shard, without a cell.
+    fn take(registry: &Registry) -> Pid {
+        let index = registry.next.fetch_add(1, Relaxed) % SHARDS;
+        let mut shard = registry.shards[index as usize].lock();
+        shard.take_slot(index, registry.node).unwrap()
+    }
+
     #[test]
     fn freed_slot_has_another_generation() {
         let registry = Registry::new(3);
-        let pids: Vec<_> = (0..SHARDS).map(|_| registry.reserve().unwrap()).collect();
+        let pids: Vec<_> = (0..SHARDS).map(|_| take(&registry)).collect();
         registry.remove(pids[5]);
-        let again = (0..SHARDS).map(|_| registry.reserve().unwrap());
+        let again = (0..SHARDS).map(|_| take(&registry));
         let again = again.filter(|pid| pid.slot == pids[5].slot);
         let generations: Vec<_> = again.map(|pid| pid.generation.get()).collect();
         assert_eq!(generations, [2]);
@@ -169,19 +184,21 @@ mod tests {
     #[test]
     fn slot_without_generations_left_is_retired() {
         let registry = Registry::new(0);
-        let mut pid = registry.reserve().unwrap();
+        let mut pid = take(&registry);
         let (shard, at) = registry.shard(pid);
         shard.lock().slots[at].generation = NonZeroU32::MAX;
         pid.generation = NonZeroU32::MAX;
         registry.remove(pid);
-        let others = (0..2 * SHARDS).map(|_| registry.reserve().unwrap().slot);
+        let others = (0..2 * SHARDS).map(|_| take(&registry).slot);
         assert!(others.into_iter().all(|slot| slot != pid.slot));
     }
 
     #[test]
-    fn closed_registry_reserves_nothing() {
-        let registry = Registry::new(0);
-        registry.close();
-        assert!(registry.reserve().is_none());
+    fn spawn_after_shutdown_is_refused() {
+        let scheduler = crate::Scheduler::builder().workers(1).build();
+        let handle = scheduler.handle();
+        scheduler.shutdown();
+        let spawned = handle.spawn_fn(|_: u8, _| ());
+        assert!(matches!(spawned, Err(SpawnError::Closed)));
     }
 }

@@ -83,6 +83,11 @@ impl Shared {
         }
     }
 
+    /// Whether a queue has a process that a thief takes at once: see the rules of `worker.rs`.
+    pub(crate) fn has_shared(&self) -> bool {
+        !self.injector.is_empty() || self.stealers.iter().any(|stealer| stealer.len() > 1)
+    }
+
     /// Whether any queue has a process.
     pub(crate) fn has_ready(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| !stealer.is_empty())
@@ -415,7 +420,7 @@ impl Scheduler {
         let Some(found) = shared.close() else {
             return ShutdownReport::default();
         };
-        if worker::is_worker_of(&shared) {
+        if worker::index_in(&shared).is_some() {
             let name = "process-shutdown".to_owned();
             let end = move || {
                 shared.end(threads, found, limit);

@@ -126,6 +126,7 @@ impl State {
 
     /// Changes the word, unless `to` returns `None`. Returns the old word, or the one that `to`
     /// refused.
+    #[inline]
     fn change(&self, to: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         // Ordering: Relaxed, the exchange checks a value that `to` changes. A value that `to`
         // refuses does not become acceptable: DONE and FINAL stay, and whoever revives a stopped
@@ -146,6 +147,7 @@ impl State {
     }
 
     /// Sets a bit after a push (rule 1). One read-modify-write, also if the bit is set already.
+    #[inline]
     pub(crate) fn notify(&self, bit: u64) -> Notified {
         let changed = self.change(|word| match word & PHASE {
             DONE => None,
@@ -161,6 +163,7 @@ impl State {
 
     /// Ready to running (rule 2). One read-modify-write. The caller has the token. Returns whether
     /// a waker was called.
+    #[inline]
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen. It
         // publishes nothing: the exchange that ends the step does. A read-modify-write continues
@@ -171,6 +174,7 @@ impl State {
     }
 
     /// Whether this incarnation must end. One load.
+    #[inline]
     pub(crate) fn is_killed(&self) -> bool {
         // Ordering: Relaxed. The reason is under a lock, which the killer has left before it sets
         // the bit. So whoever sees the bit takes the lock after the killer.
@@ -178,6 +182,7 @@ impl State {
     }
 
     /// Whether the process must end for good. One load.
+    #[inline]
     pub(crate) fn is_final(&self) -> bool {
         // Ordering: Relaxed: if it misses the bit, the exchange of `stop` sees it.
         self.0.load(Relaxed) & FINAL != 0
@@ -185,6 +190,7 @@ impl State {
 
     /// Running to waiting, or to ready if an event came meanwhile (rule 3). The caller has put the
     /// token into the cell.
+    #[inline]
     pub(crate) fn suspend(&self, wait: Wait) -> Suspended {
         let wait = match wait {
             Wait::Blocked => BLOCKED,
@@ -205,6 +211,7 @@ impl State {
     }
 
     /// Running to ready, as the process continues. The caller keeps the token and submits it.
+    #[inline]
     pub(crate) fn requeue(&self) {
         // Ordering: Relaxed: the queue carries the token and what was done before. A
         // read-modify-write continues what the notifiers released.
@@ -236,12 +243,14 @@ impl State {
     }
 
     /// To done, by whoever has the token.
+    #[inline]
     pub(crate) fn end(&self) {
         let ended = self.change(|word| Some(with_phase(word, DONE)));
         debug_assert!(ended.is_ok());
     }
 
     /// Counts the restarts. One load.
+    #[inline]
     pub(crate) fn incarnation(&self) -> u32 {
         // Ordering: Relaxed: a restart is seen by its own worker, which made it or got the token
         // since; others get a hint, which the worker checks again.
@@ -263,15 +272,18 @@ impl State {
     }
 }
 
+#[inline]
 fn with_phase(word: u64, phase: u64) -> u64 {
     word & !PHASE | phase
 }
 
+#[inline]
 fn incarnation(word: u64) -> u32 {
     (word >> INCARNATION) as u32
 }
 
 /// Whether one of `bits` ends the wait of a word's phase.
+#[inline]
 fn ends_wait(word: u64, bits: u64) -> bool {
     let by = match word & PHASE {
         IDLE => MESSAGE | URGENT | WAKE | KILL | FINAL,

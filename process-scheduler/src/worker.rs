@@ -6,7 +6,7 @@
 //! 2. In its own deque: the newest process.
 //! 3. In the injector: it takes one process, and up to 16 more for its deque.
 //! 4. In the deques of the others, from a random one on: half of the processes there, claimed one
-//!    at a time.
+//!    at a time. It leaves the last process to the owner (rule 4), unless the owner is stuck.
 //!
 //! # Rules
 //!
@@ -19,7 +19,12 @@
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: the
 //!    one of a worker to its own empty deque, which it takes next. That is a *filled place*: if the
 //!    step takes long, the watcher finds the process ([`worker_idle::Watch`]).
-//! 4. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
+//! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
+//!    would only carry it to another processor. An owner is *stuck* if its count of steps has not
+//!    changed between two looks: of the watcher, or at the beginning and at the end of the looks of
+//!    rule 5. Then a thief takes the last process too. A worker that leaves a last process and goes
+//!    to sleep requests a watcher, so that somebody looks again.
+//! 5. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
 //!    has yielded its processor. Then it parks.
 use crate::{
     cell::AnyCell,
@@ -33,7 +38,7 @@ use queue_spmc::{
 };
 use std::{
     cell::{Cell, RefCell},
-    ptr,
+    mem, ptr,
     sync::Arc,
     thread,
 };
@@ -62,10 +67,12 @@ pub(crate) struct Slice<'a> {
 }
 
 impl Slice<'_> {
+    #[inline]
     pub(crate) fn count_step(&self) {
         metrics::add(&self.counters.steps, 1);
     }
 
+    #[inline]
     pub(crate) fn count_delivered(&self, n: u32) {
         if n > 0 {
             metrics::add(&self.counters.delivered, n.into());
@@ -80,6 +87,7 @@ impl Slice<'_> {
 /// The worker of the current thread.
 struct Local {
     shared: *const Shared,
+    index: usize,
     deque: Worker<Runnable>,
 }
 
@@ -87,15 +95,16 @@ thread_local! {
     static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
 }
 
-/// Whether the current thread is a worker of this scheduler.
-pub(crate) fn is_worker_of(shared: &Shared) -> bool {
-    let is_own = |local: &Local| ptr::eq(local.shared, shared);
-    LOCAL
-        .try_with(|local| local.borrow().as_ref().is_some_and(is_own))
-        .unwrap_or(false)
+/// The index of the current thread among this scheduler's workers, if it is one.
+#[inline]
+pub(crate) fn index_in(shared: &Shared) -> Option<usize> {
+    let is_own = |local: &&Local| ptr::eq(local.shared, shared);
+    let index = LOCAL.try_with(|local| local.borrow().as_ref().filter(is_own).map(|l| l.index));
+    index.ok().flatten()
 }
 
 /// Queues a process that is ready (rule 1), and notifies a worker (rule 3).
+#[inline]
 pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
     let mut runnable = Some(runnable);
     let was_empty = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
@@ -128,6 +137,10 @@ pub(crate) struct Work {
     looks_at_own: bool,
     own: Stealer<Runnable>,
     searching: bool,
+    /// The counts of all workers' steps at the last look at them.
+    seen: Vec<Cell<u64>>,
+    /// The next look takes the last process of a stuck owner (rule 4).
+    takes_last: bool,
     watch: Cell<WatchState>,
 }
 
@@ -135,20 +148,23 @@ impl Work {
     pub(crate) fn new(shared: Arc<Shared>, index: usize, park: ThreadPark) -> Self {
         Self {
             own: shared.stealers[index].clone(),
-            shared,
             index,
             park,
             random: index as u32 * 2 + 1,
             steps: 0,
             looks_at_own: false,
             searching: false,
+            seen: vec![Cell::default(); shared.stealers.len()],
+            takes_last: false,
             watch: Cell::default(),
+            shared,
         }
     }
 
     pub(crate) fn run(mut self, deque: Worker<Runnable>) {
         LOCAL.set(Some(Local {
             shared: Arc::as_ptr(&self.shared),
+            index: self.index,
             deque,
         }));
         // Ordering: Relaxed: after the stop this reads nothing of the shutdown's.
@@ -162,6 +178,7 @@ impl Work {
         drop(LOCAL.take());
     }
 
+    #[inline]
     fn with_deque<R>(f: impl FnOnce(&mut Worker<Runnable>) -> R) -> Option<R> {
         LOCAL.with_borrow_mut(|local| local.as_mut().map(|local| f(&mut local.deque)))
     }
@@ -207,6 +224,7 @@ impl Work {
                 return (None, false);
             }
         }
+        let takes_last = mem::take(&mut self.takes_last);
         let mut again = false;
         let start = self.next_random() as usize;
         for i in 0..victims {
@@ -214,7 +232,11 @@ impl Work {
             if victim == self.index {
                 continue;
             }
+            let is_stuck = takes_last && self.is_stuck(victim);
             let victim = &self.shared.stealers[victim];
+            if victim.len() < 2 && !is_stuck {
+                continue;
+            }
             let stolen =
                 Self::with_deque(|deque| victim.steal_into_and_pop(deque, StealLimit::Half));
             match stolen {
@@ -229,6 +251,23 @@ impl Work {
         (None, again)
     }
 
+    fn steps_of(&self, worker: usize) -> u64 {
+        // Ordering: Relaxed, the count is a hint.
+        self.shared.counters.workers[worker].steps.load(Relaxed)
+    }
+
+    /// Looks at the steps of all workers.
+    fn note_steps(&self) {
+        for (worker, seen) in self.seen.iter().enumerate() {
+            seen.set(self.steps_of(worker));
+        }
+    }
+
+    /// Whether a worker has made no step since the last look, and has a process (rule 4).
+    fn is_stuck(&self, worker: usize) -> bool {
+        !self.shared.stealers[worker].is_empty() && self.seen[worker].get() == self.steps_of(worker)
+    }
+
     fn next_random(&mut self) -> u32 {
         // Marsaglia's xorshift.
         self.random ^= self.random << 13;
@@ -237,6 +276,7 @@ impl Work {
         self.random
     }
 
+    #[inline]
     fn counters(&self) -> &WorkerCounters {
         &self.shared.counters.workers[self.index]
     }
@@ -244,7 +284,7 @@ impl Work {
     fn serve(&mut self, mut runnable: Runnable) {
         if self.searching {
             self.searching = false;
-            if self.shared.idle.stop_searching() && self.shared.has_ready() {
+            if self.shared.idle.stop_searching() && self.has_work_for_another() {
                 self.shared.notify();
             }
         }
@@ -284,8 +324,15 @@ impl Work {
         }
     }
 
-    /// Rule 4, and then the park.
+    /// Whether a thief would find something, or a watcher is to be woken for a last process.
+    fn has_work_for_another(&self) -> bool {
+        let shared = &self.shared;
+        shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
+    }
+
+    /// Rule 5, and then the park.
     fn wait(&mut self) {
+        self.note_steps();
         for spin in 1..SPINS {
             match spin {
                 ..TIGHT => std::hint::spin_loop(),
@@ -295,6 +342,7 @@ impl Work {
             if self.shared.stop.load(Relaxed) {
                 return;
             }
+            self.takes_last = spin == SPINS - 1;
             if let (Some(runnable), _) = self.find_elsewhere() {
                 return self.serve(runnable);
             }
@@ -303,11 +351,16 @@ impl Work {
         let idle = &shared.idle;
         idle.sleep(self.index, self.searching);
         self.searching = true; // However it wakes, it counts as searching then.
-        if shared.has_ready() {
+        if shared.has_shared() {
             idle.wake_self(self.index);
             Watch::forget(idle, &self.watch);
             return;
         }
+        if shared.has_ready() {
+            // Rule 4.
+            idle.want_watcher();
+        }
+        self.note_steps();
         metrics::add(&self.counters().parks, 1);
         let mut watch = Watch::begin(idle, self.index, &self.watch);
         // Ordering: Relaxed. The token of the unpark orders it: it comes after the store.
@@ -320,15 +373,17 @@ impl Work {
             if idle.was_notified(self.index) {
                 break;
             }
-            let is_filled = shared.has_ready();
-            if !watcher.record_look(is_filled) {
+            if !watcher.record_look(shared.has_ready()) {
                 watch = None;
             }
-            if is_filled {
+            let is_stuck = (0..self.seen.len()).any(|worker| self.is_stuck(worker));
+            if is_stuck || shared.has_shared() {
                 drop(watch);
                 idle.wake_self(self.index);
+                self.takes_last = true;
                 return;
             }
+            self.note_steps();
         }
         drop(watch);
         Watch::forget(idle, &self.watch);

@@ -1,5 +1,5 @@
 //! actix: runs all actors on one thread, as its `Context` does.
-use crate::Peer;
+use crate::{Peer, heap};
 use actix::{Actor, ActorContext, Addr, Context, Handler, Message, System};
 use std::{
     sync::mpsc,
@@ -157,6 +157,19 @@ impl Peer for Actix {
                 assert_eq!(server.send(Ask(n)).await, Ok(n + 1));
             }
             Some(start.elapsed())
+        })
+    }
+
+    fn idle(processes: usize) -> Option<u64> {
+        System::new().block_on(async {
+            let (done, _all) = mpsc::channel();
+            let before = heap()?;
+            let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
+            // Until all have started.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            let own = size_of_val(&*all) as u64;
+            Some(heap()?.saturating_sub(before + own))
         })
     }
 }

@@ -1,5 +1,5 @@
 //! kameo, on tokio, with unbounded mailboxes.
-use crate::{Peer, ractor_peer::runtime};
+use crate::{Peer, heap, ractor_peer::runtime};
 use kameo::{
     Actor,
     actor::{ActorRef, Spawn as _},
@@ -29,6 +29,7 @@ struct Token(usize);
 struct Ask(usize);
 struct Item;
 struct Send(usize);
+struct SendSlowly(usize);
 
 impl Actor for Node {
     type Args = Self;
@@ -79,6 +80,16 @@ impl Message<Send> for Node {
     async fn handle(&mut self, Send(n): Send, _: &mut Context<Self, ()>) {
         let sink = self.next.as_ref().unwrap();
         (0..n).for_each(|_| sink.tell(Item).try_send().unwrap());
+    }
+}
+
+impl Message<SendSlowly> for Node {
+    type Reply = ();
+    async fn handle(&mut self, SendSlowly(n): SendSlowly, _: &mut Context<Self, ()>) {
+        let sink = self.next.as_ref().unwrap();
+        for _ in 0..n {
+            sink.tell(Item).await.unwrap();
+        }
     }
 }
 
@@ -197,5 +208,38 @@ impl Peer for Kameo {
         });
         runtime.block_on(client).unwrap();
         Some(start.elapsed())
+    }
+
+    fn fanin_bounded(senders: usize, each: usize, room: usize) -> Option<Duration> {
+        let runtime = runtime();
+        let _guard = runtime.enter();
+        let (done, all) = mpsc::channel();
+        let sink = Node {
+            done: done.clone(),
+            next: None,
+            left: senders * each,
+        };
+        let sink = Node::spawn_with_mailbox(sink, mailbox::bounded(room));
+        let senders: Vec<_> = (0..senders)
+            .map(|_| node(&done, Some(sink.clone()), 0))
+            .collect();
+        let start = Instant::now();
+        for sender in &senders {
+            sender.tell(SendSlowly(each)).try_send().ok()?;
+        }
+        all.recv().unwrap();
+        Some(start.elapsed())
+    }
+
+    fn idle(processes: usize) -> Option<u64> {
+        let runtime = runtime();
+        let _guard = runtime.enter();
+        let (done, _all) = mpsc::channel();
+        let before = heap()?;
+        let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
+        // Until all have started.
+        std::thread::sleep(Duration::from_millis(300));
+        let own = size_of_val(&*all) as u64;
+        Some(heap()?.saturating_sub(before + own))
     }
 }

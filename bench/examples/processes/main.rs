@@ -2,7 +2,9 @@
 //!
 //! Each sample is a fresh scheduler or runtime of two workers; the samples of the peers take turns.
 //! A figure is the median of 5, in nanoseconds: of a hop, a round trip, a process or a message.
+//! `proc_idle` is in bytes of the heap, an idle process. Erlang is asked if it is installed.
 mod actix_peer;
+mod erlang_peer;
 mod kameo_peer;
 mod ours;
 mod ractor_peer;
@@ -21,10 +23,30 @@ pub trait Peer {
     fn fanin(senders: usize, each: usize) -> Option<Duration>;
     /// Makes calls, one after the other.
     fn call(calls: usize) -> Option<Duration>;
+    /// As `fanin`, into a mailbox of so many messages. A sender awaits room.
+    fn fanin_bounded(_senders: usize, _each: usize, _room: usize) -> Option<Duration> {
+        None
+    }
+    /// The bytes of idle processes.
+    fn idle(_processes: usize) -> Option<u64> {
+        None
+    }
+}
+
+/// The bytes that are allocated now, with what the allocator adds. `None` elsewhere than on glibc.
+pub fn heap() -> Option<u64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: it only reads the allocator's counts, under its locks.
+        let info = unsafe { libc::mallinfo2() };
+        Some((info.uordblks + info.hblkhd) as u64)
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    None
 }
 
 const ROUNDS: usize = 5;
-const PEERS: [&str; 4] = ["process-scheduler", "ractor", "kameo", "actix"];
+const PEERS: [&str; 5] = ["process-scheduler", "ractor", "kameo", "actix", "erlang"];
 
 fn sample<P: Peer>(row: &str) -> Option<f64> {
     let (time, n) = match row {
@@ -33,7 +55,9 @@ fn sample<P: Peer>(row: &str) -> Option<f64> {
         "proc_pingpong" => (P::pingpong(1_000, 200)?, 200_000),
         "proc_spawn" => (P::spawn(100_000)?, 100_000),
         "proc_fanin" => (P::fanin(100, 5_000)?, 500_000),
+        "proc_fanin_bounded" => (P::fanin_bounded(100, 5_000, 64)?, 500_000),
         "proc_call" => (P::call(50_000)?, 50_000),
+        "proc_idle" => return Some(P::idle(100_000)? as f64 / 100_000.0),
         _ => return None,
     };
     Some(time.as_nanos() as f64 / n as f64)
@@ -47,7 +71,9 @@ fn main() {
         "proc_pingpong",
         "proc_spawn",
         "proc_fanin",
+        "proc_fanin_bounded",
         "proc_call",
+        "proc_idle",
     ];
     for name in rows {
         if row.as_ref().is_some_and(|row| !name.contains(row.as_str())) {
@@ -63,11 +89,12 @@ fn main() {
                     0 => sample::<ours::Ours>(name),
                     1 => sample::<ractor_peer::Ractor>(name),
                     2 => sample::<kameo_peer::Kameo>(name),
-                    _ => sample::<actix_peer::Actix>(name),
+                    3 => sample::<actix_peer::Actix>(name),
+                    _ => sample::<erlang_peer::Erlang>(name),
                 });
             }
         }
-        print!("{name:14}");
+        print!("{name:18}");
         for (peer, samples) in PEERS.iter().zip(&mut samples) {
             samples.sort_by(f64::total_cmp);
             match samples.get(samples.len() / 2) {

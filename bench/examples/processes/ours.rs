@@ -1,6 +1,6 @@
 //! The process scheduler.
-use crate::Peer;
-use process_scheduler::{Address, Flow, Inbox, Reply, Scheduler};
+use crate::{Peer, heap};
+use process_scheduler::{Address, Flow, Inbox, Mailbox, Reply, Scheduler, Spawn};
 use std::{
     sync::{
         Arc,
@@ -154,5 +154,47 @@ impl Peer for Ours {
         client.unwrap().try_send(()).unwrap();
         all.recv().unwrap();
         Some(start.elapsed())
+    }
+
+    fn fanin_bounded(senders: usize, each: usize, room: usize) -> Option<Duration> {
+        let scheduler = scheduler();
+        let (done, all) = mpsc::channel();
+        let mut left = senders * each;
+        let spawn = Spawn::new().mailbox(Mailbox::Bounded(room));
+        let sink = scheduler.spawn_with(spawn, move |_: usize, _| {
+            left -= 1;
+            if left == 0 {
+                done.send(()).unwrap();
+            }
+        });
+        let sink = sink.unwrap();
+        let senders: Vec<_> = (0..senders)
+            .map(|_| {
+                let sink = sink.clone();
+                let sender = scheduler.spawn_async(move |mut inbox: Inbox<usize>| async move {
+                    let each = inbox.receive().await.unwrap_or(0);
+                    for n in 0..each {
+                        sink.send(n).await.unwrap();
+                    }
+                });
+                sender.unwrap()
+            })
+            .collect();
+        let start = Instant::now();
+        senders
+            .iter()
+            .for_each(|sender| sender.try_send(each).unwrap());
+        all.recv().unwrap();
+        Some(start.elapsed())
+    }
+
+    fn idle(processes: usize) -> Option<u64> {
+        let scheduler = scheduler();
+        let before = heap()?;
+        let all: Vec<_> = (0..processes)
+            .map(|_| scheduler.spawn_fn(|_: usize, _| ()).unwrap())
+            .collect();
+        let own = size_of_val(&*all) as u64;
+        Some(heap()?.saturating_sub(before + own))
     }
 }

@@ -1,5 +1,5 @@
 //! ractor, on tokio.
-use crate::Peer;
+use crate::{Peer, heap};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use std::{
     sync::{
@@ -232,5 +232,14 @@ impl Peer for Ractor {
         });
         runtime.block_on(client).unwrap();
         Some(start.elapsed())
+    }
+
+    fn idle(processes: usize) -> Option<u64> {
+        let runtime = runtime();
+        let (done, _all) = mpsc::channel();
+        let before = heap()?;
+        let all = runtime.block_on(ring(processes, &done));
+        let own = size_of_val(&*all) as u64;
+        Some(heap()?.saturating_sub(before + own))
     }
 }

@@ -20,7 +20,6 @@ impl Process for Still {
 /// Puts a cell into the registry. The caller has its token.
 fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
     assert!(handle.shared.begin());
-    let pid = handle.registry().reserve().unwrap();
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
             supervisor,
@@ -34,15 +33,14 @@ fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
     });
     let cell = Cell::new(Parts {
         body: Still,
-        pid,
+        node: handle.node(),
         handle: handle.clone(),
         handler: None,
         mailbox: Mailbox::Unbounded,
         traps_exits: true,
         restart,
     });
-    assert!(handle.registry().insert(pid, cell.clone()));
-    cell
+    handle.registry().insert(cell, Cell::set_pid).unwrap()
 }
 
 /// A supervised process stops while the scheduler shuts down, and its supervisor runs no more: the

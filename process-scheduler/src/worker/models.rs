@@ -8,9 +8,9 @@ use crate::{
 };
 use queue_global::ValueInjector;
 use queue_spmc::{Steal, deque::Worker};
-use sync_shim::{Model, model, sync::Arc, thread};
+use sync_shim::{Model, model, model_must_fail, sync::Arc, thread};
 use worker_idle::{
-    Idle,
+    Idle, Watch,
     park::{Park, ThreadPark, Unpark},
 };
 
@@ -174,4 +174,47 @@ fn shutdown_against_send_ends_the_process_once() {
         assert_eq!(left.count(), 1);
         assert_eq!(cell.state.phase(), Phase::Done);
     });
+}
+
+/// An owner fills its empty deque, and notifies only if it sees no watcher, while another worker
+/// goes to sleep as `Work::wait` does: it leaves the last process to the owner. Somebody looks
+/// again: the sleeper is woken, or it watches.
+fn fill_against_sleep(owner_requests: bool, sleeper_requests: bool) {
+    let idle = Arc::new(Idle::new(2));
+    let mut deque = Worker::new();
+    let stealer = deque.stealer();
+    let sleeper = {
+        let idle = idle.clone();
+        thread::spawn(move || {
+            idle.sleep(1, false);
+            assert!(stealer.len() < 2);
+            if sleeper_requests && !stealer.is_empty() {
+                idle.want_watcher();
+            }
+            let state = std::cell::Cell::default();
+            let watch = Watch::begin(&idle, 1, &state);
+            // It sleeps from now on.
+            std::mem::forget(watch);
+        })
+    };
+    deque.push(Token);
+    if !idle.is_watched() {
+        if owner_requests {
+            idle.want_watcher();
+        }
+        idle.notify();
+    }
+    sleeper.join().unwrap();
+    assert!(idle.is_watched() || idle.was_notified(1), "nobody looks");
+}
+
+#[test]
+fn last_process_of_a_deque_is_watched() {
+    model(|| fill_against_sleep(true, true));
+}
+
+/// If neither requests a watcher, a push just before the sleep is forgotten.
+#[test]
+fn last_process_without_a_request_is_forgotten() {
+    model_must_fail("nobody looks", || fill_against_sleep(false, false));
 }
