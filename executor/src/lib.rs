@@ -38,6 +38,8 @@ mod run;
 pub mod runtime;
 mod runtime_metrics;
 mod scope;
+#[cfg(feature = "macros")]
+pub mod select;
 mod shared;
 mod sleep;
 #[cfg(all(feature = "signal", unix))]
