@@ -28,6 +28,7 @@
 use crate::{
     context,
     driver::Parker,
+    hooks::TaskMeta,
     interval::{Interval, Slice},
     metrics::Counters,
     queue::Queue,
@@ -398,12 +399,12 @@ impl Core {
         // task is polled here, and a core is lent only in a poll.
         let owned = unsafe { self.owned() };
         owned.close();
-        owned.cancel_all_and(|id| self.ended(id));
+        owned.cancel_all_and(|id, spawned_at| self.ended(TaskMeta::new(id, spawned_at)));
         let injected = || self.shared.pop_injected();
         while let Some(task) = self.queue.take_any().or_else(injected) {
-            let id = task.id();
+            let meta = TaskMeta::of(&task);
             owned.cancel(task);
-            self.ended(id);
+            self.ended(meta);
         }
         owned.drain();
         self.clock_out();
@@ -437,7 +438,7 @@ impl Core {
     }
 
     /// Counts the end of a queued task whose future was dropped, and calls the hook.
-    pub(crate) fn ended(&self, task: Id) {
+    pub(crate) fn ended(&self, task: TaskMeta<'static>) {
         self.counters().ended.add(1);
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attributes;
 mod block_in_place;
@@ -73,9 +74,9 @@ pub use groups::{
     InGroup, SchedulingGroup, WithGroup, spawn_in,
 };
 pub use handle::{EnterGuard, Handle, TryCurrentError};
-pub use hooks::UnhandledPanic;
+pub use hooks::{TaskMeta, UnhandledPanic};
 pub use join_set::JoinSet;
-pub use local::{LocalRuntime, LocalSet, spawn_local};
+pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
 pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 #[cfg(not(feature = "monitor"))]
 pub use no_monitor::syscall;

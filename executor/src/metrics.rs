@@ -228,6 +228,8 @@ counters! {
     backoffs_that_found,
     /// Times that a worker went to sleep.
     parks,
+    /// Sleeps that have ended.
+    parks_ended,
     /// Sleeps that a notification ended.
     unparks,
     /// Wake-ups for nothing: the parker returned by itself, or the work was gone by then.

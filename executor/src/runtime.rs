@@ -9,13 +9,16 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 pub use crate::{
-    builder::Builder,
     handle::{EnterGuard, Handle, TryCurrentError},
-    hooks::UnhandledPanic,
+    hooks::{TaskMeta, UnhandledPanic},
     identity::{Id, RuntimeFlavor, worker_index},
-    local::LocalRuntime,
     runtime_metrics::RuntimeMetrics,
 };
+pub use builder::Builder;
+pub use local::{LocalOptions, LocalRuntime};
+
+mod builder;
+mod local;
 
 use crate::{
     Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, scope,
@@ -81,7 +84,7 @@ impl Runtime {
     /// If the first thread cannot be started, or `SELVEDGE_WORKERS` is not a number from 1 to
     /// 65,535.
     pub fn new() -> io::Result<Self> {
-        Builder::new().build()
+        crate::Builder::new().build()
     }
 
     pub(crate) fn new_of(shared: Arc<Shared>) -> Self {
@@ -121,7 +124,7 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -138,7 +141,7 @@ impl Runtime {
     /// assert_eq!(receiver.recv().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -161,7 +164,7 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -250,7 +253,7 @@ impl Runtime {
         self.end(Some(Duration::ZERO));
     }
 
-    fn end(&mut self, limit: Option<Duration>) -> bool {
+    pub(crate) fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
         let shared = self.handle.shared();
         if shared.process != std::process::id() {
@@ -285,6 +288,31 @@ impl Drop for Runtime {
         }
     }
 }
+
+/// Returns whether an error is that of a socket whose runtime has shut down.
+///
+/// ```
+/// # #[cfg(all(feature = "net", target_os = "linux"))] {
+/// use selvedge::{Runtime, net::TcpListener, runtime::is_rt_shutdown_err};
+///
+/// let (ended, runtime) = (Runtime::new()?, Runtime::new()?);
+/// let listener = ended.block_on(TcpListener::bind("127.0.0.1:0"))?;
+/// drop(ended);
+/// let error = runtime.block_on(listener.accept()).unwrap_err();
+/// assert!(is_rt_shutdown_err(&error));
+/// # }
+/// assert!(!selvedge::runtime::is_rt_shutdown_err(&std::io::Error::other("another")));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn is_rt_shutdown_err(error: &io::Error) -> bool {
+    let is_it = |inner: &(dyn std::error::Error + Send + Sync)| {
+        inner.source().is_none() && inner.to_string() == SHUT_DOWN
+    };
+    error.kind() == io::ErrorKind::Other && error.get_ref().is_some_and(is_it)
+}
+
+/// The text of such an error, of `net-driver`.
+const SHUT_DOWN: &str = "the driver of this socket has shut down";
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -21,7 +21,7 @@ use crate::{
     core::Core,
     events::Events,
     extensions::Extensions,
-    hooks::Hooks,
+    hooks::{Hooks, TaskMeta},
     identity::Id,
     metrics::Counters,
     monitor::{self, Monitor},
@@ -327,11 +327,11 @@ impl Shared {
         }
         scope::within(In::Ending(self), || {
             while let Some(task) = self.pop_injected() {
-                let id = task.id();
+                let meta = TaskMeta::of(&task);
                 drop(task);
                 // Ordering: Relaxed, a count.
                 self.ended_outside.fetch_add(1, Relaxed);
-                self.hooks.call_with(&self.hooks.on_end, id);
+                self.hooks.call_with(&self.hooks.on_end, meta);
             }
         });
     }
