@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
-    links, lockfile, loom, msrv, no_std, prose, public, report,
+    links, lockfile, loom, msrv, no_std, prose, public, report, tokio_items,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -51,6 +51,11 @@ const STEPS: &[Step] = &[
         "public",
         "an example for each public item of the executor",
         public::run,
+    ),
+    (
+        "tokio",
+        "the table of tokio's public items",
+        tokio_items::check,
     ),
     (
         "lockfile",
