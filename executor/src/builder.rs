@@ -12,7 +12,7 @@ use crate::{
     driver::{MakeDriver, Parker},
     events::{Events, Polling},
     extensions::Extensions,
-    hooks::Hooks,
+    hooks::{Hooks, TaskMeta},
     metrics::Counters,
     monitor,
     park::{self, Park},
@@ -24,7 +24,6 @@ use blocking_threads::{Lent, Pool};
 use coop_budget::Budget;
 use std::{any::Any, fmt, io, task::Waker, time::Duration};
 use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
-use task_header::Id;
 use worker_idle::Backoff;
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
@@ -47,6 +46,10 @@ pub struct Builder {
     start_paused: bool,
     /// Whether the interval of looks at the injector was set.
     fixed_interval: bool,
+    /// Ticks between looks at sockets and timers, if that was set.
+    event_interval: Option<u32>,
+    /// Names a thread, in place of the first part of the names.
+    thread_name_fn: Option<std::sync::Arc<dyn Fn() -> String + Send + Sync>>,
     ring_capacity: usize,
     pub(crate) settings: Settings,
     threads: blocking_threads::Settings,
@@ -54,7 +57,7 @@ pub struct Builder {
     hooks: Hooks,
     driver: Option<MakeDriver>,
     polling: Polling,
-    enable_io: bool,
+    pub(crate) enable_io: bool,
     extensions: Extensions,
     #[cfg(feature = "groups")]
     pub(crate) groups: GroupSettings,
@@ -88,6 +91,8 @@ impl Builder {
             #[cfg(feature = "test-util")]
             start_paused: false,
             fixed_interval: false,
+            event_interval: None,
+            thread_name_fn: None,
             ring_capacity: 256,
             settings: Settings {
                 global_interval: 61,
@@ -207,6 +212,24 @@ impl Builder {
         self
     }
 
+    /// Sets a function that returns the whole name of each thread that starts.
+    ///
+    /// It is called in the thread that starts the other one, for threads of workers and of blocking
+    /// closures; the monitor keeps the name that [`thread_name`](Self::thread_name) gives. If it
+    /// panics, or returns a name with a NUL character, the thread is not started.
+    ///
+    /// ```
+    /// let name = || format!("mine, of process {}", std::process::id());
+    /// let runtime = selvedge::Builder::new().workers(1).thread_name_fn(name).build()?;
+    /// let found = runtime.spawn(async { std::thread::current().name().unwrap().to_owned() });
+    /// assert_eq!(runtime.block_on(found).unwrap(), name());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn thread_name_fn(mut self, name: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.thread_name_fn = Some(std::sync::Arc::new(name));
+        self
+    }
+
     /// Sets the stack size of each thread, in bytes. By default that of [`std::thread`].
     ///
     /// ```
@@ -282,6 +305,28 @@ impl Builder {
         assert!(ticks > 0, "the global interval is at least 1 tick, not 0");
         self.settings.global_interval = ticks;
         self.fixed_interval = true;
+        self
+    }
+
+    /// Sets after how many ticks, at the latest, a busy worker looks for sockets and timers that
+    /// are due.
+    ///
+    /// It does so whenever it looks at the injector in an interval of ticks. So the smaller one of
+    /// this and of [`global_interval`](Self::global_interval) counts for both. By default there is
+    /// only the latter.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).event_interval(16).build()?;
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `ticks` is 0.
+    #[track_caller]
+    pub fn event_interval(mut self, ticks: u32) -> Self {
+        assert!(ticks > 0, "the event interval is at least 1 tick, not 0");
+        self.event_interval = Some(ticks);
         self
     }
 
@@ -615,7 +660,10 @@ impl Builder {
     /// assert_eq!(spawned.recv().unwrap(), task.id());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn on_task_spawn(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+    pub fn on_task_spawn(
+        mut self,
+        hook: impl Fn(TaskMeta<'static>) + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.on_spawn = Some(std::sync::Arc::new(hook));
         self
     }
@@ -632,7 +680,10 @@ impl Builder {
     /// assert_eq!(polled.try_iter().collect::<Vec<_>>(), [id, id]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn on_before_poll(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+    pub fn on_before_poll(
+        mut self,
+        hook: impl Fn(TaskMeta<'static>) + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.before_poll = Some(std::sync::Arc::new(hook));
         self
     }
@@ -648,7 +699,10 @@ impl Builder {
     /// assert!(!task.is_finished());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn on_after_poll(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+    pub fn on_after_poll(
+        mut self,
+        hook: impl Fn(TaskMeta<'static>) + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.after_poll = Some(std::sync::Arc::new(hook));
         self
     }
@@ -668,7 +722,7 @@ impl Builder {
     /// assert_eq!(ended.recv().unwrap(), task.id());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn on_task_end(mut self, hook: impl Fn(Id) + Send + Sync + 'static) -> Self {
+    pub fn on_task_end(mut self, hook: impl Fn(TaskMeta<'static>) + Send + Sync + 'static) -> Self {
         self.hooks.on_end = Some(std::sync::Arc::new(hook));
         self
     }
@@ -1006,6 +1060,8 @@ impl Builder {
         events: Option<Events>,
     ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
         let mut settings = self.settings;
+        let events_after = self.event_interval.unwrap_or(u32::MAX);
+        settings.global_interval = settings.global_interval.min(events_after);
         settings.special_spawns = self.hooks.observe_spawns();
         settings.observed = self.hooks.observe_polls() || settings.poll_times;
         #[cfg(feature = "groups")]
@@ -1049,6 +1105,21 @@ impl Builder {
         let hooks = Arc::new(self.hooks);
         let mut threads = self.threads;
         threads.name = format!("{}-blocking", settings.thread_name).into();
+        if let Some(name) = self.thread_name_fn {
+            let spawn = threads.spawn.take();
+            threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
+                let name = name();
+                if name.contains('\0') {
+                    let why = "a thread's name has no NUL character";
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                }
+                let builder = builder.name(name);
+                match &spawn {
+                    Some(spawn) => spawn(builder, run),
+                    None => builder.spawn(run),
+                }
+            }));
+        }
         let (start, stop) = (hooks.clone(), hooks.clone());
         let attributes = Attributes::of_this_thread();
         threads.on_start = Some(std::sync::Arc::new(move || {

@@ -1,6 +1,6 @@
 //! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
-    Snapshot, blocking, context,
+    LocalEnterGuard, Snapshot, blocking, context,
     current_thread::CurrentThread,
     driven::Worker,
     park::Park,
@@ -119,6 +119,7 @@ impl Handle {
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard {
+            _local: None,
             _guard: context::Entered::enter(self.shared.clone()),
             handle: PhantomData,
             stays: PhantomData,
@@ -140,7 +141,7 @@ impl Handle {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -321,6 +322,29 @@ pub struct TryCurrentError {
     in_local_set: bool,
 }
 
+impl TryCurrentError {
+    /// Returns whether the thread was in no runtime.
+    ///
+    /// ```
+    /// let error = selvedge::Handle::try_current().unwrap_err();
+    /// assert!(error.is_missing_context() && !error.is_thread_local_destroyed());
+    /// ```
+    pub fn is_missing_context(&self) -> bool {
+        true
+    }
+
+    /// Returns whether the thread's locals were destroyed. Never: this runtime's have no
+    /// destructor, so that a thread is in its runtime until its end.
+    ///
+    /// ```
+    /// let error = selvedge::Handle::try_current().unwrap_err();
+    /// assert!(!error.is_thread_local_destroyed());
+    /// ```
+    pub fn is_thread_local_destroyed(&self) -> bool {
+        false
+    }
+}
+
 impl fmt::Display for TryCurrentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.in_local_set {
@@ -352,6 +376,7 @@ impl std::error::Error for TryCurrentError {}
 /// the runtime by that.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
+    _local: Option<LocalEnterGuard>,
     _guard: context::Entered,
     handle: PhantomData<&'a Handle>,
     /// Keeps it in its thread: not `Send`.
@@ -361,6 +386,14 @@ pub struct EnterGuard<'a> {
 // SAFETY: the only operation on a shared guard is `Debug`, which reads none of its fields. Only the
 // drop uses its scope, in the thread that entered, as a guard is not `Send`.
 unsafe impl Sync for EnterGuard<'_> {}
+
+impl EnterGuard<'_> {
+    /// Adds a local set, which the thread leaves first.
+    pub(crate) fn with_set(mut self, entered: LocalEnterGuard) -> Self {
+        self._local = Some(entered);
+        self
+    }
+}
 
 impl fmt::Debug for EnterGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,12 @@
 //! Hooks of a runtime's users, and where the panics of user code go.
-use std::{any::Any, fmt, panic::AssertUnwindSafe, sync::Arc};
+use crate::scheduler::Task;
+use std::{
+    any::Any,
+    fmt,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, Location},
+    sync::Arc,
+};
 use task_header::Id;
 
 /// Policy for the panics of tasks and blocking closures.
@@ -39,8 +46,69 @@ pub enum UnhandledPanic {
     Shutdown,
 }
 
+impl UnhandledPanic {
+    /// tokio's name of [`Shutdown`](Self::Shutdown).
+    ///
+    /// ```
+    /// use selvedge::UnhandledPanic;
+    ///
+    /// assert_eq!(UnhandledPanic::ShutdownRuntime, UnhandledPanic::Shutdown);
+    /// ```
+    #[allow(non_upper_case_globals, reason = "tokio's variant")]
+    pub const ShutdownRuntime: Self = Self::Shutdown;
+}
+
+/// What a hook learns of its task.
+///
+/// ```
+/// use selvedge::{Builder, TaskMeta};
+/// use std::sync::mpsc;
+///
+/// let (sender, places) = mpsc::channel();
+/// let hook = move |task: TaskMeta<'_>| sender.send((task.id(), task.spawned_at())).unwrap();
+/// let runtime = Builder::new().on_task_spawn(hook).build()?;
+/// let task = runtime.spawn(async {});
+/// let (id, place) = places.recv().unwrap();
+/// assert_eq!((id, place.file()), (task.id(), file!()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct TaskMeta<'a> {
+    id: Id,
+    spawned_at: &'static Location<'static>,
+    lives: PhantomData<&'a ()>,
+}
+
+impl TaskMeta<'static> {
+    pub(crate) fn new(id: Id, spawned_at: Option<&'static Location<'static>>) -> Self {
+        // While there are hooks, each task has a location.
+        const UNKNOWN: &Location<'_> = Location::caller();
+        Self {
+            id,
+            spawned_at: spawned_at.unwrap_or(UNKNOWN),
+            lives: PhantomData,
+        }
+    }
+
+    pub(crate) fn of(task: &Task) -> Self {
+        Self::new(task.id(), task.location())
+    }
+}
+
+impl TaskMeta<'_> {
+    /// Returns the task's id. By the task's end another task may have it.
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Returns the place in the source where the task was spawned.
+    pub fn spawned_at(&self) -> &'static Location<'static> {
+        self.spawned_at
+    }
+}
+
 type Hook = Option<Arc<dyn Fn() + Send + Sync>>;
-type TaskHook = Option<Arc<dyn Fn(Id) + Send + Sync>>;
+type TaskHook = Option<Arc<dyn Fn(TaskMeta<'static>) + Send + Sync>>;
 type PanicHook = Option<Arc<dyn Fn(&(dyn Any + Send)) + Send + Sync>>;
 
 /// Hooks that a builder has set. A panic of a hook goes to `on_panic`, and no further.
@@ -66,7 +134,8 @@ impl Hooks {
 
     /// Whether spawns take the slow path: a hook observes them, or tasks report their panics.
     pub(crate) fn observe_spawns(&self) -> bool {
-        self.on_spawn.is_some() || self.observe_panics()
+        // For the other hooks of tasks, each task keeps its location.
+        self.on_spawn.is_some() || self.observe_polls() || self.observe_panics()
     }
 
     /// Whether tasks report their panics: to a hook, or for the policy.
@@ -82,7 +151,7 @@ impl Hooks {
     }
 
     /// Calls a hook for a task, if it is set.
-    pub(crate) fn call_with(&self, hook: &TaskHook, task: Id) {
+    pub(crate) fn call_with(&self, hook: &TaskHook, task: TaskMeta<'static>) {
         if let Some(hook) = hook {
             self.contain(|| hook(task));
         }

@@ -1,11 +1,12 @@
 //! `JoinSet`: tasks that are awaited together, with methods that spawn them.
-use crate::{AbortHandle, Handle, JoinHandle, local};
+use crate::{AbortHandle, Handle, Id, JoinError, JoinHandle, LocalSet, local};
 use std::{
     fmt,
     future::Future,
     mem::take,
     ops::{Deref, DerefMut},
     panic::resume_unwind,
+    task::{Context, Poll},
 };
 
 /// Set of tasks that are awaited together, in the order in which they end.
@@ -95,7 +96,7 @@ impl<T: Send + 'static> JoinSet<T> {
     /// assert_eq!(runtime.block_on(set.join_next()).unwrap().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_on<F>(&mut self, future: F, handle: &Handle) -> AbortHandle
     where
         F: Future<Output = T> + Send + 'static,
@@ -139,7 +140,7 @@ impl<T: Send + 'static> JoinSet<T> {
     /// assert_eq!(runtime.block_on(set.join_all()), [7]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_blocking_on<F>(&mut self, f: F, handle: &Handle) -> AbortHandle
     where
         F: FnOnce() -> T + Send + 'static,
@@ -170,6 +171,116 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + 'static,
     {
         self.add(local::spawn_local(future))
+    }
+}
+
+impl<T: 'static> JoinSet<T> {
+    /// Spawns a task into a local set, and adds it. It runs when that set is polled.
+    ///
+    /// ```
+    /// use selvedge::{JoinSet, LocalSet, Runtime};
+    ///
+    /// let (runtime, local) = (Runtime::new()?, LocalSet::new());
+    /// let mut set = JoinSet::new();
+    /// set.spawn_local_on(async { 7 }, &local);
+    /// let joined = local.block_on(&runtime, set.join_next());
+    /// assert_eq!(joined.unwrap().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_local_on<F>(&mut self, future: F, set: &LocalSet) -> AbortHandle
+    where
+        F: Future<Output = T> + 'static,
+    {
+        self.add(set.spawn_local(future))
+    }
+}
+
+/// The set's methods, so that a path such as `JoinSet::join_next` names them. They do what those of
+/// [`task_set::JoinSet`] do.
+///
+/// ```
+/// use selvedge::{JoinError, JoinSet};
+/// use std::future::{pending, poll_fn};
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let mut set: JoinSet<u32> = (0..4).map(|n| async move { n }).collect();
+///     assert!(set.len() == 4 && !set.is_empty());
+///     set.join_next().await.unwrap().unwrap();
+///     set.join_next_with_id().await.unwrap().unwrap();
+///     poll_fn(|cx| set.poll_join_next(cx)).await.unwrap().unwrap();
+///     poll_fn(|cx| set.poll_join_next_with_id(cx)).await.unwrap().unwrap();
+///     assert!(set.try_join_next().is_none() && set.try_join_next_with_id().is_none());
+///
+///     set.spawn(pending());
+///     set.abort_all();
+///     assert!(set.join_next().await.unwrap().unwrap_err().is_cancelled());
+///     set.spawn(pending());
+///     set.shutdown().await;
+///     set.spawn(pending());
+///     set.detach_all();
+///     assert!(set.is_empty());
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl<T> JoinSet<T> {
+    /// Returns the number of tasks in the set, also of those that have ended.
+    pub fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    /// Returns whether the set has no tasks.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// Waits for a task that has ended, and returns its result. `None` if the set is empty.
+    pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
+        self.set.join_next().await
+    }
+
+    /// Waits as [`join_next`](Self::join_next) does, and returns the task's id, too.
+    pub async fn join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
+        self.set.join_next_with_id().await
+    }
+
+    /// Returns the result of a task that has ended, if there is one.
+    pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        self.set.try_join_next()
+    }
+
+    /// Returns the id and the result of a task that has ended, if there is one.
+    pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
+        self.set.try_join_next_with_id()
+    }
+
+    /// Polls for a task that has ended. `Ready(None)` if the set is empty.
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        self.set.poll_join_next(cx)
+    }
+
+    /// Polls as [`poll_join_next`](Self::poll_join_next) does, and returns the task's id, too.
+    pub fn poll_join_next_with_id(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Id, T), JoinError>>> {
+        self.set.poll_join_next_with_id(cx)
+    }
+
+    /// Aborts all tasks. They stay in the set until they are joined.
+    pub fn abort_all(&mut self) {
+        self.set.abort_all();
+    }
+
+    /// Removes all tasks, which go on.
+    pub fn detach_all(&mut self) {
+        self.set.detach_all();
+    }
+
+    /// Aborts all tasks, and waits until each has ended.
+    pub async fn shutdown(&mut self) {
+        self.set.shutdown().await;
     }
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 // What tests alone need: few of them are built to count.
 #![cfg_attr(selvedge_count, allow(dead_code))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attributes;
 mod block_in_place;
@@ -44,6 +45,8 @@ mod run;
 pub mod runtime;
 mod scheduler;
 mod scope;
+#[cfg(feature = "macros")]
+pub mod select;
 mod shared;
 mod shutdown;
 #[cfg(all(feature = "signal", unix))]
@@ -77,9 +80,9 @@ pub use groups::{
     InGroup, SchedulingGroup, WithGroup, spawn_in,
 };
 pub use handle::{EnterGuard, Handle, TryCurrentError};
-pub use hooks::UnhandledPanic;
+pub use hooks::{TaskMeta, UnhandledPanic};
 pub use join_set::JoinSet;
-pub use local::{LocalRuntime, LocalSet, spawn_local};
+pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
 pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
 #[cfg(not(feature = "monitor"))]
 pub use no_monitor::syscall;

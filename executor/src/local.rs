@@ -11,6 +11,7 @@ use crate::{
 };
 use std::{
     borrow::Cow,
+    cell::OnceCell,
     fmt,
     future::{Future, poll_fn},
     panic::Location,
@@ -49,6 +50,7 @@ type Tasks = Rc<task_set::LocalSet>;
 #[derive(Default)]
 pub struct LocalSet {
     tasks: Tasks,
+    id: OnceCell<crate::runtime::Id>,
 }
 
 impl LocalSet {
@@ -58,7 +60,7 @@ impl LocalSet {
     }
 
     /// Spawns a task that runs while the set is polled.
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: 'static> + 'static,
@@ -97,8 +99,71 @@ impl LocalSet {
     }
 
     /// Runs `f` in the scope of this set.
+    #[track_caller]
+    pub(crate) fn spawn_named<F>(&self, name: Cow<'static, str>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: 'static> + 'static,
+    {
+        spawn_in(&self.tasks, Some(name), future, Location::caller())
+    }
+
+    /// Lets [`spawn_local`](crate::spawn_local()) of this thread spawn into this set, until the
+    /// guard is dropped.
+    ///
+    /// The tasks run when the set is next polled. In a poll of another set, that set counts.
+    ///
+    /// ```
+    /// use selvedge::{Runtime, LocalSet, spawn_local};
+    ///
+    /// let (runtime, set) = (Runtime::new()?, LocalSet::new());
+    /// let task = {
+    ///     let _entered = set.enter();
+    ///     spawn_local(async { 7 })
+    /// };
+    /// assert_eq!(set.block_on(&runtime, task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enter(&self) -> LocalEnterGuard {
+        LocalEnterGuard(scope::Entry::new(In::LocalGuard(Rc::clone(&self.tasks))))
+    }
+
+    /// Returns the set's id, which no runtime and no other set of this process has or had.
+    ///
+    /// ```
+    /// use selvedge::LocalSet;
+    ///
+    /// let (set, other) = (LocalSet::new(), LocalSet::new());
+    /// assert_eq!(set.id(), set.id());
+    /// assert_ne!(set.id(), other.id());
+    /// ```
+    pub fn id(&self) -> crate::runtime::Id {
+        *self.id.get_or_init(crate::runtime::Id::next)
+    }
+
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::within(In::LocalSet(Rc::clone(&self.tasks)), f)
+    }
+}
+
+/// Spawns of this thread go into a [`LocalSet`] while this lives. See [`LocalSet::enter`].
+///
+/// Guards may be dropped in any order.
+///
+/// ```
+/// use selvedge::{LocalSet, spawn_local, task::LocalEnterGuard};
+///
+/// let set = LocalSet::new();
+/// let entered: LocalEnterGuard = set.enter();
+/// spawn_local(async {});
+/// drop(entered);
+/// assert_eq!(set.len(), 1);
+/// ```
+#[must_use = "the thread leaves the set when this is dropped"]
+pub struct LocalEnterGuard(#[expect(dead_code, reason = "its drop")] scope::Entry);
+
+impl fmt::Debug for LocalEnterGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalEnterGuard")
     }
 }
 
@@ -171,7 +236,7 @@ impl LocalRuntime {
     }
 
     /// Spawns a task that runs in the current [`block_on`](Self::block_on), or else in the next.
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: 'static> + 'static,

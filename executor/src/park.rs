@@ -112,6 +112,7 @@ impl Core {
         self.clock_out();
         trace::park(self);
         let task = self.doze(park, patience);
+        self.counters().parks_ended.add(1);
         trace::unpark(self);
         self.clock_in();
         task

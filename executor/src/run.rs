@@ -12,6 +12,7 @@
 use crate::{
     context::{self, with_core},
     core::Core,
+    hooks::TaskMeta,
     metrics::Times,
     scheduler::Task,
     shared::Shared,
@@ -110,10 +111,10 @@ fn poll(shared: &Shared, task: Task) {
 /// Polls a task under the hooks, and the clock.
 #[cold]
 fn observed_poll(shared: &Shared, task: Task) {
-    let (id, hooks) = (task.id(), &shared.hooks);
+    let (id, meta, hooks) = (task.id(), TaskMeta::of(&task), &shared.hooks);
     let held = |hook| {
         let lendable = with_core(|core| core.lendable.replace(false));
-        hooks.call_with(hook, id);
+        hooks.call_with(hook, meta);
         with_core(|core| core.lendable.set(lendable == Some(true)));
     };
     held(&hooks.before_poll);

@@ -9,13 +9,16 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 pub use crate::{
-    builder::Builder,
     compat::tokio::{RuntimeFlavor, RuntimeMetrics, worker_index},
     handle::{EnterGuard, Handle, TryCurrentError},
-    hooks::UnhandledPanic,
+    hooks::{TaskMeta, UnhandledPanic},
     identity::Id,
-    local::LocalRuntime,
 };
+pub use builder::Builder;
+pub use local::{LocalOptions, LocalRuntime};
+
+mod builder;
+mod local;
 
 use crate::{
     Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, shared::Shared,
@@ -85,7 +88,7 @@ impl Runtime {
     /// If the first thread cannot be started, or `SELVEDGE_WORKERS` is not a number from 1 to
     /// 65,535.
     pub fn new() -> io::Result<Self> {
-        Builder::new().build()
+        crate::Builder::new().build()
     }
 
     pub(crate) fn new_of(shared: Arc<Shared>) -> Self {
@@ -125,7 +128,7 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -142,7 +145,7 @@ impl Runtime {
     /// assert_eq!(receiver.recv().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -165,7 +168,7 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -226,6 +229,31 @@ impl Runtime {
 // A panic cannot leave the shared state broken, as that of a `Handle`.
 impl UnwindSafe for Runtime {}
 impl RefUnwindSafe for Runtime {}
+
+/// Returns whether an error is that of a socket whose runtime has shut down.
+///
+/// ```
+/// # #[cfg(all(feature = "net", target_os = "linux"))] {
+/// use selvedge::{Runtime, net::TcpListener, runtime::is_rt_shutdown_err};
+///
+/// let (ended, runtime) = (Runtime::new()?, Runtime::new()?);
+/// let listener = ended.block_on(TcpListener::bind("127.0.0.1:0"))?;
+/// drop(ended);
+/// let error = runtime.block_on(listener.accept()).unwrap_err();
+/// assert!(is_rt_shutdown_err(&error));
+/// # }
+/// assert!(!selvedge::runtime::is_rt_shutdown_err(&std::io::Error::other("another")));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn is_rt_shutdown_err(error: &io::Error) -> bool {
+    let is_it = |inner: &(dyn std::error::Error + Send + Sync)| {
+        inner.source().is_none() && inner.to_string() == SHUT_DOWN
+    };
+    error.kind() == io::ErrorKind::Other && error.get_ref().is_some_and(is_it)
+}
+
+/// The text of such an error, of `net-driver`.
+const SHUT_DOWN: &str = "the driver of this socket has shut down";
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

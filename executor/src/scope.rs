@@ -10,6 +10,7 @@
 //! | [`LocalSet`](In::LocalSet) | polls the set | no | it holds up the set |
 //! | [`Closure`](In::Closure) | runs a closure of `spawn_blocking` | yes | that is allowed |
 //! | [`BlockInPlace`](In::BlockInPlace) | runs a closure of `block_in_place` | no | that is allowed |
+//! | [`LocalGuard`](In::LocalGuard) | holds a `LocalEnterGuard` | no | the next outer scope decides |
 //! | [`Guard`](In::Guard) | holds an `EnterGuard` | yes | the next outer scope decides |
 //! | [`Ending`](In::Ending) | has no core, and drops the futures of queued tasks | no | the next outer scope decides |
 //!
@@ -61,6 +62,7 @@ pub(crate) enum In<'a> {
     Closure(&'a Arc<Shared>),
     BlockInPlace,
     Guard(Arc<Shared>),
+    LocalGuard(Rc<task_set::LocalSet>),
     Ending(&'a Shared),
 }
 
@@ -83,7 +85,7 @@ impl In<'_> {
         match self {
             In::Worker(shared, _) | In::Closure(shared) => Some(shared),
             In::BlockOn(shared) | In::Guard(shared) => Some(shared),
-            In::LocalSet(_) | In::BlockInPlace | In::Ending(_) => None,
+            In::LocalSet(_) | In::LocalGuard(_) | In::BlockInPlace | In::Ending(_) => None,
         }
     }
 
@@ -93,7 +95,7 @@ impl In<'_> {
             In::BlockOn(_) => Some(HoldsUp::BlockOn),
             In::LocalSet(_) => Some(HoldsUp::LocalSet),
             In::Closure(_) | In::BlockInPlace => Some(HoldsUp::Nothing),
-            In::Guard(_) | In::Ending(_) => None,
+            In::Guard(_) | In::LocalGuard(_) | In::Ending(_) => None,
         }
     }
 }
@@ -153,9 +155,36 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
     unsafe { Events::borrowed_scope(runtime.map(|shared| &shared.events), worker, f) }
 }
 
-/// Scope of an `EnterGuard`, in a box.
+/// Scope of a guard, in a box. Its drop leaves it.
+pub(crate) struct Entry(NonNull<Scope<'static>>);
+
+impl Entry {
+    pub(crate) fn new(is: In<'static>) -> Self {
+        let entry = Self(NonNull::from(Box::leak(Box::new(Scope::new(is)))));
+        // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
+        // thread, as an `Entry` is not `Send`.
+        unsafe { entry.scope().enter() };
+        entry
+    }
+
+    fn scope(&self) -> &Scope<'static> {
+        // SAFETY: only the drop frees the box.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.scope().leave();
+        // SAFETY: it was made from a box, and is in no list by now. (This may drop the last handle,
+        // which frees the runtime, or the tasks of a local set.)
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// Scope of an `EnterGuard`.
 pub(crate) struct Guard {
-    scope: NonNull<Scope<'static>>,
+    _entry: Entry,
     _entered: Entered,
 }
 
@@ -163,29 +192,10 @@ impl Guard {
     /// The caller decides anew whether spawns take the slow path, here and after the drop.
     pub(crate) fn enter(shared: Arc<Shared>) -> Self {
         let entered = shared.events.enter();
-        let scope = Box::new(Scope::new(In::Guard(shared)));
-        let guard = Self {
-            scope: NonNull::from(Box::leak(scope)),
+        Self {
+            _entry: Entry::new(In::Guard(shared)),
             _entered: entered,
-        };
-        // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
-        // thread, as a `Guard` is not `Send`.
-        unsafe { guard.list_entry().enter() };
-        guard
-    }
-
-    fn list_entry(&self) -> &Scope<'static> {
-        // SAFETY: only the drop frees the box.
-        unsafe { self.scope.as_ref() }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.list_entry().leave();
-        // SAFETY: it was made from a box, and is in no list by now. (This may drop the last handle,
-        // which frees the runtime.)
-        drop(unsafe { Box::from_raw(self.scope.as_ptr()) });
+        }
     }
 }
 
@@ -219,10 +229,10 @@ pub(crate) fn is_guarded() -> bool {
     innermost(|is| Some((is.runtime()?, matches!(is, In::Guard(_))).1)) == Some(true)
 }
 
-/// Innermost local set that this thread polls.
+/// Innermost local set that this thread polls, or has entered.
 pub(crate) fn local_set() -> Option<Rc<task_set::LocalSet>> {
     innermost(|is| match is {
-        In::LocalSet(set) => Some(Rc::clone(set)),
+        In::LocalSet(set) | In::LocalGuard(set) => Some(Rc::clone(set)),
         _ => None,
     })
 }

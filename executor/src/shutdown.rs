@@ -24,6 +24,7 @@ use crate::{
     Runtime,
     core::Core,
     driver::Parker,
+    hooks::TaskMeta,
     park::Park,
     scheduler::Task,
     scope::{self, In},
@@ -34,7 +35,6 @@ use sync_shim::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
     fence,
 };
-use task_header::Id;
 use worker_idle::announce::Registry;
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
@@ -74,7 +74,7 @@ impl Runtime {
 
     /// Closes the runtime, and waits for its threads where that is allowed (rule 7). Returns
     /// whether they have ended.
-    fn end(&mut self, limit: Option<Duration>) -> bool {
+    pub(crate) fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
         let shared = self.handle.shared();
         if shared.process != std::process::id() {
@@ -145,11 +145,11 @@ impl Shared {
         }
         scope::within(In::Ending(self), || {
             while let Some(task) = self.pop_injected() {
-                let id = task.id();
+                let meta = TaskMeta::of(&task);
                 drop(task);
                 // Ordering: Relaxed, a count.
                 self.ended_outside.fetch_add(1, Relaxed);
-                self.hooks.call_with(&self.hooks.on_end, id);
+                self.hooks.call_with(&self.hooks.on_end, meta);
             }
         });
     }
@@ -180,12 +180,12 @@ impl Core {
         // task is polled here, and a core is lent only in a poll.
         let owned = unsafe { self.owned() };
         owned.close();
-        owned.cancel_all_and(|id| self.ended(id));
+        owned.cancel_all_and(|id, spawned_at| self.ended(TaskMeta::new(id, spawned_at)));
         let injected = || self.shared.pop_injected();
         while let Some(task) = self.queue.take_any().or_else(injected) {
-            let id = task.id();
+            let meta = TaskMeta::of(&task);
             owned.cancel(task);
-            self.ended(id);
+            self.ended(meta);
         }
         owned.drain();
         self.clock_out();
@@ -201,7 +201,7 @@ impl Core {
     }
 
     /// Counts the end of a queued task whose future was dropped, and calls the hook.
-    pub(crate) fn ended(&self, task: Id) {
+    pub(crate) fn ended(&self, task: TaskMeta<'static>) {
         self.counters().ended.add(1);
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }

@@ -6,6 +6,7 @@ use crate::{
     Handle,
     context::{self, with_core},
     core::Core,
+    hooks::TaskMeta,
     names::Name,
     scheduler::{Scheduler, Task},
     shared::{PanicReporter, Shared},
@@ -21,7 +22,7 @@ impl Handle {
     /// handle detaches the task. From a thread that is no worker of the runtime it costs one
     /// allocation, two read-modify-writes and a fence; and two more, and an unpark, where a sleeper
     /// is to be woken.
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -66,7 +67,7 @@ impl Handle {
     /// assert_eq!(receiver.recv().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+    #[track_caller]
     pub fn spawn_detached<F>(&self, future: F)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -111,6 +112,7 @@ impl Handle {
         let (task, join) = match name {
             None => task_header::Builder::new()
                 .metadata(PanicReporter::by(shared))
+                .location(at)
                 .spawn(future, to),
             Some(name) => {
                 let (names, location) = (&shared.names, at);
@@ -129,7 +131,8 @@ impl Handle {
         };
         span.record_id(&task.id());
         trace::spawn_named(shared, &task, at);
-        shared.hooks.call_with(&shared.hooks.on_spawn, task.id());
+        let hooks = &shared.hooks;
+        hooks.call_with(&hooks.on_spawn, TaskMeta::new(task.id(), Some(at)));
         shared.submit(task);
         join
     }

@@ -15,7 +15,7 @@
 pub use crate::{
     block_in_place::block_in_place,
     join_set::JoinSet,
-    local::{LocalSet, spawn_local},
+    local::{LocalEnterGuard, LocalSet, spawn_local},
     spawn::{spawn, spawn_blocking},
     syscall,
     yield_now::yield_now,
@@ -28,6 +28,7 @@ pub use id::{id, try_id};
 pub use local_key::Slot;
 pub use local_key::{AccessError, LocalKey};
 
+pub mod coop;
 pub mod futures;
 mod id;
 mod local_key;
@@ -117,6 +118,43 @@ impl Builder {
             future,
             Location::caller(),
         )
+    }
+
+    /// Spawns a task into a local set, as [`LocalSet::spawn_local`].
+    ///
+    /// ```
+    /// use selvedge::{LocalSet, Runtime, task};
+    ///
+    /// let (runtime, set) = (Runtime::new()?, LocalSet::new());
+    /// let task = task::Builder::new().name("there").spawn_local_on(async { 1 }, &set);
+    /// assert_eq!(task.name(), Some("there"));
+    /// assert_eq!(set.block_on(&runtime, task).unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_local_on<F>(self, future: F, set: &LocalSet) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: 'static> + 'static,
+    {
+        set.spawn_named(self.name, future)
+    }
+
+    /// Runs a closure on a blocking thread of a runtime, as [`Handle::spawn_blocking`].
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let builder = selvedge::task::Builder::new().name("read");
+    /// let task = builder.spawn_blocking_on(|| 1, runtime.handle());
+    /// assert_eq!(task.name(), Some("read"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking_on<F, R>(self, f: F, handle: &Handle) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        handle.spawn_blocking_as(Some(self.name), f, Location::caller())
     }
 
     /// Runs a closure on a blocking thread of the current runtime, as [`spawn_blocking`].

@@ -26,6 +26,8 @@ chapters! {
     blocking: "blocking.md";
     budgets: "budgets.md";
     groups: "groups.md";
+    processes: "processes.md";
+    monitor: "monitor.md";
     observing: "observing.md";
     from_tokio: "from-tokio.md";
     assemble: "assemble.md";

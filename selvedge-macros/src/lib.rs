@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod entry;
+mod select;
 
 use proc_macro::TokenStream;
 
@@ -35,4 +36,25 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(arguments.into(), item.into(), entry::Kind::Test).into()
+}
+
+/// Awaits several futures at once, and runs the handler of the one that is ready first.
+///
+/// The arguments are the path of the crate `selvedge`, a `;`, and those of `selvedge::select!`,
+/// which passes its own path and has the documentation.
+///
+/// ```
+/// let runtime = selvedge::Runtime::new()?;
+/// let seven = runtime.block_on(async {
+///     selvedge_macros::select! { ::selvedge;
+///         n = async { 7 } => n,
+///         () = std::future::pending() => 0,
+///     }
+/// });
+/// assert_eq!(seven, 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[proc_macro]
+pub fn select(arguments: TokenStream) -> TokenStream {
+    select::expand(arguments.into()).into()
 }

@@ -14,7 +14,7 @@ use crate::{
     run,
     state::Duty,
 };
-use core::{fmt, marker::PhantomData, ptr::NonNull, task::Waker};
+use core::{fmt, marker::PhantomData, panic::Location, ptr::NonNull, task::Waker};
 
 /// The live tasks of one owner: a worker's core, a local executor.
 ///
@@ -73,21 +73,27 @@ impl<S: Schedule> Owned<S> {
     /// empty only after that. One read-modify-write per task, and one look at each word that the
     /// list has in use.
     pub fn cancel_all(&mut self) {
-        self.cancel_all_and(|_| ());
+        self.cancel_all_and(|_, _| ());
     }
 
     /// Aborts every task as [`cancel_all`](Self::cancel_all) does, and calls `ended` for each
-    /// future that was dropped here. By then another task may have the same id.
-    pub fn cancel_all_and(&mut self, mut ended: impl FnMut(Id)) {
+    /// future that was dropped here, with the place where its task was spawned, if the task keeps
+    /// it. By then another task may have the same id.
+    pub fn cancel_all_and(
+        &mut self,
+        mut ended: impl FnMut(Id, Option<&'static Location<'static>>),
+    ) {
         let mut next = self.list.first();
         while let Some(task) = next {
             // SAFETY: a listed task is live.
             next = unsafe { self.list.after(task) };
             // SAFETY: as above.
             if let Duty::Submit = unsafe { header(task) }.state.abort() {
+                // SAFETY: as above.
+                let location = unsafe { cell::details(task) }.location();
                 // SAFETY: this thread holds the one `Notified`, of a task in this list.
                 unsafe { run::cancel(task, self.keep()) };
-                ended(cell::id(task));
+                ended(cell::id(task), location);
             }
         }
     }

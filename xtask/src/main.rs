@@ -33,6 +33,7 @@ mod shuttle;
 mod soak;
 mod source;
 mod test;
+mod tokio_items;
 mod trace;
 mod workspace;
 
@@ -70,6 +71,8 @@ enum Command {
     Guide(guide::Options),
     /// Writes a page of HTML that shows a saved trace of the scheduler.
     TraceView(trace::Options),
+    /// Compares tokio's public items with the table docs/from-tokio.md.
+    TokioItems(tokio_items::Options),
     /// Repeats tests with cargo-nextest, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),
 }
@@ -116,6 +119,7 @@ fn run(command: Command) -> ExitCode {
         Command::Soak(options) => soak::run(&options),
         Command::Guide(options) => guide::run(&options),
         Command::TraceView(options) => trace::run(&options),
+        Command::TokioItems(options) => tokio_items::run(&options),
         Command::Flaky(options) => flaky::run(&options),
     };
     match done {

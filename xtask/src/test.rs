@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
 use crate::{
     command_line, links, lockfile, loom, modules, msrv, no_std, output, prose, public, report,
+    tokio_items,
     workspace::{self, cargo},
 };
 use anyhow::{Context, Result, ensure};
@@ -56,6 +57,11 @@ const STEPS: &[Step] = &[
         "public",
         "an example for each public item of the executor",
         public::run,
+    ),
+    (
+        "tokio",
+        "the table of tokio's public items",
+        tokio_items::check,
     ),
     (
         "lockfile",

@@ -3,9 +3,10 @@
 //! The clients are the same for all runtimes. In the rows of an idle machine they have a processor
 //! of their own, and the runtime's one worker has the other one, so that the rows measure the
 //! server. A row that loads the workers pins nobody.
-use super::{Done, Measured, percentiles, size};
+use super::{Done, Measured, size};
 use crate::{
     noise::{self, Window},
+    percentiles::percentiles,
     rt::{Rt, Service},
 };
 use std::{

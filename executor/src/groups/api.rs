@@ -212,7 +212,7 @@ impl fmt::Debug for SchedulingGroup {
 ///
 /// # Errors
 /// If the group was destroyed. Returns the future.
-#[cfg_attr(any(feature = "tracing", feature = "trace"), track_caller)]
+#[track_caller]
 pub fn spawn_in<F>(
     group: &SchedulingGroup,
     future: F,

@@ -38,7 +38,8 @@ macro_rules! each_counter {
             /// Polls in which an operation yielded because the time slice was over. Not among the
             /// [`forced_yields`](Self::forced_yields).
             preempted,
-            /// Calls of [`syscall`](crate::syscall()) that the worker might have been handed over for.
+            /// Calls of [`syscall`](crate::syscall()) that the worker might have been handed over
+            /// for.
             syscalls,
             /// Times that the monitor handed the worker over to another thread, in such a call.
             retaken,
@@ -50,6 +51,8 @@ macro_rules! each_counter {
             backoffs_that_found,
             /// Times that a worker went to sleep.
             parks,
+            /// Sleeps that have ended.
+            parks_ended,
             /// Sleeps that a notification ended.
             unparks,
             /// Wake-ups for nothing: the parker returned by itself, or the work was gone by then.
@@ -58,9 +61,9 @@ macro_rules! each_counter {
             /// worker.
             refused,
             /// Nanoseconds awake, up to the last sleep or the end, if
-            /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first tick on. A
-            /// worker that [`block_in_place`](crate::block_in_place()) offers to other threads is not awake
-            /// until a thread takes it.
+            /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first
+            /// tick on. A worker that [`block_in_place`](crate::block_in_place()) offers to other
+            /// threads is not awake until a thread takes it.
             busy_ns,
         }
     };

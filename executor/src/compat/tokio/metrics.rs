@@ -183,6 +183,15 @@ impl RuntimeMetrics {
         self.worker(worker).counters.parks.get()
     }
 
+    /// Returns how often the worker went to sleep or came back. An odd number says that it sleeps.
+    #[track_caller]
+    pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
+        let counters = &self.worker(worker).counters;
+        // The ends first, so that they are not ahead of the sleeps.
+        let ended = counters.parks_ended.get();
+        ended + counters.parks.get().clamp(ended, ended + 1)
+    }
+
     /// Returns how often the worker woke up for nothing.
     #[track_caller]
     pub fn worker_noop_count(&self, worker: usize) -> u64 {

@@ -1,0 +1,217 @@
+//! `runtime::LocalRuntime`: tokio's runtime of one thread.
+use super::{Builder, EnterGuard, Handle, Runtime, RuntimeMetrics};
+use crate::{JoinHandle, LocalSet};
+use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
+
+/// Options of [`Builder::build_local`]. There are none yet.
+///
+/// ```
+/// use selvedge::runtime::{Builder, LocalOptions};
+///
+/// let runtime = Builder::new_current_thread().build_local(LocalOptions::default())?;
+/// assert_eq!(runtime.block_on(async { 7 }), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct LocalOptions {
+    /// As tokio's, it stays in its thread.
+    stays: PhantomData<*mut ()>,
+}
+
+/// Runtime of one thread, which also takes futures that are not `Send`.
+///
+/// It is a runtime of the flavor [`CurrentThread`](super::RuntimeFlavor::CurrentThread) with a
+/// [`LocalSet`]: tasks of either kind run in the thread that is in [`block_on`](Self::block_on).
+/// It has tokio's signatures. [`selvedge::LocalRuntime`](crate::LocalRuntime) is smaller: it has
+/// only tasks that stay in their thread.
+///
+/// # Drop
+/// The tasks are dropped in this thread, inside the runtime. Then the runtime is
+/// [dropped](super::Runtime#drop).
+///
+/// ```
+/// use selvedge::{runtime::LocalRuntime, task};
+/// use std::rc::Rc;
+///
+/// let runtime = LocalRuntime::new()?;
+/// let three = Rc::new(3);
+/// let local = runtime.spawn_local(async move { *three });
+/// let remote = runtime.handle().clone();
+/// let sum = runtime.block_on(async move {
+///     let shared = remote.spawn(async { task::spawn_local(async { 4 }).await.unwrap() });
+///     local.await.unwrap() + shared.await.unwrap()
+/// });
+/// assert_eq!(sum, 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct LocalRuntime {
+    set: LocalSet,
+    runtime: Runtime,
+}
+
+impl LocalRuntime {
+    pub(super) fn of(runtime: Runtime) -> Self {
+        let set = LocalSet::new();
+        Self { set, runtime }
+    }
+
+    /// Makes a runtime with the default settings.
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// assert_eq!(runtime.block_on(async { 7 }), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None so far. tokio's can fail.
+    pub fn new() -> io::Result<Self> {
+        Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())
+    }
+
+    /// Returns a handle, which spawns from other threads, too.
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let handle = runtime.handle().clone();
+    /// let task = std::thread::spawn(move || handle.spawn(async { 7 })).join().unwrap();
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn handle(&self) -> &Handle {
+        self.runtime.handle()
+    }
+
+    /// Spawns a task that stays in this thread. It runs inside [`block_on`](Self::block_on).
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let text = std::rc::Rc::new("text");
+    /// let task = runtime.spawn_local(async move { text.len() });
+    /// assert_eq!(runtime.block_on(task).unwrap(), 4);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.set.spawn_local(future)
+    }
+
+    /// Runs a closure on a thread where it may block. See [`Handle::spawn_blocking`].
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
+    /// assert_eq!(runtime.block_on(read).unwrap()?, []);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.runtime.spawn_blocking(f)
+    }
+
+    /// Runs a future, and the tasks of this runtime, until the future is ready.
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let seven = runtime.block_on(async { selvedge::spawn_local(async { 7 }).await.unwrap() });
+    /// assert_eq!(seven, 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Runtime::block_on`].
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        // For the tasks of the runtime, which may call `spawn_local`.
+        let _entered = self.set.enter();
+        self.runtime.block_on(self.set.run_until(future))
+    }
+
+    /// Makes this the thread's current runtime, and set, until the guard is dropped.
+    ///
+    /// ```
+    /// use selvedge::task;
+    ///
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let tasks = {
+    ///     let _entered = runtime.enter();
+    ///     (task::spawn(async { 3 }), task::spawn_local(async { 4 }))
+    /// };
+    /// let sum = async { tasks.0.await.unwrap() + tasks.1.await.unwrap() };
+    /// assert_eq!(runtime.block_on(sum), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enter(&self) -> EnterGuard<'_> {
+        self.runtime.enter().with_set(self.set.enter())
+    }
+
+    /// Shuts the runtime down as its drop does, and waits no longer than `limit` for closures that
+    /// block.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// runtime.spawn_blocking(|| std::thread::sleep(Duration::from_secs(3)));
+    /// runtime.shutdown_timeout(Duration::from_millis(10));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_timeout(mut self, limit: Duration) {
+        self.drop_tasks();
+        self.runtime.end(Some(limit));
+    }
+
+    /// Shuts the runtime down as its drop does, and does not wait for closures that block.
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_secs(3)));
+    /// runtime.shutdown_background();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_background(self) {
+        self.shutdown_timeout(Duration::ZERO);
+    }
+
+    /// Returns a live view of the runtime's counters. They leave the tasks of
+    /// [`spawn_local`](Self::spawn_local) out.
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// assert_eq!(runtime.metrics().num_workers(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn metrics(&self) -> RuntimeMetrics {
+        self.handle().runtime_metrics()
+    }
+
+    fn drop_tasks(&mut self) {
+        let _entered = self.runtime.enter();
+        drop(mem::take(&mut self.set));
+    }
+}
+
+impl Drop for LocalRuntime {
+    fn drop(&mut self) {
+        self.drop_tasks();
+    }
+}
+
+impl fmt::Debug for LocalRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalRuntime")
+            .field("handle", self.handle())
+            .finish_non_exhaustive()
+    }
+}

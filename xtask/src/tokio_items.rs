@@ -1,0 +1,729 @@
+//! `cargo xtask tokio-items`: tokio's public items, and the table that compares them with ours.
+//!
+//! The items come from tokio's source, which cargo has fetched for the tests. The command reads the
+//! modules [`MODULES`], follows each `pub mod` and `pub use`, and looks into tokio's `cfg_…!`
+//! macros. An item is a function, a type, a variant, an inherent method or a trait's method. Trait
+//! impls, fields and `#[doc(hidden)]` are left out.
+//!
+//! The table is `docs/from-tokio.md`. A row is `` | `path` | same, differs or not there | why | ``.
+//! The step checks that
+//!
+//! 1. each item has one row, and each row is an item;
+//! 2. a row that is not `same` says why;
+//! 3. at least 95 % of the stable items of `runtime` and `task` are `same`;
+//! 4. the test that compiles against both crates names each stable item of `runtime` and `task`
+//!    that is `same`, as `$rt::task::spawn`.
+use anyhow::{Context, Result, ensure};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use serde::Deserialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, UseTree, Visibility};
+
+use crate::workspace::{self, cargo};
+
+/// The modules that the table compares.
+const MODULES: &[&str] = &["runtime", "task", "net", "time", "signal", "fs", "process"];
+
+const TABLE: &str = "docs/from-tokio.md";
+const TEST: &str = "guide/tests/same_as_tokio.rs";
+
+/// Options of `cargo xtask tokio-items`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Lists the items and compares nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    if options.list {
+        for (path, marks) in items()? {
+            say!("{path}{}", marks.show());
+        }
+        return Ok(true);
+    }
+    check()
+}
+
+/// Under which conditions an item is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Marks {
+    unstable: bool,
+    deprecated: bool,
+    windows: bool,
+}
+
+impl Marks {
+    fn show(self) -> String {
+        let words = [
+            (self.unstable, " unstable"),
+            (self.deprecated, " deprecated"),
+            (self.windows, " windows"),
+        ];
+        words
+            .iter()
+            .filter(|word| word.0)
+            .map(|word| word.1)
+            .collect()
+    }
+
+    fn is_stable(self) -> bool {
+        !self.unstable && !self.deprecated
+    }
+
+    /// Adds the conditions of an item to those of its module. `None` if the item is not built, or
+    /// is hidden.
+    fn with(mut self, attributes: &[Attribute]) -> Option<Self> {
+        for attribute in attributes {
+            let text = attribute.meta.to_token_stream().to_string();
+            let is_cfg = attribute.path().is_ident("cfg");
+            if is_cfg && (text.contains("test)") && !text.contains("not")) {
+                return None;
+            }
+            if is_cfg && text.contains("loom") && !text.contains("not (loom") {
+                return None;
+            }
+            if attribute.path().is_ident("doc") && text.contains("hidden") {
+                return None;
+            }
+            self.deprecated |= attribute.path().is_ident("deprecated");
+            if is_cfg {
+                self.unstable |=
+                    text.contains("tokio_unstable") && !text.contains("not (tokio_unstable");
+                self.windows |= text.contains("windows")
+                    && !text.contains("not (windows")
+                    && !text.contains("unix");
+            }
+        }
+        Some(self)
+    }
+
+    /// Adds the condition of one of tokio's macros around items. `None` if it leaves them out.
+    fn within(mut self, name: &str) -> Option<Self> {
+        match name {
+            "cfg_unstable"
+            | "cfg_unstable_metrics"
+            | "cfg_taskdump"
+            | "cfg_trace"
+            | "cfg_io_uring"
+            | "cfg_schedule_latency" => self.unstable = true,
+            "cfg_windows" | "cfg_net_windows" => self.windows = true,
+            "cfg_not_wasip1" | "cfg_not_wasi" | "cfg_not_loom" => {}
+            name if name.starts_with("cfg_not_") || name == "cfg_loom" => return None,
+            name if name.starts_with("cfg_") => {}
+            _ => return None,
+        }
+        Some(self)
+    }
+}
+
+/// The path of a module in tokio.
+type Place = Vec<String>;
+
+/// An item, with its module's conditions and its own.
+struct Sited {
+    item: Item,
+    marks: Marks,
+}
+
+/// tokio's source.
+#[derive(Default)]
+struct Tokio {
+    modules: BTreeMap<Place, Vec<Sited>>,
+}
+
+impl Tokio {
+    fn read(root: &Path) -> Result<Self> {
+        let mut tokio = Self::default();
+        let source = root.join("src");
+        for module in MODULES.iter().chain(&["util", "io", "sync", "future"]) {
+            let place = vec![(*module).to_owned()];
+            tokio.file(&source, &place, module, Marks::default())?;
+        }
+        ensure!(
+            tokio.modules.len() > 50,
+            "{} modules are not all",
+            tokio.modules.len()
+        );
+        Ok(tokio)
+    }
+
+    /// Reads a module that is a file in `folder`, if there is one.
+    fn file(&mut self, folder: &Path, place: &Place, name: &str, marks: Marks) -> Result<()> {
+        let own = folder.join(name);
+        let files = [
+            own.join("mod.rs"),
+            folder.join(format!("{name}.rs")),
+            own.clone(),
+        ];
+        let Some(file) = files.iter().find(|file| file.is_file()) else {
+            return Ok(());
+        };
+        let text = fs::read_to_string(file)?;
+        let syntax = syn::parse_file(&text).with_context(|| file.display().to_string())?;
+        let inside = match file.file_name().is_some_and(|name| name == "mod.rs") {
+            true => file.parent().unwrap_or(folder).to_owned(),
+            false => file.with_extension(""),
+        };
+        self.items(&inside, place, syntax.items, marks)
+    }
+
+    fn items(&mut self, folder: &Path, at: &Place, items: Vec<Item>, marks: Marks) -> Result<()> {
+        self.modules.entry(at.clone()).or_default();
+        for item in items {
+            let Some(marks) = marks.with(attributes(&item)) else {
+                continue;
+            };
+            match item {
+                Item::Macro(made) => {
+                    let name = made.mac.path.to_token_stream().to_string();
+                    if !name.starts_with("cfg_") {
+                        let item = Item::Macro(made);
+                        let sited = Sited { item, marks };
+                        self.modules.entry(at.clone()).or_default().push(sited);
+                    } else if let Some(marks) = marks.within(&name)
+                        && let Ok(inner) = syn::parse2::<syn::File>(made.mac.tokens)
+                    {
+                        self.items(folder, at, inner.items, marks)?;
+                    }
+                }
+                Item::Mod(mut module) => {
+                    let name = module.ident.to_string();
+                    let mut place = at.clone();
+                    place.push(name.clone());
+                    match module.content.take() {
+                        Some((_, items)) => {
+                            self.items(&folder.join(&name), &place, items, marks)?;
+                        }
+                        None => {
+                            let file = path_attribute(&module.attrs).unwrap_or(name);
+                            self.file(folder, &place, &file, marks)?;
+                        }
+                    }
+                    let item = Item::Mod(module);
+                    self.modules
+                        .entry(at.clone())
+                        .or_default()
+                        .push(Sited { item, marks });
+                }
+                item => {
+                    self.modules
+                        .entry(at.clone())
+                        .or_default()
+                        .push(Sited { item, marks });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the module and the item to which a path leads from the module `at`.
+    fn resolve(&self, at: &Place, path: &[String], depth: usize) -> Option<(Place, String)> {
+        let (first, rest) = path.split_first()?;
+        if depth > 16 {
+            return None;
+        }
+        let mut place = at.clone();
+        match first.as_str() {
+            "crate" => return self.resolve(&Vec::new(), rest, depth + 1),
+            "self" => return self.resolve(at, rest, depth + 1),
+            "super" => {
+                place.pop()?;
+                return self.resolve(&place, rest, depth + 1);
+            }
+            _ => place.push(first.clone()),
+        }
+        if rest.is_empty() {
+            let items = self.modules.get(at)?;
+            let is_it = |sited: &Sited| {
+                // A private module may have the name of a function that it exports.
+                let is_private = matches!(&sited.item, Item::Mod(module)
+                    if !matches!(module.vis, Visibility::Public(_)));
+                !is_private && name_of(&sited.item).as_ref() == Some(first)
+            };
+            if items.iter().any(is_it) {
+                return Some((at.clone(), first.clone()));
+            }
+        } else if self.modules.contains_key(&place) {
+            return self.resolve(&place, rest, depth + 1);
+        }
+        // A name that the module imports.
+        for sited in self.modules.get(at)? {
+            let Item::Use(used) = &sited.item else {
+                continue;
+            };
+            for (target, name) in leaves(&used.tree) {
+                let mut target = target.clone();
+                if name == "*" {
+                    if target == ["super"] && at.is_empty() {
+                        continue;
+                    }
+                    target.push(first.clone());
+                } else if name != *first {
+                    continue;
+                }
+                target.extend(rest.iter().cloned());
+                if target != path
+                    && let Some(found) = self.resolve(at, &target, depth + 1)
+                {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the inherent methods of each type.
+    fn methods(&self) -> BTreeMap<(Place, String), Vec<(String, Marks)>> {
+        let mut methods: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (place, items) in &self.modules {
+            for sited in items {
+                let Item::Impl(block) = &sited.item else {
+                    continue;
+                };
+                let Type::Path(own) = &*block.self_ty else {
+                    continue;
+                };
+                if block.trait_.is_some() {
+                    continue;
+                }
+                let segments = own.path.segments.iter();
+                let path: Vec<_> = segments.map(|segment| segment.ident.to_string()).collect();
+                if let Some(of) = self.resolve(place, &path, 0) {
+                    of_block(block, sited.marks, methods.entry(of).or_default());
+                }
+            }
+        }
+        methods
+    }
+
+    /// Adds the public items of the module `at` under the path `public`.
+    fn walk(&self, at: &Place, public: &str, marks: Marks, found: &mut Found) {
+        for sited in self.modules.get(at).into_iter().flatten() {
+            let marks = marks.and(sited.marks);
+            match &sited.item {
+                Item::Use(used) if matches!(used.vis, Visibility::Public(_)) => {
+                    for (target, name) in leaves(&used.tree) {
+                        let Some((place, own)) = self.resolve(at, &target, 0) else {
+                            found.add(format!("{public}::{name}"), marks);
+                            continue;
+                        };
+                        self.emit(&place, &own, &format!("{public}::{name}"), marks, found);
+                    }
+                }
+                Item::Mod(module) if matches!(module.vis, Visibility::Public(_)) => {
+                    let mut place = at.clone();
+                    place.push(module.ident.to_string());
+                    let path = format!("{public}::{}", module.ident);
+                    self.walk(&place, &path, marks, found);
+                }
+                item if is_public(item) => {
+                    if let Some(name) = name_of(item) {
+                        self.emit(at, &name, &format!("{public}::{name}"), marks, found);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds one item, and what is in it.
+    fn emit(&self, at: &Place, name: &str, path: &str, marks: Marks, found: &mut Found) {
+        let mut place = at.clone();
+        place.push(name.to_owned());
+        for sited in self.modules.get(at).into_iter().flatten() {
+            if name_of(&sited.item).as_deref() != Some(name) {
+                continue;
+            }
+            let own = sited.marks;
+            let marks = marks.and(own);
+            match &sited.item {
+                Item::Mod(module) if !matches!(module.vis, Visibility::Public(_)) => {}
+                Item::Mod(_) => self.walk(&place, path, marks, found),
+                Item::Enum(choice) => {
+                    for variant in &choice.variants {
+                        if let Some(marks) = marks.with(&variant.attrs) {
+                            found.add(format!("{path}::{}", variant.ident), marks);
+                        }
+                    }
+                    found.add(path.to_owned(), marks);
+                }
+                Item::Trait(of) => {
+                    for item in &of.items {
+                        if let TraitItem::Fn(method) = item {
+                            found.add(format!("{path}::{}", method.sig.ident), marks);
+                        }
+                    }
+                    found.add(path.to_owned(), marks);
+                }
+                Item::Use(_) => {}
+                _ => found.add(path.to_owned(), marks),
+            }
+            let methods = found.methods.get(&(at.clone(), name.to_owned()));
+            for (method, also) in methods.cloned().unwrap_or_default() {
+                found.add(format!("{path}::{method}"), marks.and(also));
+            }
+        }
+    }
+}
+
+impl Marks {
+    fn and(self, other: Self) -> Self {
+        Self {
+            unstable: self.unstable | other.unstable,
+            deprecated: self.deprecated | other.deprecated,
+            windows: self.windows | other.windows,
+        }
+    }
+}
+
+/// The items that were found.
+struct Found {
+    methods: BTreeMap<(Place, String), Vec<(String, Marks)>>,
+    items: BTreeMap<String, Marks>,
+}
+
+impl Found {
+    /// Adds an item. If there are several of that path, the conditions of the freest count.
+    fn add(&mut self, path: String, marks: Marks) {
+        let known = self.items.entry(path).or_insert(marks);
+        *known = marks.min(*known);
+    }
+}
+
+fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) {
+    let Some(marks) = marks.with(&block.attrs) else {
+        return;
+    };
+    for item in &block.items {
+        match item {
+            ImplItem::Fn(method) if matches!(method.vis, Visibility::Public(_)) => {
+                if let Some(marks) = marks.with(&method.attrs) {
+                    methods.push((method.sig.ident.to_string(), marks));
+                }
+            }
+            ImplItem::Const(constant) if matches!(constant.vis, Visibility::Public(_)) => {
+                if let Some(marks) = marks.with(&constant.attrs) {
+                    methods.push((constant.ident.to_string(), marks));
+                }
+            }
+            ImplItem::Macro(made) => {
+                let name = made.mac.path.to_token_stream().to_string();
+                let tokens: &TokenStream = &made.mac.tokens;
+                let inner = syn::parse2::<ItemImpl>(quote::quote! { impl A { #tokens } });
+                if let (Some(marks), Ok(inner)) = (marks.within(&name), inner) {
+                    of_block(&inner, marks, methods);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn name_of(item: &Item) -> Option<String> {
+    let name = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Mod(item) => &item.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        // `pin_project! { pub struct A {..} }`
+        Item::Macro(item) => return struct_in(&item.mac.tokens),
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// Returns the name of the struct that such a macro declares.
+fn struct_in(tokens: &TokenStream) -> Option<String> {
+    let mut names = tokens.clone().into_iter().filter_map(|token| match token {
+        TokenTree::Ident(name) => Some(name.to_string()),
+        _ => None,
+    });
+    names.find(|name| name == "struct")?;
+    names.next()
+}
+
+/// Whether such a macro declares a public struct.
+fn has_public_struct(tokens: &TokenStream) -> bool {
+    let mut before = None;
+    for token in tokens.clone() {
+        if let TokenTree::Ident(name) = &token
+            && name == "struct"
+        {
+            return matches!(before, Some(TokenTree::Ident(name)) if name == "pub");
+        }
+        before = Some(token);
+    }
+    false
+}
+
+fn is_public(item: &Item) -> bool {
+    let visibility = match item {
+        Item::Const(item) => &item.vis,
+        Item::Enum(item) => &item.vis,
+        Item::Fn(item) => &item.vis,
+        Item::Static(item) => &item.vis,
+        Item::Struct(item) => &item.vis,
+        Item::Trait(item) => &item.vis,
+        Item::Type(item) => &item.vis,
+        Item::Macro(item) => return has_public_struct(&item.mac.tokens),
+        _ => return false,
+    };
+    matches!(visibility, Visibility::Public(_))
+}
+
+fn path_attribute(attributes: &[Attribute]) -> Option<String> {
+    attributes.iter().find_map(|attribute| {
+        let named = attribute.meta.require_name_value().ok()?;
+        let text = named.value.to_token_stream().to_string();
+        named
+            .path
+            .is_ident("path")
+            .then(|| text.trim_matches('"').to_owned())
+    })
+}
+
+/// Returns the path and the name of each item of a `use`.
+fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
+    fn add(tree: &UseTree, at: &[String], all: &mut Vec<(Vec<String>, String)>) {
+        let mut path = at.to_vec();
+        match tree {
+            UseTree::Path(inner) => {
+                path.push(inner.ident.to_string());
+                add(&inner.tree, &path, all);
+            }
+            UseTree::Group(group) => group.items.iter().for_each(|tree| add(tree, at, all)),
+            UseTree::Name(name) => {
+                let name = name.ident.to_string();
+                if name == "self" {
+                    let name = path.last().cloned().unwrap_or_default();
+                    return all.push((path, name));
+                }
+                path.push(name.clone());
+                all.push((path, name));
+            }
+            UseTree::Rename(renamed) => {
+                path.push(renamed.ident.to_string());
+                all.push((path, renamed.rename.to_string()));
+            }
+            UseTree::Glob(_) => all.push((path, "*".to_owned())),
+        }
+    }
+    let mut all = Vec::new();
+    add(tree, &[], &mut all);
+    all
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Fetched>,
+}
+
+#[derive(Deserialize)]
+struct Fetched {
+    name: String,
+    manifest_path: PathBuf,
+}
+
+/// Returns the public items of tokio, by their paths.
+fn items() -> Result<BTreeMap<String, Marks>> {
+    let output = cargo()
+        .args(["metadata", "--format-version=1", "--locked"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata failed");
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let tokio = metadata
+        .packages
+        .iter()
+        .find(|package| package.name == "tokio");
+    let manifest = &tokio.context("the workspace uses tokio")?.manifest_path;
+    let tokio = Tokio::read(manifest.parent().context("a folder")?)?;
+    let mut found = Found {
+        methods: tokio.methods(),
+        items: BTreeMap::new(),
+    };
+    for module in MODULES {
+        let place = vec![(*module).to_owned()];
+        tokio.walk(&place, module, Marks::default(), &mut found);
+    }
+    Ok(found.items)
+}
+
+/// A row of the table.
+struct Row {
+    path: String,
+    status: String,
+    why: String,
+}
+
+fn rows(table: &str) -> Vec<Row> {
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| `")?.split(" | ");
+        let path = cells.next()?.trim_end_matches('`').to_owned();
+        let status = cells.next()?.trim().to_owned();
+        let why = cells.next().unwrap_or_default();
+        let why = why.trim_end_matches('|').trim().to_owned();
+        Some(Row { path, status, why })
+    };
+    table.lines().filter_map(row).collect()
+}
+
+/// Checks the table.
+pub(crate) fn check() -> Result<bool> {
+    let (_, root) = workspace::load()?;
+    let items = items()?;
+    let table = fs::read_to_string(root.join(TABLE)).context(TABLE)?;
+    let test = fs::read_to_string(root.join(TEST)).context(TEST)?;
+    let (complaints, summary) = compare(&items, &rows(&table), &test);
+    for line in &summary {
+        say!("{line}");
+    }
+    for complaint in &complaints {
+        say!("{TABLE}: {complaint}");
+    }
+    Ok(complaints.is_empty())
+}
+
+/// Returns what is wrong with the table, and how many items of each module are the same.
+fn compare(
+    items: &BTreeMap<String, Marks>,
+    rows: &[Row],
+    test: &str,
+) -> (Vec<String>, Vec<String>) {
+    let mut complaints = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let words: BTreeSet<_> = test
+        .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':' || c == '$'))
+        .map(|word| word.trim_end_matches(':'))
+        .collect();
+    for row in rows {
+        let Some(marks) = items.get(&row.path) else {
+            complaints.push(format!("`{}` is no public item of tokio", row.path));
+            continue;
+        };
+        if !seen.insert(&row.path) {
+            complaints.push(format!("`{}` has two rows", row.path));
+        }
+        let is_same = row.status == "same";
+        if !["same", "differs", "not there"].contains(&row.status.as_str()) {
+            complaints.push(format!("`{}`: no status is {:?}", row.path, row.status));
+        } else if !is_same && row.why.is_empty() {
+            complaints.push(format!(
+                "`{}` {}: the row does not say why",
+                row.path, row.status
+            ));
+        }
+        let module = row.path.split("::").next().unwrap_or_default();
+        let is_tested = ["runtime", "task"].contains(&module) && marks.is_stable();
+        if is_same && is_tested && !words.contains(&*format!("$rt::{}", row.path)) {
+            complaints.push(format!("`{}` is the same, but is not in {TEST}", row.path));
+        }
+        if marks.is_stable() {
+            let (same, all) = counts.entry(module).or_default();
+            *same += usize::from(is_same);
+            *all += 1;
+        }
+    }
+    for path in items.keys().filter(|path| !seen.contains(path)) {
+        complaints.push(format!("`{path}` has no row"));
+    }
+    let mut both = (0, 0);
+    let mut summary = Vec::new();
+    for (module, (same, all)) in &counts {
+        summary.push(format!(
+            "{module}: {same} of {all} stable items are the same"
+        ));
+        if ["runtime", "task"].contains(module) {
+            both = (both.0 + same, both.1 + all);
+        }
+    }
+    if both.0 * 100 < both.1 * 95 {
+        let (same, all) = both;
+        complaints.push(format!(
+            "only {same} of {all} items of runtime and task are the same"
+        ));
+    }
+    (complaints, summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_tokio_are_found() {
+        let items = items().unwrap();
+        let marks = |path: &str| items.get(path).copied();
+        let stable = Some(Marks::default());
+        for path in [
+            "runtime::Builder::build",
+            "runtime::RuntimeFlavor::CurrentThread",
+            "task::JoinSet::join_next",
+            "task::LocalKey::scope",
+            "task::spawn",
+            "net::TcpStream::connect",
+            "net::tcp::OwnedReadHalf",
+            "time::Sleep::reset",
+            "fs::read_to_string",
+            "process::Command::spawn",
+        ] {
+            assert_eq!(marks(path), stable, "{path}");
+        }
+        assert!(marks("task::Builder::spawn").unwrap().unstable);
+        assert!(marks("fs::symlink_dir").unwrap().windows);
+        assert_eq!(marks("runtime::Builder::is_current_thread"), None);
+        assert!(items.len() > 400, "{} items are not all", items.len());
+    }
+
+    #[test]
+    fn wrong_table_is_refused() {
+        let stable = Marks::default();
+        let items = ["task::a", "task::b"]
+            .map(|path| (path.to_owned(), stable))
+            .into();
+        let complaints = |table: &str| compare(&items, &rows(table), "$rt::task::a;").0;
+        let right = "| `task::a` | same | |\n";
+        let b = |rest: &str| complaints(&format!("{right}| `task::b` | {rest} |\n"));
+        assert_eq!(
+            b("differs | it is green").len(),
+            1,
+            "only the share is wrong"
+        );
+        assert!(b("differs | ")[0].contains("does not say why"));
+        assert!(b("like it | ")[0].contains("no status"));
+        assert!(b("same | ")[0].contains("is not in"));
+        assert!(complaints(right)[0].contains("has no row"));
+        assert!(complaints(&format!("{right}{right}"))[0].contains("two rows"));
+        assert!(complaints("| `task::c` | same | |\n")[0].contains("no public item"));
+    }
+}
