@@ -929,7 +929,7 @@ impl Builder {
         target_os = "linux",
         not(any(selvedge_loom, selvedge_shuttle))
     ))]
-    pub fn poller(mut self, polling: crate::net::Polling) -> Self {
+    pub fn poller(mut self, polling: crate::events::Polling) -> Self {
         self.polling = polling;
         self
     }

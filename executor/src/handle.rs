@@ -1,6 +1,6 @@
 //! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
-    LocalEnterGuard, Snapshot, blocking, context,
+    Snapshot, blocking, context,
     current_thread::CurrentThread,
     driven::Worker,
     park::Park,
@@ -376,7 +376,7 @@ impl std::error::Error for TryCurrentError {}
 /// the runtime by that.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
-    _local: Option<LocalEnterGuard>,
+    _local: Option<scope::Entry>,
     _guard: context::Entered,
     handle: PhantomData<&'a Handle>,
     /// Keeps it in its thread: not `Send`.
@@ -389,7 +389,7 @@ unsafe impl Sync for EnterGuard<'_> {}
 
 impl EnterGuard<'_> {
     /// Adds a local set, which the thread leaves first.
-    pub(crate) fn with_set(mut self, entered: LocalEnterGuard) -> Self {
+    pub(crate) fn with_set(mut self, entered: scope::Entry) -> Self {
         self._local = Some(entered);
         self
     }

@@ -58,7 +58,7 @@ impl UnhandledPanic {
     pub const ShutdownRuntime: Self = Self::Shutdown;
 }
 
-/// What a hook learns of its task.
+/// A task, as a hook sees it.
 ///
 /// ```
 /// use selvedge::{Builder, TaskMeta};

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// What tests alone need: few of them are built to count.
+// Few tests are built to count, so some of their helpers are unused then.
 #![cfg_attr(selvedge_count, allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

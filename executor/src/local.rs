@@ -50,7 +50,7 @@ type Tasks = Rc<task_set::LocalSet>;
 #[derive(Default)]
 pub struct LocalSet {
     tasks: Tasks,
-    id: OnceCell<crate::runtime::Id>,
+    id: OnceCell<crate::identity::Id>,
 }
 
 impl LocalSet {
@@ -124,7 +124,12 @@ impl LocalSet {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn enter(&self) -> LocalEnterGuard {
-        LocalEnterGuard(scope::Entry::new(In::LocalGuard(Rc::clone(&self.tasks))))
+        LocalEnterGuard(self.entry())
+    }
+
+    /// Enters the scope of spawns into this set.
+    pub(crate) fn entry(&self) -> scope::Entry {
+        scope::Entry::new(In::LocalGuard(Rc::clone(&self.tasks)))
     }
 
     /// Returns the set's id, which no runtime and no other set of this process has or had.
@@ -136,8 +141,8 @@ impl LocalSet {
     /// assert_eq!(set.id(), set.id());
     /// assert_ne!(set.id(), other.id());
     /// ```
-    pub fn id(&self) -> crate::runtime::Id {
-        *self.id.get_or_init(crate::runtime::Id::next)
+    pub fn id(&self) -> crate::identity::Id {
+        *self.id.get_or_init(crate::identity::Id::next)
     }
 
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {

@@ -121,7 +121,7 @@ impl Handle {
                     location,
                 });
                 let key = listed.key();
-                // What reports panics comes last, so that it is found.
+                // The reporter of panics comes last, so that it is found.
                 let builder = task_header::Builder::new().metadata(listed);
                 let builder = builder.metadata(PanicReporter::by(shared));
                 let (task, join) = builder.name(name).location(at).spawn(future, to);

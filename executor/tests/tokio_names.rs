@@ -1,4 +1,4 @@
-//! What tokio's names do here: its builder, its runtime of one thread, and what hooks learn.
+//! Tests of tokio's names: its builder, its runtime of one thread, and the hooks' arguments.
 use selvedge::{
     Builder, JoinSet, LocalSet, TaskMeta, runtime, spawn_local,
     task::{self, JoinHandle},

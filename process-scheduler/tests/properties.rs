@@ -1,6 +1,6 @@
-//! Any mix of sends, failures, kills and cancels, by two threads, with restarts beside them: each
-//! message is delivered once, handed back, or a dead letter; messages of one sender arrive in order;
-//! each incarnation is closed once.
+//! Any mix of sends, failures, kills and cancels, by two threads, with restarts beside them. Each
+//! message is delivered once, handed back, or a dead letter. Messages of one sender arrive in
+//! order. Each incarnation is closed once.
 use process_scheduler::{
     Address, Backoff, Child, Event, EventsOf, ExitReason, Mailbox, NoCommand, OutputOf, Policy,
     Process, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor,

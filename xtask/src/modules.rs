@@ -16,6 +16,11 @@ const CHECKED: [&str; 2] = ["selvedge", "task-header"];
 const PAIRS: &[(&str, [&str; 2], &str)] = &[
     (
         "selvedge",
+        ["builder", "runtime"],
+        "a builder makes a runtime, and `Runtime::new` is a builder's default",
+    ),
+    (
+        "selvedge",
         ["core", "shared"],
         "a core points to the shared state, where a core on offer lies",
     ),
@@ -98,7 +103,7 @@ fn path(text: &str) -> Path {
         .collect()
 }
 
-/// What the files of a crate name.
+/// The names that the files of a crate use.
 #[derive(Default)]
 struct Imports {
     files: BTreeSet<String>,

@@ -131,7 +131,7 @@ pub(super) fn busy_spawn<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Op
     let (done, ends) = (Done::new(), Arc::new(AtomicBool::new(false)));
     done.expect(spawn::BUSY);
     for _ in 0..spawn::BUSY {
-        let (done, ends) = (done.clone(), ends.clone());
+        let (done, ends) = (done, ends.clone());
         runtime.spawn_outside(async move {
             // Ordering: Relaxed. No data is handed over.
             while !ends.load(Relaxed) {

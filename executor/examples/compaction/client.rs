@@ -26,7 +26,7 @@ pub struct Client {
     pub work: Duration,
 }
 
-/// What the reads of one run have seen.
+/// The result of one run.
 pub struct Outcome {
     pub name: &'static str,
     /// Sorted, in milliseconds.

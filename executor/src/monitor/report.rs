@@ -108,10 +108,7 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
 /// Writes a report to `tracing`, and in one block to standard error.
 fn write(stall: &Stall, to_stderr: bool) {
     #[cfg(all(feature = "tracing", feature = "backtrace"))]
-    let stack = stall
-        .stack
-        .as_ref()
-        .map(|stack| tracing::field::display(stack));
+    let stack = stall.stack.as_ref().map(tracing::field::display);
     #[cfg(all(feature = "tracing", not(feature = "backtrace")))]
     let stack = None::<&str>;
     #[cfg(feature = "tracing")]

@@ -111,7 +111,7 @@ impl Builder {
     }
 }
 
-/// What the runtime drives. Sockets and timers work in every runtime, also without these.
+/// Sockets and timers. They work in every runtime, also without these.
 ///
 /// ```
 /// use selvedge::runtime::Builder;

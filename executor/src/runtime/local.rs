@@ -1,5 +1,5 @@
 //! `runtime::LocalRuntime`: tokio's runtime of one thread.
-use super::{Builder, EnterGuard, Handle, Runtime, RuntimeMetrics};
+use super::{EnterGuard, Handle, Runtime, RuntimeMetrics};
 use crate::{JoinHandle, LocalSet};
 use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
 
@@ -67,9 +67,7 @@ impl LocalRuntime {
     /// # Errors
     /// None so far. tokio's can fail.
     pub fn new() -> io::Result<Self> {
-        Builder::new_current_thread()
-            .enable_all()
-            .build_local(LocalOptions::default())
+        crate::Builder::new_current_thread().build().map(Self::of)
     }
 
     /// Returns a handle, which spawns from other threads, too.
@@ -153,7 +151,7 @@ impl LocalRuntime {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
-        self.runtime.enter().with_set(self.set.enter())
+        self.runtime.enter().with_set(self.set.entry())
     }
 
     /// Shuts the runtime down as its drop does, and waits no longer than `limit` for closures that

@@ -1,4 +1,4 @@
-//! What an unpark publishes, on the thread and in the reactor.
+//! Models of an unpark: its work is visible to the thread that it unparks, and to the reactor.
 use super::*;
 use sync_shim::{Model, cell::UnsafeCell, model};
 

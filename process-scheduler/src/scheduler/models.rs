@@ -31,7 +31,7 @@ pub(crate) fn without_threads() -> Handle {
     }
 }
 
-/// What the steps of a process have done.
+/// A fact that a process's step writes, without an atomic.
 struct Done(UnsafeCell<bool>);
 
 // SAFETY: the model fails if two threads touch it at a time.

@@ -82,7 +82,7 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
     }
 }
 
-/// What the kit said, where that is not what it should say.
+/// The kit's findings, if they are not the expected ones.
 type Found = Result<(), Vec<String>>;
 
 /// Whether the kit finds the fault, and says `what` of it.
