@@ -600,6 +600,25 @@ pub fn need_preempt() -> bool {
 ///
 /// Costs a few loads and stores to a thread-local. A refusal costs a wake, or a call of
 /// [`OnExhausted::defer`].
+///
+/// ```
+/// use coop_budget::poll_proceed;
+/// use std::{collections::VecDeque, task::{Context, Poll, Waker, ready}};
+///
+/// fn poll_receive(queue: &mut VecDeque<u8>, cx: &mut Context<'_>) -> Poll<u8> {
+///     let progress = ready!(poll_proceed(cx));
+///     match queue.pop_front() {
+///         Some(item) => {
+///             progress.made_progress();
+///             Poll::Ready(item)
+///         }
+///         None => Poll::Pending, // It keeps the waker, and the charge is refunded.
+///     }
+/// }
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// assert_eq!(poll_receive(&mut [7].into(), &mut cx), Poll::Ready(7));
+/// ```
 #[inline]
 pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
     let granted = CURRENT.with(|current| {
@@ -701,6 +720,18 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
 ///
 /// If it is dropped, its charge is refunded to the scope that it came from, unless that has ended.
 ///
+/// ```
+/// use coop_budget::{Budget, Progress, Scope, has_remaining, poll_proceed};
+/// use std::task::{Context, Poll, Waker};
+///
+/// Scope::new(Budget::new(1)).run(|| {
+///     let granted: Poll<Progress> = poll_proceed(&mut Context::from_waker(Waker::noop()));
+///     assert!(!has_remaining());
+///     drop(granted);
+///     assert!(has_remaining());
+/// });
+/// ```
+///
 /// It belongs to the thread of its scope:
 ///
 /// ```compile_fail
@@ -735,12 +766,34 @@ impl Progress {
     }
 
     /// Returns how many operations were granted.
+    ///
+    /// ```
+    /// use coop_budget::poll_proceed;
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// let Poll::Ready(progress) = poll_proceed(&mut Context::from_waker(Waker::noop())) else {
+    ///     panic!("outside of a scope each operation is granted");
+    /// };
+    /// assert_eq!(progress.granted(), 1);
+    /// ```
     #[inline]
     pub const fn granted(&self) -> u32 {
         self.charge
     }
 
     /// Keeps the charge, as the operation made progress. Free.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, Scope, has_remaining, poll_proceed};
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// Scope::new(Budget::new(1)).run(|| {
+    ///     let mut cx = Context::from_waker(Waker::noop());
+    ///     let Poll::Ready(progress) = poll_proceed(&mut cx) else { unreachable!() };
+    ///     progress.made_progress();
+    ///     assert!(!has_remaining());
+    /// });
+    /// ```
     #[inline]
     pub fn made_progress(self) {
         std::mem::forget(self);
@@ -748,6 +801,18 @@ impl Progress {
 
     /// Keeps the charge of `done` operations and refunds the others. If `done` exceeds the granted
     /// number, all charges are kept.
+    ///
+    /// ```
+    /// use coop_budget::{Budget, Scope, has_remaining, poll_proceed};
+    /// use std::task::{Context, Poll, Waker};
+    ///
+    /// Scope::new(Budget::new(1)).run(|| {
+    ///     let mut cx = Context::from_waker(Waker::noop());
+    ///     let Poll::Ready(progress) = poll_proceed(&mut cx) else { unreachable!() };
+    ///     progress.made_progress_n(0); // The charge is refunded.
+    ///     assert!(has_remaining());
+    /// });
+    /// ```
     #[inline]
     pub fn made_progress_n(mut self, done: u32) {
         self.charge = self.charge.saturating_sub(done);

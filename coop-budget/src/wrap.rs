@@ -88,6 +88,14 @@ impl<R> Cooperative<R> {
     }
 
     /// Returns the wrapped resource, pinned.
+    ///
+    /// ```
+    /// use coop_budget::cooperative;
+    /// use std::pin::Pin;
+    ///
+    /// let mut reader = cooperative(&b"bytes"[..]);
+    /// assert_eq!(Pin::new(&mut reader).get_pin_mut().len(), 5);
+    /// ```
     pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut R> {
         // SAFETY: structural pinning. The field is pinned with the whole, nothing moves it while
         // that is pinned, and the type has neither a `Drop` nor an `Unpin` of its own.
@@ -149,6 +157,13 @@ pub fn unconstrained<F>(future: F) -> Unconstrained<F> {
 }
 
 /// The future of [`unconstrained`].
+///
+/// ```
+/// use coop_budget::{Unconstrained, unconstrained};
+/// use std::future::{Ready, ready};
+///
+/// let future: Unconstrained<Ready<u8>> = unconstrained(ready(7));
+/// ```
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Unconstrained<F>(F);

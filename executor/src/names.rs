@@ -17,7 +17,6 @@ pub(crate) struct Name {
 }
 
 /// The named tasks of a runtime.
-#[derive(Default)]
 pub(crate) struct Names(Mutex<List>);
 
 #[derive(Default)]
@@ -34,15 +33,19 @@ pub(crate) struct Listed {
 }
 
 impl Names {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(List::default()))
+    }
+
     /// Adds a task that has no number yet.
-    pub(crate) fn add(self: &Arc<Self>, name: Name) -> Listed {
-        let mut list = self.0.lock();
+    pub(crate) fn add(names: &Arc<Self>, name: Name) -> Listed {
+        let mut list = names.0.lock();
         let key = list.next_key;
         list.next_key += 1;
         list.named.insert(key, (None, name));
         drop(list);
         Listed {
-            names: self.clone(),
+            names: names.clone(),
             key,
         }
     }

@@ -1,5 +1,11 @@
 //! How a worker parks and wakes, and [`Park`], the seam for a parker or a driver of one's own.
 //!
+//! ```
+//! assert_eq!(selvedge::park::block_on(async { 7 }), 7);
+//! ```
+//!
+//! # How a worker sleeps
+//!
 //! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] asks.
 //!
 //! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls

@@ -179,7 +179,7 @@ impl Shared {
             extensions,
             events,
             unhandled: Unhandled::new(),
-            names: Arc::new(Names::default()),
+            names: Arc::new(Names::new()),
             trace,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),

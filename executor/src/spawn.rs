@@ -7,7 +7,7 @@ use crate::{
     context::{self, with_core},
     core::Core,
     hooks::TaskMeta,
-    names::Name,
+    names::{Name, Names},
     scheduler::{Scheduler, Task},
     shared::{PanicReporter, Shared},
     trace::{self, TaskKind},
@@ -116,10 +116,11 @@ impl Handle {
                 .spawn(future, to),
             Some(name) => {
                 let (names, location) = (&shared.names, at);
-                let listed = names.add(Name {
+                let name_of = Name {
                     name: name.clone(),
                     location,
-                });
+                };
+                let listed = Names::add(names, name_of);
                 let key = listed.key();
                 // The reporter of panics comes last, so that it is found.
                 let builder = task_header::Builder::new().metadata(listed);

@@ -37,7 +37,7 @@ impl<P: Park> Park for Over<'_, P> {
 
 /// Stands for how sockets are polled.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Polling;
+pub(crate) struct Polling(());
 
 #[derive(Clone)]
 pub(crate) struct Events;

@@ -3,7 +3,7 @@ use super::{EnterGuard, Handle, Runtime, RuntimeMetrics};
 use crate::{JoinHandle, LocalSet};
 use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
 
-/// Options of [`Builder::build_local`]. There are none yet.
+/// Options of [`Builder::build_local`](super::Builder::build_local). There are none yet.
 ///
 /// ```
 /// use selvedge::runtime::{Builder, LocalOptions};

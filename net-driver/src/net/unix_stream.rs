@@ -92,6 +92,16 @@ impl UnixStream {
 
     /// Returns the credentials of the process at the other side, as they were when it connected.
     ///
+    /// ```
+    /// use net_driver::{Driver, net::UnixStream};
+    ///
+    /// let driver = Driver::new(1);
+    /// let _entered = driver.enter(None);
+    /// let (one, _other) = UnixStream::pair()?;
+    /// assert_eq!(one.peer_cred()?.pid(), i32::try_from(std::process::id()).ok());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the system call fails.
     pub fn peer_cred(&self) -> io::Result<UCred> {

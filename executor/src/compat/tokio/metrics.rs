@@ -184,6 +184,15 @@ impl RuntimeMetrics {
     }
 
     /// Returns how often the worker went to sleep or came back. An odd number says that it sleeps.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).build()?;
+    /// let task = runtime.spawn(async {});
+    /// runtime.block_on(task).unwrap();
+    /// let metrics = runtime.handle().runtime_metrics();
+    /// assert!(metrics.worker_park_unpark_count(0) >= metrics.worker_park_count(0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[track_caller]
     pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
         let counters = &self.worker(worker).counters;
