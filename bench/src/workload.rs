@@ -311,7 +311,12 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             &[Net, Tasks, Background],
             net::echo_busy,
         ),
-        Row::new("net", "echo_saturated", &[Net, Tasks], net::echo_saturated),
+        Row::new(
+            "net",
+            "echo_saturated",
+            &[Net, Tasks, Budget],
+            net::echo_saturated,
+        ),
         Row::new("net", "connect", &[Net], net::connect),
         Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
     ];

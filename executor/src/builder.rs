@@ -654,7 +654,7 @@ impl Builder {
     ///
     /// ```
     /// let (sender, spawned) = std::sync::mpsc::channel();
-    /// let hook = move |task| drop(sender.send(task));
+    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
     /// let runtime = selvedge::Builder::new().on_task_spawn(hook).build()?;
     /// let task = runtime.spawn(async {});
     /// assert_eq!(spawned.recv().unwrap(), task.id());
@@ -672,7 +672,7 @@ impl Builder {
     ///
     /// ```
     /// let (sender, polled) = std::sync::mpsc::channel();
-    /// let hook = move |task| drop(sender.send(task));
+    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
     /// let runtime = selvedge::Builder::new().on_before_poll(hook).build()?;
     /// let task = runtime.spawn(selvedge::yield_now());
     /// let id = task.id();
@@ -692,7 +692,7 @@ impl Builder {
     ///
     /// ```
     /// let (sender, polled) = std::sync::mpsc::channel();
-    /// let hook = move |task| drop(sender.send(task));
+    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
     /// let runtime = selvedge::Builder::new().on_after_poll(hook).build()?;
     /// let task = runtime.spawn(std::future::pending::<()>());
     /// assert_eq!(polled.recv().unwrap(), task.id());
@@ -715,7 +715,7 @@ impl Builder {
     ///
     /// ```
     /// let (sender, ended) = std::sync::mpsc::channel();
-    /// let hook = move |task| drop(sender.send(task));
+    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
     /// let runtime = selvedge::Builder::new().on_task_end(hook).build()?;
     /// let task = runtime.spawn(std::future::pending::<()>());
     /// drop(runtime);

@@ -1,7 +1,10 @@
 //! How a worker parks and wakes, and [`Park`], the seam for a parker or a driver of one's own.
 //!
 //! ```
-//! assert_eq!(selvedge::park::block_on(async { 7 }), 7);
+//! use selvedge::park::{ThreadPark, block_on};
+//!
+//! let value = block_on(&mut ThreadPark::new(), async { 7 });
+//! assert_eq!(value, 7);
 //! ```
 //!
 //! # How a worker sleeps

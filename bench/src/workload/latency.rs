@@ -143,16 +143,18 @@ pub(super) fn busy_spawn<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Op
     }
     let spawns = |at_least: Duration| {
         let (begun, mut answers) = (Instant::now(), Vec::new());
-        while begun.elapsed() < at_least {
+        loop {
             let (answer, answered) = mpsc::channel();
             let spawned = Instant::now();
             runtime.spawn_outside(async move {
                 let _ = answer.send(spawned.elapsed());
             });
             answers.extend(answered.recv().map(|took| took.as_nanos() as u64));
+            if begun.elapsed() >= at_least {
+                break answers;
+            }
             thread::sleep(PAUSE);
         }
-        answers
     };
     spawns(at_least / 4);
     let window = Window::open();

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// ```
 /// use std::time::Duration;
 ///
-/// let mut builder = selvedge::runtime::Builder::new_multi_thread();
+/// let mut builder = selvedge::Builder::new_multi_thread();
 /// builder = builder.worker_threads(2).max_blocking_threads(4).thread_stack_size(1 << 20);
 /// builder = builder.thread_keep_alive(Duration::from_secs(1)).global_queue_interval(31);
 /// builder = builder.enable_all();
