@@ -100,9 +100,13 @@ impl fmt::Display for Stall {
 #[cfg(feature = "backtrace")]
 fn write_stack(stack: &Stack, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let frames = stack.resolve();
+    // An inlined function has no path in its name, but it has a file.
     let is_cell = |frame: &sched_monitor::Frame| {
         let function = frame.function.as_deref().unwrap_or_default();
-        function.starts_with("task_header::") || function.starts_with("<task_header::")
+        let file = frame.file.as_deref().and_then(std::path::Path::to_str);
+        function.starts_with("task_header::")
+            || function.starts_with("<task_header::")
+            || file.is_some_and(|file| file.contains("task-header"))
     };
     let of_task = frames.iter().position(is_cell).unwrap_or(frames.len());
     f.write_str("\n  stack:")?;
