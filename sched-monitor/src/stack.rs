@@ -12,10 +12,19 @@
 //! This works on Linux, on x86-64 and on 64-bit ARM. Elsewhere there are no stacks.
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+    )),
+    allow(dead_code, reason = "its models alone use it")
+)]
+mod request;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(any(selvedge_loom, selvedge_shuttle))
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
 ))]
 mod unwind;
 
@@ -23,7 +32,7 @@ mod unwind;
     not(all(
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(any(selvedge_loom, selvedge_shuttle))
+        not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
     )),
     path = "stack/nothing.rs"
 )]

@@ -1,45 +1,25 @@
 //! The capture: a signal, and its handler, which copies the thread's registers and stack.
 //!
-//! # Actors and states
-//!
 //! The *caller* wants the stack of a *thread*, and holds a lock of the process, so that there is
-//! one request at a time. The request is static. One word of it has the state, and the id of the
-//! thread:
-//!
-//! | state | set by | the copy belongs to |
-//! |---|---|---|
-//! | *none* | the caller, when it has read the copy or gives up | the caller |
-//! | *asked* | the caller | nobody |
-//! | *copying* | the handler on the thread that was asked | the handler |
-//! | *copied* | the handler | the caller |
+//! one request at a time. The request is static; [`request`](super::request) says how the copy
+//! changes hands.
 //!
 //! # Rules
 //!
-//! 1. *One handler copies at a time.* It moves *asked* to *copying* by a compare-exchange, which
-//!    succeeds only if the word has its own thread. A handler that comes late, for a request that
-//!    was given up, finds no request or that of another thread. If it finds a newer request for its
-//!    own thread, it serves that one.
-//! 2. *The caller reads what one handler wrote.* It gives up by moving *asked* to *none*. If that
-//!    fails a handler has begun, and the caller waits for its end, which nothing delays except the
-//!    system's scheduler.
-//! 3. *The handler interrupts its thread anywhere.* So it neither allocates, nor locks, nor calls a
+//! 1. *The handler interrupts its thread anywhere.* So it neither allocates, nor locks, nor calls a
 //!    function that POSIX does not allow there. It keeps `errno`.
-//! 4. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
+//! 2. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
 //!    the memory ends. A thread may run on a stack that it has made itself.
-//! 5. *Signals of others go on.* Ours carries the request's address. For any other signal the
+//! 3. *Signals of others go on.* Ours carries the request's address. For any other signal the
 //!    handler calls the one that it has replaced.
-use super::unwind::{Registers, Unwinder};
+use super::{
+    request::Request,
+    unwind::{Registers, Unwinder},
+};
 use libc::{c_int, c_void, sigaction, siginfo_t, ucontext_t};
 use std::{
-    cell::UnsafeCell,
     mem, ptr,
-    sync::{
-        Mutex, OnceLock, TryLockError,
-        atomic::{
-            AtomicU64,
-            Ordering::{Acquire, Relaxed, Release},
-        },
-    },
+    sync::{Mutex, OnceLock, TryLockError},
     thread,
     time::{Duration, Instant},
 };
@@ -53,16 +33,6 @@ const WORDS: usize = 128 * 1024 / 8;
 /// The pause of the caller between two looks.
 const PAUSE: Duration = Duration::from_micros(50);
 
-const NONE: u64 = 0;
-const ASKED: u64 = 1;
-const COPYING: u64 = 2;
-const COPIED: u64 = 3;
-
-/// The word of a request in this state for this thread.
-fn word(state: u64, thread: u32) -> u64 {
-    u64::from(thread) << 2 | state
-}
-
 /// A thread's registers and stack.
 struct Copy {
     registers: Registers,
@@ -70,24 +40,11 @@ struct Copy {
     stack: [u64; WORDS],
 }
 
-// Atomics of std: models have no signals.
-struct Request {
-    /// The state and the thread.
-    word: AtomicU64,
-    copy: UnsafeCell<Copy>,
-}
-
-// SAFETY: `copy` is used by one thread at a time (rules 1 and 2).
-unsafe impl Sync for Request {}
-
-static REQUEST: Request = Request {
-    word: AtomicU64::new(NONE),
-    copy: UnsafeCell::new(Copy {
-        registers: Registers::NONE,
-        words: 0,
-        stack: [0; WORDS],
-    }),
-};
+static REQUEST: Request<Copy> = Request::new(Copy {
+    registers: Registers::NONE,
+    words: 0,
+    stack: [0; WORDS],
+});
 
 /// The lock of the callers.
 static CALLER: Mutex<Option<Unwinder>> = Mutex::new(None);
@@ -111,29 +68,28 @@ pub(super) fn capture(thread: u32, limit: Duration) -> Option<Vec<usize>> {
     if !install() {
         return None;
     }
-    let (asked, copied) = (word(ASKED, thread), word(COPIED, thread));
-    // Ordering: Release pairs with the exchange in `answer`: the caller has read the last copy.
-    REQUEST.word.store(asked, Release);
+    REQUEST.ask(thread);
     if send(thread) {
-        // Ordering: Relaxed, a hint. The loads below decide.
-        while REQUEST.word.load(Relaxed) != copied && !is_late() {
+        while !REQUEST.is_copied(thread) && !is_late() {
             thread::sleep(PAUSE);
         }
     }
-    // Ordering: Relaxed, nothing was written if it succeeds. Otherwise the load below follows.
-    let given_up = (REQUEST.word).compare_exchange(asked, NONE, Relaxed, Relaxed);
-    if given_up.is_ok() {
+    if REQUEST.give_up(thread) {
         return None;
     }
-    // Rule 2.
-    // Ordering: Acquire pairs with the last store in `answer`.
-    while REQUEST.word.load(Acquire) != copied {
+    let unwinder = unwinder.get_or_insert_with(Unwinder::new);
+    loop {
+        // SAFETY: this thread has asked, and asks nobody else before it has the lock again.
+        let addresses = unsafe {
+            REQUEST.read(thread, |copy| {
+                unwinder.unwind(copy.registers, &copy.stack[..copy.words])
+            })
+        };
+        if addresses.is_some() {
+            return addresses;
+        }
         thread::sleep(PAUSE);
     }
-    // SAFETY: it is not null, and this thread's, as the state is *copied*.
-    let copy = unsafe { &*REQUEST.copy.get() };
-    let unwinder = unwinder.get_or_insert_with(Unwinder::new);
-    Some(unwinder.unwind(copy.registers, &copy.stack[..copy.words]))
 }
 
 /// A signal's information as `rt_tgsigqueueinfo` takes it: `siginfo_t` with the fields of
@@ -146,7 +102,7 @@ struct Queued {
     padding: c_int,
     process: libc::pid_t,
     user: libc::uid_t,
-    value: *const Request,
+    value: *const Request<Copy>,
     rest: [u64; 12],
 }
 
@@ -226,26 +182,16 @@ fn is_ours(info: *mut siginfo_t) -> bool {
     ptr::eq(value.sival_ptr.cast(), &raw const REQUEST)
 }
 
-/// Copies the registers and the stack, if this thread is asked (rule 1).
+/// Copies the registers and the stack, if this thread is asked.
 fn answer(context: *mut c_void) {
     // SAFETY: it has no premise.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-    let (asked, copying) = (word(ASKED, thread), word(COPYING, thread));
-    // Ordering: Acquire pairs with the caller's store of *asked*. Relaxed on failure, nothing is
-    // read.
-    let exchanged = (REQUEST.word).compare_exchange(asked, copying, Acquire, Relaxed);
-    if exchanged.is_err() {
-        return;
-    }
     // SAFETY: the kernel passes a valid `ucontext_t`, by `SA_SIGINFO`.
     let registers = Registers::of(unsafe { &*context.cast::<ucontext_t>() });
-    let copy = REQUEST.copy.get();
-    // SAFETY: this thread's, as the state is *copying*. The reference takes in no other's bytes.
-    let copy = unsafe { &mut *copy };
-    copy.registers = registers;
-    copy.words = copy_memory(registers.stack_pointer(), &mut copy.stack);
-    // Ordering: Release pairs with the caller's loads of *copied*.
-    REQUEST.word.store(word(COPIED, thread), Release);
+    REQUEST.answer(thread, |copy| {
+        copy.registers = registers;
+        copy.words = copy_memory(registers.stack_pointer(), &mut copy.stack);
+    });
 }
 
 /// Copies the memory from an address on, as far as there is any. Returns the number of words.

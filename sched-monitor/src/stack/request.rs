@@ -1,0 +1,149 @@
+//! The request for a copy: a word, whose state says to whom the copy belongs.
+//!
+//! The *caller* wants the copy of a *thread*, and is the only one that asks. The *handler* runs on
+//! the thread that was asked; one of a thread that was asked before may come late. The word has the
+//! id of the thread, and the state:
+//!
+//! | state | set by | the copy belongs to |
+//! |---|---|---|
+//! | *none* | nobody has asked, or the caller gave up | the caller |
+//! | *asked* | the caller | nobody |
+//! | *copying* | the handler on the thread that was asked | the handler |
+//! | *copied* | the handler | the caller |
+//!
+//! 1. *One handler copies at a time.* It moves *asked* to *copying* by a compare-exchange, which
+//!    succeeds only if the word has its own thread. A handler that comes late, for a request that
+//!    was given up, finds no request or that of another thread. If it finds a newer request for its
+//!    own thread, it serves that one.
+//! 2. *The caller reads the copy of one handler.* It gives up by moving *asked* to *none*. If that
+//!    fails a handler has begun, and the caller waits for its end, which nothing delays except the
+//!    system's scheduler.
+use sync_shim::{
+    atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    cell::UnsafeCell,
+};
+
+const NONE: u64 = 0;
+const ASKED: u64 = 1;
+const COPYING: u64 = 2;
+const COPIED: u64 = 3;
+
+/// The word of a request in this state for this thread.
+fn word(state: u64, thread: u32) -> u64 {
+    u64::from(thread) << 2 | state
+}
+
+pub(super) struct Request<C> {
+    /// The state and the thread.
+    word: AtomicU64,
+    copy: UnsafeCell<C>,
+}
+
+// SAFETY: `copy` is used by one thread at a time, by the rules above.
+unsafe impl<C: Send> Sync for Request<C> {}
+
+impl<C> Request<C> {
+    sync_shim::const_fn! {
+        pub(super) const fn new(copy: C) -> Self {
+            Self { word: AtomicU64::new(NONE), copy: UnsafeCell::new(copy) }
+        }
+    }
+
+    /// Asks a thread. The caller has read the last copy, or given up.
+    pub(super) fn ask(&self, thread: u32) {
+        // Ordering: Release pairs with the exchange in `answer`: the last copy has been read.
+        self.word.store(word(ASKED, thread), Release);
+    }
+
+    /// Whether the copy is there. A hint: `read` decides.
+    pub(super) fn is_copied(&self, thread: u32) -> bool {
+        // Ordering: Relaxed, a hint.
+        self.word.load(Relaxed) == word(COPIED, thread)
+    }
+
+    /// Gives up. False if a handler has begun: then the caller must wait for the copy.
+    #[must_use]
+    pub(super) fn give_up(&self, thread: u32) -> bool {
+        // Ordering: Relaxed, nothing was written if it succeeds. Otherwise `read` follows.
+        let given_up = (self.word).compare_exchange(word(ASKED, thread), NONE, Relaxed, Relaxed);
+        given_up.is_ok()
+    }
+
+    /// Calls `f` with the copy, if it is there.
+    ///
+    /// # Safety
+    /// This thread has asked, and it asks again only after this.
+    pub(super) unsafe fn read<R>(&self, thread: u32, f: impl FnOnce(&C) -> R) -> Option<R> {
+        // Ordering: Acquire pairs with the last store in `answer`.
+        if self.word.load(Acquire) != word(COPIED, thread) {
+            return None;
+        }
+        Some(self.copy.with(|copy| {
+            // SAFETY: it is this thread's, as the state is *copied*.
+            f(unsafe { &*copy })
+        }))
+    }
+
+    /// Makes the copy by `f`, if this thread is asked. Neither allocates nor locks.
+    pub(super) fn answer(&self, thread: u32, f: impl FnOnce(&mut C)) {
+        let (asked, copying) = (word(ASKED, thread), word(COPYING, thread));
+        // Ordering: Acquire pairs with `ask`. Relaxed on failure, nothing is read.
+        if (self.word.compare_exchange(asked, copying, Acquire, Relaxed)).is_err() {
+            return;
+        }
+        self.copy.with_mut(|copy| {
+            // SAFETY: it is this thread's, as the state is *copying*.
+            f(unsafe { &mut *copy });
+        });
+        // Ordering: Release pairs with the load of `read`: the copy is there.
+        self.word.store(word(COPIED, thread), Release);
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use super::Request;
+    use sync_shim::{Model, sync::Arc, thread};
+
+    /// Asks for a thread's copy, and gives up at once if no handler has begun.
+    fn capture(request: &Request<u32>, thread: u32) -> Option<u32> {
+        request.ask(thread);
+        if request.give_up(thread) {
+            return None;
+        }
+        loop {
+            // SAFETY: this thread asks, and next after this.
+            if let Some(copy) = unsafe { request.read(thread, |copy| *copy) } {
+                return Some(copy);
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Two threads are asked, one after the other, and their handlers may come late.
+    ///
+    /// Bounded: without a bound it takes 895,594 executions.
+    ///
+    /// Fails if the exchange of `give_up` or `answer` succeeds always, or if an Acquire or a Release
+    /// is Relaxed.
+    #[test]
+    fn copy_belongs_to_one_thread_at_a_time() {
+        Model::new().bound(3).check(|| {
+            let request = Arc::new(Request::new(0));
+            let handlers = [1, 2].map(|thread| {
+                let request = request.clone();
+                thread::spawn(move || request.answer(thread, |copy| *copy = thread))
+            });
+            for thread in [2, 1] {
+                let copy = capture(&request, thread);
+                assert!(copy.is_none_or(|copy| copy == thread));
+            }
+            for handler in handlers {
+                handler.join().unwrap();
+            }
+        });
+    }
+}
