@@ -127,8 +127,8 @@ mod models {
     ///
     /// Bounded: without a bound it takes 895,594 executions.
     ///
-    /// Fails if the exchange of `give_up` or `answer` succeeds always, or if an Acquire or a Release
-    /// is Relaxed.
+    /// Fails if the exchange of `give_up` or `answer` succeeds always, or if an Acquire or a
+    /// Release is Relaxed.
     #[test]
     fn copy_belongs_to_one_thread_at_a_time() {
         Model::new().bound(3).check(|| {
