@@ -8,8 +8,12 @@
 //! The *hog* takes items from a source that is always ready: 100 ns an operation, 20,000 operations
 //! a round. Between two rounds it yields by itself. Another thread spawns a *probe* every 200 µs.
 //! Its lateness is the time from there to its first poll.
+#[path = "latencies/picture.rs"]
+mod picture;
+
 use coop_budget::{Budget, Scope, consume};
-use plotters::prelude::*;
+use picture::{Line, Texts};
+use plotters::{chart::SeriesLabelPosition, style::RGBColor};
 use std::{
     error::Error,
     fmt::Write as _,
@@ -172,53 +176,31 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Draws lateness over the share of the probes that were no later.
 fn draw(runs: &[Run], path: &std::path::Path) -> Result<(), Box<dyn Error>> {
-    let area = SVGBackend::new(path, (820, 460)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let most = runs
-        .iter()
-        .map(|run| run.late(1.0).as_secs_f64() * 1e6)
-        .fold(10.0, f64::max);
-    let mut chart = ChartBuilder::on(&area)
-        .caption(
-            "Lateness of tasks beside one that is always ready",
-            ("sans-serif", 20),
-        )
-        .margin(12)
-        .margin_right(28)
-        .x_label_area_size(42)
-        .y_label_area_size(70)
-        .build_cartesian_2d(0.0..100.0, (1.0..most * 1.5).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("percent of the probes that were no later")
-        .y_desc("lateness, µs")
-        .x_label_formatter(&|percent| format!("{percent:.0}"))
-        .y_label_formatter(&|micros| format!("{micros:.0}"))
-        .label_style(("sans-serif", 13))
-        .draw()?;
+    let texts = Texts {
+        title: "Lateness of tasks beside one that is always ready",
+        x: "percent of the probes that were no later",
+        y: "lateness, µs",
+    };
     let colors = [
         RGBColor(0, 90, 181),
         RGBColor(220, 50, 32),
         RGBColor(120, 170, 220),
         RGBColor(240, 150, 130),
     ];
-    for (run, color) in runs.iter().zip(colors) {
-        let points = (0..=1_000).map(|i| {
-            let share = f64::from(i) / 1_000.0;
-            (share * 100.0, run.late(share).as_secs_f64() * 1e6)
-        });
-        chart
-            .draw_series(LineSeries::new(points, color.stroke_width(2)))?
-            .label(run.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::Coordinate(545, 185))
-        .border_style(BLACK)
-        .background_style(WHITE)
-        .label_font(("sans-serif", 13))
-        .draw()?;
-    area.present()?;
-    Ok(())
+    let lateness: Vec<_> = runs
+        .iter()
+        .map(|run| |share| run.late(share).as_secs_f64() * 1e6)
+        .collect();
+    let lines: Vec<_> = runs
+        .iter()
+        .zip(&lateness)
+        .zip(colors)
+        .map(|((run, latency), color)| Line {
+            name: run.name,
+            color,
+            latency,
+        })
+        .collect();
+    let legend = SeriesLabelPosition::Coordinate(545, 185);
+    picture::draw(&texts, &lines, 1.0, legend, path)
 }

@@ -47,7 +47,7 @@
 //!    between two polls brings its fair queue up to date. The group of the task that it runs stays
 //!    in memory until the worker's next task is chosen, even if the group is destroyed meanwhile.
 //! 8. *Tasks from outside have their group's claim at once.* A worker that shares looks at the
-//!    groups' injector before each poll: one load. A task that waited there unseen would wait for
+//!    groups' injector before each poll: two loads. A task that waited there unseen would wait for
 //!    the injector's interval, whatever the shares of its group are.
 use crate::{
     identity::RuntimePtr,

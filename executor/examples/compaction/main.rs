@@ -14,6 +14,8 @@
 //! group of 1,000 shares, and compaction in one of 100: a read waits for the rest of a turn. So
 //! that compaction does not fall behind, a *controller* gives it more shares as its backlog grows.
 mod client;
+#[path = "../latencies/picture.rs"]
+mod latencies;
 mod picture;
 mod store;
 

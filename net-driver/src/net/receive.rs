@@ -49,6 +49,7 @@ impl Receive {
         }
         let wanted = to.len();
         let done = SockRef::from(stream).recv(to);
+        // Ordering: Relaxed, as above.
         match (&done, state) {
             (Ok(count), PLAIN) if *count == wanted && wanted > 0 => self.0.store(FILLED, Relaxed),
             (Ok(count), FILLED) if *count < wanted => self.0.store(PLAIN, Relaxed),
