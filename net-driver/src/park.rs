@@ -354,7 +354,7 @@ impl WorkerPark {
                 let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
                 if !waited {
                     // A worker that is unparked before each park would never look.
-                    poller.poll_if_due(MAX_EVENTS, out);
+                    driver.poll_if_due(MAX_EVENTS, out);
                 }
             }
         } else if limit != Some(Duration::ZERO) {
@@ -425,7 +425,7 @@ impl Park for WorkerPark {
         let driver = self.driver.inner();
         if driver.role.is_active() {
             if !driver.role.is_held() || driver.poller.polls_every_quota() {
-                driver.poller.poll_if_due(max, &mut self.collected);
+                driver.poll_if_due(max, &mut self.collected);
             }
             self.collect(max);
         }

@@ -17,6 +17,9 @@
 //! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes that token in its present or next park, and sees the reactor in the park
 //!    after that. So one that had the role without the reactor does not keep it.
+//! 6. The kernel gives each event to one thread, also the event of a wake. A thread that looks
+//!    without a wait (rule 2) may so take a wake from the thread that waits, which its unparker
+//!    does not repeat. It wakes the reactor again then, if the role is held.
 use crate::{
     Driver,
     driver::Inner,
@@ -167,23 +170,6 @@ impl Poller {
         self.record(self.now());
     }
 
-    /// Collects up to `max` events without a wait, if nobody has polled for a while (rule 2).
-    pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
-        let Some(reactor) = self.workers_reactor() else {
-            return;
-        };
-        let now = self.now();
-        // Ordering: Relaxed. It only spaces the polls; the kernel orders the events themselves.
-        let last = self.polled_at.load(Relaxed);
-        if now.saturating_sub(last) < INTERVAL.as_nanos() as u64 {
-            return;
-        }
-        // Two workers that come at once may both poll: each event goes to one of them.
-        self.record(now);
-        // An error is the parked worker's to meet.
-        let _ = reactor.collect(Some(Duration::ZERO), max, out);
-    }
-
     /// Whether nobody has polled for a while, though there are sockets.
     pub(crate) fn is_due(&self) -> bool {
         // Ordering: Relaxed, as in `poll_if_due`.
@@ -269,6 +255,35 @@ pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
 }
 
 impl Inner {
+    /// Collects up to `max` events without a wait, if nobody has polled for a while (rule 2).
+    pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
+        let poller = &self.poller;
+        let Some(reactor) = poller.workers_reactor() else {
+            return;
+        };
+        let now = poller.now();
+        // Ordering: Relaxed. It only spaces the polls; the kernel orders the events themselves.
+        let last = poller.polled_at.load(Relaxed);
+        if now.saturating_sub(last) < INTERVAL.as_nanos() as u64 {
+            return;
+        }
+        // Two workers that come at once may both poll: each event goes to one of them.
+        poller.record(now);
+        self.look_beside(reactor, max, out);
+    }
+
+    /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor.
+    /// Passes on what woke that thread, if this look has taken it (rule 6).
+    fn look_beside(&self, reactor: &Reactor<Os>, max: usize, out: &mut VecDeque<Waker>) {
+        // An error is the parked worker's to meet.
+        let was_woken = reactor.collect(Some(Duration::ZERO), max, out);
+        // `is_held` sees the waiting thread's role: the thread took it before it was unparked, and
+        // the kernel orders the wake of that unpark before this.
+        if was_woken.unwrap_or(false) && (self.role.is_held() || self.parks_elsewhere()) {
+            reactor.wake();
+        }
+    }
+
     /// Unparks a worker that waits on its thread, for the role (rule 4 of the poller).
     #[cold]
     pub(crate) fn hand_over(&self) {
@@ -359,7 +374,7 @@ impl Driver {
             return 0;
         }
         let (driver, mut out) = (self.inner(), VecDeque::new());
-        driver.poller.poll_if_due(MAX_EVENTS, &mut out);
+        driver.poll_if_due(MAX_EVENTS, &mut out);
         let no_worker = driver.tokens.len();
         driver
             .timers

@@ -68,13 +68,14 @@ impl<S: Sys> Reactor<S> {
         Ok(Registration::new(this.clone(), token, fd, removal))
     }
 
-    /// Waits for events, and moves the wakers of the tasks that waited for them to `out`.
+    /// Waits for events, and moves the wakers of the tasks that waited for them to `out`. Returns
+    /// whether a [`wake`](Self::wake) has ended this wait.
     pub(crate) fn collect(
         &self,
         limit: Option<Duration>,
         max: usize,
         out: &mut VecDeque<Waker>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         self.sys.wait(limit, max, |token, ready| {
             let token = SourceId::from_bits(token);
             self.slab
@@ -83,7 +84,8 @@ impl<S: Sys> Reactor<S> {
         })
     }
 
-    /// Ends a wait of [`collect`](Self::collect).
+    /// Ends a wait of [`collect`](Self::collect): of some thread, which may be another one than the
+    /// thread that it is meant for.
     pub(crate) fn wake(&self) {
         self.sys.wake();
     }

@@ -5,7 +5,8 @@
 //! 2. Events may come late, twice and for nothing. They are never lost: an event that one thread's
 //!    `wait` returned is that thread's to hand over.
 //! 3. Any number of threads may call `wait` at a time. Each event goes to one of them.
-//! 4. `wake` ends the present or the next `wait` of some thread.
+//! 4. `wake` ends the present or the next `wait` of one thread, perhaps not of the one that it is
+//!    meant for. A `wait` says so when a `wake` has ended it.
 use crate::Ready;
 use std::{io, time::Duration};
 
@@ -52,12 +53,13 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
 
     /// Waits for events, at most `limit` (without end for `None`), and calls `on_event` for up to
     /// `max` of them with their tokens. Returns early for a [`wake`](Self::wake) or a signal.
+    /// Returns whether there was a wake.
     fn wait(
         &self,
         limit: Option<Duration>,
         max: usize,
         on_event: impl FnMut(u64, Ready),
-    ) -> io::Result<()>;
+    ) -> io::Result<bool>;
 
     /// Ends a wait.
     fn wake(&self);

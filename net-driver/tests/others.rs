@@ -4,7 +4,7 @@ mod support;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use net_driver::{
-    Driver, Interest,
+    Driver, Interest, Polling,
     net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream},
     time,
 };
@@ -12,11 +12,16 @@ use std::{
     future::Future,
     io::{ErrorKind, Read, Write},
     os::{fd::AsRawFd, unix::net},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
 use support::{Workers, run};
+use worker_idle::park::{Park, Unpark};
 
 #[test]
 fn datagrams_of_many_senders_arrive_whole() {
@@ -291,6 +296,39 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
         });
         woken.recv_blocking().unwrap();
         monitor.join().unwrap();
+    });
+}
+
+/// Fails if a look takes the wake of a worker that waits in the reactor, and keeps it: the worker
+/// then waits for ever.
+#[test]
+fn unpark_beside_looks_of_another_thread_is_heard() {
+    let driver = Driver::with_polling(1, Polling::EveryQuota);
+    driver.open().unwrap();
+    let (ended, ends) = mpsc::channel();
+    let mut park = driver.park(0);
+    park.park(); // Takes the token of `open`.
+    let unparker = park.unparker();
+    let looks = AtomicBool::new(true);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while looks.load(Relaxed) {
+                driver.poll_overdue();
+            }
+        });
+        scope.spawn(move || {
+            for _ in 0..1000 {
+                park.park();
+                ended.send(()).unwrap();
+            }
+        });
+        for round in 0..1000 {
+            // Another thread looks when nobody has for 500 us: about then comes the unpark.
+            thread::sleep(Duration::from_micros(400 + round % 100));
+            unparker.unpark();
+            ends.recv().unwrap();
+        }
+        looks.store(false, Relaxed);
     });
 }
 

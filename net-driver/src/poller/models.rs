@@ -44,6 +44,33 @@ fn unpark_racing_a_wait_in_the_reactor_ends_it() {
     });
 }
 
+/// A worker is unparked out of the reactor, while another thread looks there and may take the wake.
+///
+/// Fails if the thread that has taken the wake does not pass it on.
+#[test]
+fn look_racing_an_unpark_passes_the_wake_on() {
+    Model::new().bound(3).check(|| {
+        let driver = Driver::new(1);
+        let reactor = driver.inner().open_reactor().unwrap();
+        let mut park = driver.park(0);
+        park.park(); // Takes the token of the first socket.
+        let unparker = park.unparker();
+        let pusher = thread::spawn(move || unparker.unpark());
+        let watcher = {
+            let driver = driver.clone();
+            let look = move || {
+                driver
+                    .inner()
+                    .look_beside(&reactor, 64, &mut VecDeque::new())
+            };
+            thread::spawn(look)
+        };
+        park.park();
+        pusher.join().unwrap();
+        watcher.join().unwrap();
+    });
+}
+
 /// The worker leaves the role for a push, and comes back, while an event comes.
 #[test]
 fn event_racing_a_push_wakes_its_task() {

@@ -36,10 +36,10 @@ impl Sys for Faulty {
         _: Option<Duration>,
         max: usize,
         mut on_event: impl FnMut(u64, Ready),
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let new = RefCell::new(Vec::new());
         let now = Some(Duration::ZERO);
-        self.os.wait(now, max, |token, ready| {
+        let was_woken = self.os.wait(now, max, |token, ready| {
             new.borrow_mut().push((token, ready))
         })?;
         let mut late = self.late.lock();
@@ -49,7 +49,7 @@ impl Sys for Faulty {
             on_event(token, ready);
         }
         late.extend(new.into_inner());
-        Ok(())
+        Ok(was_woken)
     }
 
     fn wake(&self) {

@@ -73,24 +73,27 @@ impl Sys for Epoll {
         limit: Option<Duration>,
         max: usize,
         mut on_event: impl FnMut(u64, Ready),
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         const EMPTY: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
         let mut events = [EMPTY; MOST];
         let count = self.wait_for(&mut events[..max.clamp(1, MOST)], limit);
         if count < 0 {
             let error = io::Error::last_os_error();
             return match error.kind() {
-                io::ErrorKind::Interrupted => Ok(()),
+                io::ErrorKind::Interrupted => Ok(false),
                 _ => Err(error),
             };
         }
+        let mut was_woken = false;
         for event in &events[..count as usize] {
             let (bits, token) = (event.events, event.u64);
-            if token != SourceId::WAKE {
+            if token == SourceId::WAKE {
+                was_woken = true;
+            } else {
                 on_event(token, to_ready(bits));
             }
         }
-        Ok(())
+        Ok(was_woken)
     }
 
     fn wake(&self) {

@@ -1,7 +1,7 @@
 //! A kernel for models and fault tests: events are what a test makes them, late, twice or spurious.
 use super::{Existing, Fd, Sys};
 use crate::Ready;
-use std::{collections::VecDeque, io, time::Duration};
+use std::{collections::VecDeque, io, mem, time::Duration};
 use sync_shim::sync::{Condvar, Mutex};
 
 #[derive(Debug)]
@@ -64,19 +64,19 @@ impl Sys for Kernel {
         limit: Option<Duration>,
         max: usize,
         mut on_event: impl FnMut(u64, Ready),
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let mut state = self.state.lock();
         while limit.is_none() && state.events.is_empty() && !state.is_woken {
             state = self.changed.wait(state);
         }
-        state.is_woken = false;
+        let was_woken = mem::take(&mut state.is_woken);
         let count = state.events.len().min(max);
         let events: Vec<_> = state.events.drain(..count).collect();
         drop(state);
         for (token, ready) in events {
             on_event(token, ready);
         }
-        Ok(())
+        Ok(was_woken)
     }
 
     fn wake(&self) {
