@@ -29,7 +29,7 @@ use std::{
 };
 use sync_shim::atomic::{
     AtomicBool,
-    Ordering::{Acquire, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 /// The worker of a runtime without threads, for whichever thread is in `block_on`.
@@ -73,8 +73,11 @@ struct Signal<U> {
 impl<U> Signal<U> {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
-        // Ordering: Acquire pairs with the store in `wake`. Nobody acquires the `false`.
-        self.woken.swap(false, Acquire)
+        // Ordering: Acquire pairs with the store in `wake`. Nobody acquires the `false`. Not a
+        // swap: the model checker puts the `false` of a swap behind a wake that came before it.
+        self.woken
+            .compare_exchange(true, false, Acquire, Relaxed)
+            .is_ok()
     }
 }
 
@@ -84,7 +87,7 @@ impl<U: Unpark> Wake for Signal<U> {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Ordering: Release pairs with the swap in `take`: the poll sees what was done before.
+        // Ordering: Release pairs with the exchange in `take`: the poll sees what was done before.
         self.woken.store(true, Release);
         self.unpark.unpark();
     }
@@ -238,7 +241,7 @@ mod models {
     /// A thread does something, and wakes the driver's own future: a driver that takes the wake
     /// sees what was done.
     ///
-    /// Fails if the store in `wake`, or the swap in `take`, is Relaxed.
+    /// Fails if the store in `wake`, or the exchange in `take`, is Relaxed.
     #[test]
     fn wake_of_the_drivers_future_shows_what_came_before() {
         model(|| {
@@ -260,6 +263,33 @@ mod models {
                 assert!(done.0.with(|done| unsafe { *done }));
             }
             other.join().unwrap();
+        });
+    }
+
+    /// A whole runtime: a task is spawned, and then a thread wakes the future of `block_on`.
+    ///
+    /// Fails if the driver parks after a wake that it has not taken.
+    #[test]
+    fn wake_racing_the_drivers_park_ends_block_on() {
+        sync_shim::Model::new().bound(3).branches(20_000).check(|| {
+            let runtime = crate::Builder::new_current_thread().build().unwrap();
+            runtime.spawn_detached(async {});
+            let mut other = None;
+            let woken = Arc::new(AtomicBool::new(false));
+            runtime.block_on(std::future::poll_fn(|cx| {
+                if woken.load(Acquire) {
+                    return Poll::Ready(());
+                }
+                if other.is_none() {
+                    let (waker, woken) = (cx.waker().clone(), woken.clone());
+                    other = Some(thread::spawn(move || {
+                        woken.store(true, Release);
+                        waker.wake();
+                    }));
+                }
+                Poll::Pending
+            }));
+            other.unwrap().join().unwrap();
         });
     }
 }
