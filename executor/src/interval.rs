@@ -21,6 +21,11 @@
 //! in the ring behind long polls. A worker that owes nothing moves its share into its ring, behind
 //! its own tasks.
 //!
+//! The worker's own tasks get their time, too. If a task from outside took longer than
+//! [`MAX_OWED`], the own ones are owed that much: until they have had it, the worker does not look.
+//! Otherwise a task with long polls that is requeued at the injector, as its slices end, would run
+//! before each short task of the ring.
+//!
 //! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
 //! the builder's length.
 //!
@@ -36,7 +41,7 @@ use std::{
 /// The time that an interval is to take.
 const TARGET: Duration = Duration::from_micros(10);
 
-/// The most time that the worker owes to tasks from outside.
+/// The most time that the worker owes to tasks from outside, or to its own.
 const MAX_OWED: Duration = Duration::from_millis(1);
 
 /// The length of a tick, in nanoseconds, from which on its time is owed.
@@ -66,8 +71,12 @@ pub(crate) struct Interval {
     read: Cell<Option<Instant>>,
     /// The time of own ticks, in nanoseconds, that tasks from outside have not had yet.
     owed: Cell<u64>,
+    /// The time, in nanoseconds, that the worker's own tasks are owed.
+    owed_to_own: Cell<u64>,
     /// Whether the ticks since the last reading were those of tasks from outside, taken one by one.
     repays: Cell<bool>,
+    /// Whether the first tick since the last reading was that of a task from outside.
+    from_outside: Cell<bool>,
     /// Whether the worker reads the clock.
     adapts: bool,
 }
@@ -93,7 +102,9 @@ impl Interval {
             skips: Cell::new(0),
             read: Cell::new(None),
             owed: Cell::new(0),
+            owed_to_own: Cell::new(0),
             repays: Cell::new(false),
+            from_outside: Cell::new(false),
             adapts,
         }
     }
@@ -152,9 +163,16 @@ impl Interval {
             .set((target / interval).saturating_sub(1).min(MAX_SKIPS));
     }
 
-    /// Counts the time of ticks: what was owed is repaid, or what is owed now.
+    /// Counts the time of ticks: it repays what was owed to those whose ticks they were, and the
+    /// others are owed it now.
     fn share(&self, took: Duration, ticks: u64) {
+        let is_longest = took >= MAX_OWED;
         let took = took.min(MAX_OWED).as_nanos() as u64;
+        self.owed_to_own.set(match self.from_outside.get() {
+            true if is_longest => took,
+            true => 0,
+            false => self.owed_to_own.get().saturating_sub(took),
+        });
         if self.repays.get() {
             self.owed.set(self.owed.get().saturating_sub(took));
         } else {
@@ -172,9 +190,16 @@ impl Interval {
         self.owed.get() > 0
     }
 
-    /// Lets the ticks from here on be the worker's own.
-    pub(crate) fn stop_repaying(&self) {
+    /// Whether the worker's own tasks are owed time.
+    pub(crate) fn owes_own(&self) -> bool {
+        self.owed_to_own.get() > 0
+    }
+
+    /// Lets the ticks from here on be the worker's own, but for the next one if a task from outside
+    /// was found.
+    pub(crate) fn stop_repaying(&self, has_found: bool) {
         self.repays.set(false);
+        self.from_outside.set(has_found);
     }
 
     /// Lets the next tick end with a look that takes one task.
@@ -182,6 +207,7 @@ impl Interval {
         self.length.set(1);
         self.left.set(1);
         self.repays.set(true);
+        self.from_outside.set(true);
         if reads {
             self.skips.set(REPAYS);
         }
@@ -195,7 +221,9 @@ impl Interval {
             self.ticks.set(0);
             self.skips.set(0);
             self.owed.set(0);
+            self.owed_to_own.set(0);
             self.repays.set(false);
+            self.from_outside.set(false);
             let length = self.length.get().min(UNKNOWN);
             self.length.set(length);
             self.left.set(length);

@@ -31,6 +31,10 @@ impl Core {
     fn look(&self, is_due: bool) -> Option<Task> {
         let interval = &self.interval;
         let reading = interval.begin(is_due);
+        if interval.owes_own() && !self.queue.is_empty() {
+            interval.stop_repaying(false);
+            return None;
+        }
         let repays = interval.owes();
         let task = if repays {
             self.take_one()
@@ -40,7 +44,7 @@ impl Core {
         if repays && task.is_some() {
             interval.repay(reading.is_some());
         } else {
-            interval.stop_repaying();
+            interval.stop_repaying(task.is_some());
         }
         if let Some(reading) = reading.filter(|_| task.is_some()) {
             self.record_wait(&reading);

@@ -602,3 +602,37 @@ fn pushes_beside_long_polls_wait_for_few() {
     assert!(metrics.remote_waits.count() > 10, "{metrics}");
     assert!(metrics.longest_remote_wait_ns >= 1_000_000, "{metrics}");
 }
+
+/// A task with long polls is requeued at the injector, while the worker has short tasks.
+///
+/// Fails if each look takes the long task, so that the worker polls it before each of its own.
+#[test]
+fn long_task_of_the_injector_leaves_time_to_own_tasks() {
+    const TASKS: usize = 100;
+    let runtime = Builder::new().workers(1).monitor(false).build().unwrap();
+    let (polls, ended) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+    let (counted, all, handle) = (polls.clone(), ended.clone(), runtime.handle().clone());
+    let long = async move {
+        while all.load(SeqCst) < TASKS {
+            counted.fetch_add(1, SeqCst);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            // As the monitor does. So the worker requeues this task behind those of all workers.
+            handle.shared().slices.of(0).request();
+            yield_now().await;
+        }
+    };
+    let all = ended.clone();
+    let first = runtime.spawn(async move {
+        let long = crate::spawn(long);
+        for _ in 0..TASKS {
+            let ended = all.clone();
+            spawn_detached(async move {
+                ended.fetch_add(1, SeqCst);
+            });
+        }
+        long
+    });
+    block_on(async { first.await.unwrap().await.unwrap() });
+    // A thread that loses its CPU in a short task counts as one whose own tasks had their time.
+    assert!(polls.load(SeqCst) < TASKS / 2, "{polls:?}");
+}
