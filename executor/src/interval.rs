@@ -22,7 +22,8 @@
 //! its own tasks.
 //!
 //! The worker's own tasks get their time, too. If a task from outside took longer than
-//! [`MAX_OWED`], the own ones are owed that much: until they have had it, the worker does not look.
+//! [`MAX_OWED`], the own ones are owed as much, up to [`MAX_OWED_TO_OWN`]: until they have had it,
+//! the worker does not look.
 //! Otherwise a task with long polls that is requeued at the injector, as its slices end, would run
 //! before each short task of the ring.
 //!
@@ -41,8 +42,12 @@ use std::{
 /// The time that an interval is to take.
 const TARGET: Duration = Duration::from_micros(10);
 
-/// The most time that the worker owes to tasks from outside, or to its own.
+/// The most time that the worker owes to tasks from outside.
 const MAX_OWED: Duration = Duration::from_millis(1);
+
+/// The most time that the worker owes to its own tasks. Longer than [`MAX_OWED`], because it also
+/// passes while the worker's thread waits for a CPU, for one that its tasks have woken, say.
+const MAX_OWED_TO_OWN: Duration = Duration::from_millis(10);
 
 /// The length of a tick, in nanoseconds, from which on its time is owed.
 const LONG: u64 = 1_000;
@@ -166,13 +171,13 @@ impl Interval {
     /// Counts the time of ticks: it repays what was owed to those whose ticks they were, and the
     /// others are owed it now.
     fn share(&self, took: Duration, ticks: u64) {
-        let is_longest = took >= MAX_OWED;
-        let took = took.min(MAX_OWED).as_nanos() as u64;
+        let to_own = took.min(MAX_OWED_TO_OWN).as_nanos() as u64;
         self.owed_to_own.set(match self.from_outside.get() {
-            true if is_longest => took,
+            true if took >= MAX_OWED => to_own,
             true => 0,
-            false => self.owed_to_own.get().saturating_sub(took),
+            false => self.owed_to_own.get().saturating_sub(to_own),
         });
+        let took = took.min(MAX_OWED).as_nanos() as u64;
         if self.repays.get() {
             self.owed.set(self.owed.get().saturating_sub(took));
         } else {
