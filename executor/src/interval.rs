@@ -80,7 +80,8 @@ pub(crate) struct Interval {
     owed_to_own: Cell<u64>,
     /// Whether the ticks since the last reading were those of tasks from outside, taken one by one.
     repays: Cell<bool>,
-    /// Whether the first tick since the last reading was that of a task from outside.
+    /// Whether the ticks since the last reading began with a task from outside, and each look since
+    /// has found another.
     from_outside: Cell<bool>,
     /// Whether the worker reads the clock.
     adapts: bool,
@@ -200,11 +201,15 @@ impl Interval {
         self.owed_to_own.get() > 0
     }
 
-    /// Lets the ticks from here on be the worker's own, but for the next one if a task from outside
-    /// was found.
-    pub(crate) fn stop_repaying(&self, has_found: bool) {
+    /// Lets the ticks from here on be the worker's own, but for the task that a look may have found.
+    pub(crate) fn stop_repaying(&self) {
         self.repays.set(false);
-        self.from_outside.set(has_found);
+    }
+
+    /// Notes whether a look found a task from outside, and whether it read the clock.
+    pub(crate) fn note_look(&self, has_found: bool, reads: bool) {
+        self.from_outside
+            .set(has_found && (reads || self.from_outside.get()));
     }
 
     /// Lets the next tick end with a look that takes one task.
@@ -212,7 +217,6 @@ impl Interval {
         self.length.set(1);
         self.left.set(1);
         self.repays.set(true);
-        self.from_outside.set(true);
         if reads {
             self.skips.set(REPAYS);
         }

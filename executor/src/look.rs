@@ -32,7 +32,8 @@ impl Core {
         let interval = &self.interval;
         let reading = interval.begin(is_due);
         if interval.owes_own() && !self.queue.is_empty() {
-            interval.stop_repaying(false);
+            interval.stop_repaying();
+            interval.note_look(false, reading.is_some());
             return None;
         }
         let repays = interval.owes();
@@ -44,8 +45,9 @@ impl Core {
         if repays && task.is_some() {
             interval.repay(reading.is_some());
         } else {
-            interval.stop_repaying(task.is_some());
+            interval.stop_repaying();
         }
+        interval.note_look(task.is_some(), reading.is_some());
         if let Some(reading) = reading.filter(|_| task.is_some()) {
             self.record_wait(&reading);
         }
