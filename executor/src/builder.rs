@@ -19,6 +19,7 @@ use crate::{
     queue::Queue,
     scope,
     shared::{Remote, Settings, Shared},
+    unpark::Unparker,
 };
 use blocking_threads::{Lent, Pool};
 use coop_budget::Budget;
@@ -987,7 +988,7 @@ impl Builder {
             if at_once || index == 0 {
                 blocking::start(core)?; // The drop of the runtime waits for the others.
             } else {
-                drop(shared.remotes[index].unstarted.offer(core));
+                shared.remotes[index].unparker.start_later(core);
                 shared.idle.sleep(index, false);
             }
         }
@@ -1046,7 +1047,7 @@ impl Builder {
         let (unstarted, park) = cores.remove(1);
         unstarted.park.set(Some(Parker::Events(park)));
         unstarted.searching.set(true);
-        drop(shared.remotes[1].unstarted.offer(unstarted));
+        shared.remotes[1].unparker.start_later(unstarted);
         shared.idle.sleep(1, false);
         let (core, park) = cores.remove(0);
         core.searching.set(shared.idle.try_search());
@@ -1078,8 +1079,7 @@ impl Builder {
         let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
             Arc::new(Remote {
                 stealer: queue.stealer(),
-                unpark: unparker(park),
-                unstarted: Lent::new(),
+                unparker: Unparker::new(unparker(park)),
                 lent: Lent::new(),
                 #[cfg(feature = "monitor")]
                 call: sched_monitor::Handoff::new(),
@@ -1090,7 +1090,7 @@ impl Builder {
             })
         });
         let remotes: Vec<_> = remotes.collect();
-        let wakers = || remotes.iter().map(|remote| remote.unpark.clone());
+        let wakers = || remotes.iter().map(|remote| remote.unparker.waker().clone());
         let events = events.unwrap_or_else(|| Events::over(wakers()));
         #[cfg(all(
             feature = "net",

@@ -102,7 +102,7 @@ impl Core {
             observed: settings.observed,
             budget: settings.budget,
             queue,
-            owned: UnsafeCell::new(Owned::new(remote.unpark.clone())),
+            owned: UnsafeCell::new(Owned::new(remote.unparker.waker().clone())),
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
