@@ -12,12 +12,13 @@ use std::{
     fmt::Display,
     future::Future,
     mem,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::Location,
     pin::Pin,
     ptr::NonNull,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
+use sync_shim::panics::contain;
 use tracing::{
     Instrument, Span,
     field::{Empty, display},
@@ -134,11 +135,7 @@ struct Target {
 
 impl Target {
     fn record(&self, op: &'static str) {
-        let event = || tracing::trace!(target: "tokio::task::waker", op, task.id = self.span);
-        let drop = |payload| catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(event)).or_else(drop) {
-            mem::forget(payload); // The drop of the first payload has panicked, and the drop of this one may, too.
-        }
+        contain(|| tracing::trace!(target: "tokio::task::waker", op, task.id = self.span));
     }
 }
 
