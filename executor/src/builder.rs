@@ -457,16 +457,17 @@ impl Builder {
     }
 
     /// Sets whether workers measure how long they are awake, for
-    /// [`Snapshot::busy_ns`](crate::Snapshot::busy_ns). Off by default.
+    /// [`Snapshot::busy`](crate::Snapshot::busy). Off by default.
     ///
     /// Costs two clock readings per sleep, and two every [`global_interval`](Self::global_interval)
     /// ticks.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).measure_busy(true).build()?;
-    /// let task = runtime.spawn(async { std::thread::sleep(std::time::Duration::from_millis(5)) });
+    /// let while_busy = std::time::Duration::from_millis(5);
+    /// let task = runtime.spawn(async move { std::thread::sleep(while_busy) });
     /// runtime.block_on(task).unwrap();
-    /// while runtime.metrics().busy_ns < 5_000_000 {
+    /// while runtime.metrics().busy < while_busy {
     ///     std::thread::yield_now(); // It is counted when the worker goes to sleep.
     /// }
     /// # Ok::<(), std::io::Error>(())

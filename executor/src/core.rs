@@ -238,8 +238,7 @@ impl Core {
 
     pub(crate) fn clock_out(&self) {
         if let Some(awake) = self.awake.take() {
-            let busy = awake.elapsed().as_nanos() as u64;
-            self.counters().busy_ns.add(busy);
+            self.counters().add_busy(awake.elapsed());
         }
     }
 
