@@ -87,9 +87,12 @@ pub fn contain(f: impl FnOnce()) {
 ///
 /// discard(catch(|| panic_any(Bomb)).unwrap_err()); // No panic comes out of it.
 /// ```
-#[cold]
 pub fn discard(payload: Payload) {
-    discard_and(payload, |_| ());
+    // Not by `discard_and`, and not `#[cold]`: as it is, the compiler makes the completion of a task
+    // five instructions shorter.
+    if let Err(again) = catch(move || drop(payload)) {
+        core::mem::forget(again);
+    }
 }
 
 /// Drops a payload as [`discard`] does, and passes the payload of the drop's own panic to `report`
