@@ -88,8 +88,8 @@ pub fn contain(f: impl FnOnce()) {
 /// discard(catch(|| panic_any(Bomb)).unwrap_err()); // No panic comes out of it.
 /// ```
 pub fn discard(payload: Payload) {
-    // Not by `discard_and`, and not `#[cold]`: as it is, the compiler makes the completion of a task
-    // five instructions shorter.
+    // Not by `discard_and`, and not `#[cold]`: as it is, the compiler makes the completion of a
+    // task five instructions shorter.
     if let Err(again) = catch(move || drop(payload)) {
         core::mem::forget(again);
     }
