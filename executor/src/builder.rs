@@ -549,7 +549,7 @@ impl Builder {
     /// of the same type. Clones of the builder share it. It is dropped with the runtime's memory,
     /// by the last thread or handle that refers to the runtime, unless it is still shared. A value
     /// that contains a [`Handle`](crate::Handle) keeps that memory forever; one that contains the
-    /// [`Runtime`] keeps its threads, too.
+    /// [`Runtime`](crate::Runtime) keeps its threads, too.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().extend(7_u32).build()?;
