@@ -13,6 +13,9 @@ pub use closure::{Closure, OnPanic, Once};
 pub use lend::{Lent, Offered};
 pub use pool::{Counts, Job, Pool, Refused, StaticPool};
 pub use settings::{BeforePark, Settings, Spawn};
+#[cfg(feature = "task-header")]
+#[doc(no_inline)]
+pub use task_header::{JoinError, JoinHandle};
 
 #[cfg(all(test, not(selvedge_loom)))]
 mod many_threads {

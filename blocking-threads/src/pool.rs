@@ -70,10 +70,11 @@ use crate::{Settings, settings::BeforePark};
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt, io,
-    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
+    panic::{RefUnwindSafe, UnwindSafe},
     time::{Duration, Instant},
 };
 use sync_shim::{
+    panics::contain,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
@@ -679,17 +680,6 @@ fn join(thread: Option<thread::JoinHandle<()>>) {
     if let Some(thread) = thread {
         // The jobs' panics were caught. A panic of a thread-local's destructor was printed.
         let _ = thread.join();
-    }
-}
-
-/// Runs `f` and catches its panic, which the panic hook has printed. The drop of the payload may
-/// panic too: then the payload is leaked.
-fn contain(f: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
-        return;
-    };
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(payload);
     }
 }
 

@@ -1,4 +1,7 @@
 //! Futures that charge the budget, and futures that are exempt from it.
+//!
+//! Each has one pinned field, and projects to it by hand: `pin-project-lite` would be one more
+//! package in the lockfile of each user, for four lines.
 use crate::{Budget, Scope, poll_proceed, scope::poll_has_remaining};
 use std::{
     future::Future,

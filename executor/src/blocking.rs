@@ -9,6 +9,7 @@ use crate::{
     shared::{Job, PanicReporter, Shared},
     threads,
     trace::{self, TaskKind},
+    unpark::Unstarted,
 };
 use blocking_threads::{Closure, Once};
 use std::{borrow::Cow, io, panic::Location};
@@ -42,7 +43,14 @@ where
     join
 }
 
-/// Starts the thread of an unstarted worker.
+impl Unstarted for Core {
+    fn start(self: Box<Self>) -> bool {
+        // A copy that `fork` made has no threads, and starts none.
+        self.shared.process != std::process::id() || start(self).is_ok()
+    }
+}
+
+/// Starts the thread of a worker.
 ///
 /// If the thread cannot be started, or the runtime has ended, the core is dropped.
 pub(crate) fn start(core: Box<Core>) -> io::Result<()> {

@@ -102,7 +102,7 @@ impl Core {
             observed: settings.observed,
             budget: settings.budget,
             queue,
-            owned: UnsafeCell::new(Owned::new(remote.unpark.clone())),
+            owned: UnsafeCell::new(Owned::new(remote.unparker.waker().clone())),
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
@@ -238,8 +238,7 @@ impl Core {
 
     pub(crate) fn clock_out(&self) {
         if let Some(awake) = self.awake.take() {
-            let busy = awake.elapsed().as_nanos() as u64;
-            self.counters().busy_ns.add(busy);
+            self.counters().add_busy(awake.elapsed());
         }
     }
 

@@ -3,7 +3,6 @@ use crate::{
     context::OnWorker,
     core::Core,
     events::DrivenEvents,
-    hooks,
     park::{Park, Patience},
     run::run,
     scheduler::Task,
@@ -13,9 +12,9 @@ use coop_budget::{Budget, Scope, Turns};
 use std::{
     fmt,
     mem::{self, ManuallyDrop},
-    panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
+use sync_shim::panics;
 use worker_idle::announce::Registry;
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
@@ -255,11 +254,11 @@ impl<P: Park> Worker<P> {
     /// Runs a method, and contains a panic of user code outside of tasks, as the loop of a thread
     /// does.
     pub(crate) fn contained<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> Option<R> {
-        match catch_unwind(AssertUnwindSafe(|| f(self))) {
+        match panics::catch(|| f(self)) {
             Ok(result) => Some(result),
             Err(payload) => {
                 self.core.shared.hooks.panicked(&*payload);
-                hooks::discard(payload);
+                panics::discard(payload);
                 None
             }
         }

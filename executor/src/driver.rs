@@ -15,15 +15,10 @@
 //!    goes nowhere: any thread may drop the core of a worker that was never started.
 use crate::{
     events::{DrivenEvents, Events, EventsPark},
-    hooks,
     park::{Park, waker},
 };
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::Waker,
-    time::Duration,
-};
+use std::{sync::Arc, task::Waker, time::Duration};
+use sync_shim::panics;
 
 /// Makes the driver of the worker with this index.
 pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> Box<dyn Driver> + Send + Sync>;
@@ -80,9 +75,7 @@ pub(crate) struct OwnedDriver {
 impl Drop for OwnedDriver {
     fn drop(&mut self) {
         let driver = self.driver.take();
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(driver))) {
-            hooks::discard(payload);
-        }
+        panics::contain(|| drop(driver));
     }
 }
 

@@ -1,12 +1,7 @@
 //! Hooks of a runtime's users, and where the panics of user code go.
 use crate::scheduler::Task;
-use std::{
-    any::Any,
-    fmt,
-    marker::PhantomData,
-    panic::{AssertUnwindSafe, Location},
-    sync::Arc,
-};
+use std::{any::Any, fmt, marker::PhantomData, panic::Location, sync::Arc};
+use sync_shim::panics;
 use task_header::Id;
 
 /// Policy for the panics of tasks and blocking closures.
@@ -159,26 +154,17 @@ impl Hooks {
 
     /// Runs user code, and passes its panic to `on_panic`, as there is no join handle for it.
     pub(crate) fn contain(&self, f: impl FnOnce()) {
-        if let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(f)) {
+        if let Err(payload) = panics::catch(f) {
             self.panicked(&*payload);
-            discard(payload);
+            panics::discard(payload);
         }
     }
 
     /// Passes the payload of a panic of user code to `on_panic`.
     pub(crate) fn panicked(&self, payload: &(dyn Any + Send)) {
-        if let Some(hook) = &self.on_panic
-            && let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(|| hook(payload)))
-        {
-            discard(payload);
+        if let Some(hook) = &self.on_panic {
+            panics::contain(|| hook(payload));
         }
-    }
-}
-
-/// Drops a panic's payload. That is user code, too, so its own panic is caught and leaked.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(payload) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(payload);
     }
 }
 

@@ -63,6 +63,7 @@ mod threads;
 pub mod time;
 mod trace;
 mod unhandled;
+mod unpark;
 mod wake;
 mod watch;
 mod yield_now;

@@ -9,6 +9,7 @@ use crate::{
     scope::{self, In},
     trace::{self, TaskKind},
 };
+use pin_project_lite::pin_project;
 use std::{
     borrow::Cow,
     cell::OnceCell,
@@ -70,7 +71,7 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is ready, and returns its output.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
-        let until = pin!(Some(self.tasks.run_until(Budgeted(future))));
+        let until = pin!(Some(self.tasks.run_until(Budgeted { future })));
         let mut until = DropsInSet(self, until);
         poll_fn(|cx| {
             let until = until.1.as_mut().as_pin_mut();
@@ -199,16 +200,19 @@ impl<F> Drop for DropsInSet<'_, F> {
     }
 }
 
-/// Future whose polls each have a budget of their own.
-struct Budgeted<F>(F);
+pin_project! {
+    /// Future whose polls each have a budget of their own.
+    struct Budgeted<F> {
+        #[pin]
+        future: F,
+    }
+}
 
 impl<F: Future> Future for Budgeted<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the field is pinned with the struct. Nothing moves it out, and the struct has no
-        // `Drop` and no `Unpin` implementation of its own.
-        let future = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
+        let future = self.project().future;
         coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
     }
 }
@@ -303,7 +307,7 @@ pub(crate) fn spawn_in<F>(
 where
     F: Future<Output: 'static> + 'static,
 {
-    let future = Budgeted(future);
+    let future = Budgeted { future };
     let (span, future) = trace::trace(TaskKind::Local, name.as_deref(), at, future);
     let join = match name {
         None => tasks.spawn(future),

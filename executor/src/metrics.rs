@@ -2,7 +2,7 @@
 //! stores to its own cache lines ([`counters`]).
 use crate::shared::Shared;
 use counters::each_counter;
-use std::fmt;
+use std::{fmt, time::Duration};
 use sync_shim::atomic::Ordering::Relaxed;
 
 mod counter;
@@ -31,6 +31,11 @@ macro_rules! snapshots {
         #[non_exhaustive]
         pub struct WorkerSnapshot {
             $($(#[$doc])* pub $name: u64,)*
+            /// How long it was awake, up to its last sleep or the end, if
+            /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first
+            /// tick on. A worker that [`block_in_place`](crate::block_in_place()) offers to other
+            /// threads is not awake until a thread takes it.
+            pub busy: Duration,
             /// Tasks in its ring.
             pub ring_depth: u64,
         }
@@ -59,6 +64,8 @@ macro_rules! snapshots {
             /// Workers, including those without a thread.
             pub workers: u64,
             $($(#[$doc])* pub $name: u64,)*
+            /// How long the workers were awake: the sum of [`WorkerSnapshot::busy`].
+            pub busy: Duration,
             /// Tasks that were spawned and have not ended.
             pub live: u64,
             /// Wakes of tasks by threads that are not workers.
@@ -85,8 +92,8 @@ macro_rules! snapshots {
             pub stalls: u64,
             /// 1 if the thread of the monitor could not be started. The runtime goes on without it.
             pub monitor_refused: u64,
-            /// The longest of these waits, in nanoseconds.
-            pub longest_remote_wait_ns: u64,
+            /// The longest of the [`remote_waits`](Self::remote_waits).
+            pub longest_remote_wait: Duration,
             /// Counters of each worker.
             pub per_worker: Vec<WorkerSnapshot>,
             /// Counters of each scheduling group, once one was built.
@@ -101,13 +108,15 @@ macro_rules! snapshots {
                     let counters = &remote.counters;
                     let mut own = WorkerSnapshot {
                         $($name: counters.$name.get(),)*
+                        busy: counters.busy(),
                         ring_depth: remote.stealer.len() as u64,
                     };
                     own.lifo_hits += own.inherited_slices;
                     $(sum.$name += own.$name;)*
                     sum.remote_waits.add(&counters.waits);
-                    let longest = counters.longest_wait_ns.get();
-                    sum.longest_remote_wait_ns = sum.longest_remote_wait_ns.max(longest);
+                    sum.busy += own.busy;
+                    let longest = counters.longest_wait();
+                    sum.longest_remote_wait = sum.longest_remote_wait.max(longest);
                     counters.poll_times.iter().for_each(|times| sum.poll_times.add(times));
                     sum.per_worker.push(own);
                 }
@@ -128,12 +137,13 @@ macro_rules! snapshots {
                     ("blocking_queue", self.blocking_queue),
                     ("stalls", self.stalls),
                     ("monitor_refused", self.monitor_refused),
-                    ("longest_remote_wait_ns", self.longest_remote_wait_ns),
                 ];
                 write!(f, "workers {}", self.workers)?;
                 for (name, number) in numbers {
                     write!(f, ", {} {number}", name.replace('_', " "))?;
                 }
+                let (busy, longest) = (self.busy, self.longest_remote_wait);
+                write!(f, ", busy {busy:?}, longest remote wait {longest:?}")?;
                 #[cfg(feature = "groups")]
                 for group in &self.groups {
                     write!(f, "; {group}")?;

@@ -55,10 +55,13 @@ pub(crate) struct RunSettings {
     observed: bool,
 }
 
-/// Runs a task, and those that follow it in the slot. There is a copy for each kind of worker, so
-/// that it is inlined into its loop.
+/// Runs a task, and those that follow it in the slot.
 ///
-/// The calling thread is a worker.
+/// The calling thread is a worker. `LENDABLE` says of which kind: whether its tasks may lend the
+/// core. Nothing reads it. It makes a copy of this function and of the closure in it for each kind,
+/// with one caller each, so that the compiler inlines both into that worker's loop. Without it a
+/// poll takes 31 instructions more (1.95, x86-64), also with `inline(always)`, as both kinds share
+/// the closure.
 #[inline]
 pub(crate) fn run<const LENDABLE: bool>(
     shared: &Shared,

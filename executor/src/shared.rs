@@ -28,11 +28,12 @@ use crate::{
     scheduler::{Scheduler, Task},
     trace::Trace,
     unhandled::Unhandled,
+    unpark::Unparker,
 };
 use blocking_threads::{Closure, Lent, Pool};
 use coop_budget::{Budget, Slices};
 use queue_global::Injector;
-use std::{ptr::NonNull, task::Waker, time::Instant};
+use std::{ptr::NonNull, time::Instant};
 use sync_shim::{
     CachePadded,
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Retire},
@@ -46,7 +47,7 @@ use worker_idle::{Backoff, Idle, announce::Registry};
 pub(crate) enum Job {
     /// With what keeps a test's clock from jumping meanwhile.
     Closure(Closure<Option<PanicReporter>>, ClockHold),
-    /// Run a worker that was unstarted.
+    /// Run a worker from its start on.
     Worker(Box<Core>),
     /// Accept the core of the worker with this index, if it is still on offer, and run it.
     Core(Arc<Shared>, usize),
@@ -126,10 +127,7 @@ pub(crate) struct Shared {
 /// The part of a worker that the others see.
 pub(crate) struct Remote {
     pub(crate) stealer: Stealer,
-    /// Unparks the worker.
-    pub(crate) unpark: Waker,
-    /// The core of a worker whose thread is not started yet.
-    pub(crate) unstarted: Lent<Core>,
+    pub(crate) unparker: Unparker<Core>,
     /// The core while it is lent and no thread has accepted it.
     pub(crate) lent: Lent<Core>,
     /// The core while the polled task is in an annotated call.
@@ -188,13 +186,6 @@ impl Shared {
             closing: CachePadded::new(AtomicBool::new(false)),
             abandoned: AtomicBool::new(false),
         }
-    }
-
-    /// Unparks a worker. A panic of a user's unparker is contained, so that a waker's caller goes
-    /// on.
-    pub(crate) fn unpark(&self, worker: usize) {
-        self.hooks
-            .contain(|| self.remotes[worker].unpark.wake_by_ref());
     }
 
     /// Its address, which tasks and groups keep.

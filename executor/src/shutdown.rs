@@ -123,15 +123,16 @@ impl Shared {
         // Before the workers, which look at the pool when they end.
         self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
-            if remote.unstarted.take().is_some() {
+            if remote.unparker.take_unstarted().is_some() {
                 // The worker counts as searching now. A notifier that relied on that is served by
                 // the others, which are unparked below.
                 self.idle.wake_self(worker);
                 self.idle.stop_searching();
             }
         }
-        for worker in 0..self.remotes.len() {
-            self.unpark(worker);
+        for remote in &self.remotes {
+            let waker = remote.unparker.waker();
+            self.hooks.contain(|| waker.wake_by_ref());
         }
     }
 

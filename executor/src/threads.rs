@@ -9,7 +9,8 @@ use crate::{
     shared::Shared,
 };
 use coop_budget::{Budget, Scope, Turns};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
+use sync_shim::panics;
 use worker_idle::{Backoff, announce::Registry};
 
 /// Runs a worker on this thread until the runtime ends, or until a task lends the core.
@@ -115,7 +116,7 @@ impl Core {
     fn sleep_in_driver(&self, park: &mut impl Park) -> Option<Task> {
         let (hooks, mut task) = (&self.shared.hooks, None);
         let sleep = || task = self.sleep(park, Patience::Endless);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(sleep)) {
+        if let Err(payload) = panics::catch(sleep) {
             // The hook for panics is user code, and this worker searches.
             self.leave_search();
             hooks.contain(|| resume_unwind(payload));

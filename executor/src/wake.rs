@@ -8,7 +8,7 @@
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then its thread
 //!    ends what is queued.
 use crate::{
-    blocking, context,
+    context,
     scheduler::{Scheduler, Task},
     shared::{PanicReporter, Shared},
     trace,
@@ -102,19 +102,18 @@ impl Shared {
         }
     }
 
-    /// Unparks a worker, or starts its thread. This may be in the middle of an operation of this
-    /// thread's worker, and an unparker or the drop of a refused worker's driver is user code.
+    /// Unparks a worker, or starts its thread ([`unpark`](crate::unpark)). This may be in the
+    /// middle of an operation of this thread's worker, and an unparker or the drop of a refused
+    /// worker's driver is user code. Its panic is contained, so that a waker's caller goes on.
     #[cold]
     fn call(&self, mut next: Option<usize>) {
         context::hold_core(|| {
             while let Some(worker) = next {
                 trace::notify(self, worker);
                 let remote = &self.remotes[worker];
-                let Some(core) = remote.unstarted.take() else {
-                    return self.unpark(worker);
-                };
-                // A copy that `fork` made has no threads, and starts none.
-                if self.process != std::process::id() || blocking::start(core).is_ok() {
+                let mut has_thread = true;
+                self.hooks.contain(|| has_thread = remote.unparker.unpark());
+                if has_thread {
                     return;
                 }
                 // This thread had the core, so it is the counter's only writer.

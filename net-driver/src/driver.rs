@@ -29,15 +29,17 @@ use crate::{
 use std::{
     cell::Cell,
     collections::VecDeque,
-    fmt, mem,
+    fmt,
     ops::Range,
-    panic::{AssertUnwindSafe, catch_unwind},
     ptr::{self, NonNull},
     sync::Arc,
     task::Waker,
     time::Duration,
 };
-use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
+use sync_shim::{
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    panics::contain,
+};
 
 /// Sleeps and sockets of one runtime, which its workers drive while they are idle.
 ///
@@ -419,14 +421,6 @@ impl Inner {
             next = again;
         }
         (next != u64::MAX).then(|| clock::span_until(self.timers.park_until(next), self.now()))
-    }
-}
-
-/// Runs `f`, whose panic goes nowhere.
-fn contain(f: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        // Its drop could panic too.
-        mem::forget(payload);
     }
 }
 

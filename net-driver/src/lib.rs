@@ -25,3 +25,5 @@ pub use over::{OverPark, WorkerTimers};
 pub use park::{WorkerPark, WorkerUnpark};
 pub use poller::Polling;
 pub use ready::{Interest, Ready};
+#[doc(no_inline)]
+pub use worker_idle::park::{Park, Unpark};

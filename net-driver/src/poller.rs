@@ -28,14 +28,15 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    io, mem,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    io,
+    panic::resume_unwind,
     sync::OnceLock,
     task::Waker,
     time::{Duration, Instant},
 };
 use sync_shim::{
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    panics,
     sync::{Arc, Mutex},
 };
 
@@ -218,7 +219,7 @@ impl Poller {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 // A panic of a waker is reported by its hook, and ends nothing here.
-                let _ = catch_unwind(AssertUnwindSafe(|| wake_all(&mut wakers)));
+                panics::contain(|| wake_all(&mut wakers));
             }
         });
         drop(handle?);
@@ -242,10 +243,10 @@ impl Poller {
 pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
     let mut panicked = None;
     while let Some(waker) = wakers.pop_front() {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        if let Err(payload) = panics::catch(|| waker.wake()) {
             match panicked {
                 None => panicked = Some(payload),
-                Some(_) => mem::forget(payload), // Its drop could panic too.
+                Some(_) => panics::discard(payload),
             }
         }
     }

@@ -39,11 +39,10 @@ use queue_global::mpsc::Batch;
 use std::{
     any::Any,
     mem,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Poll, Wake, Waker},
 };
-use sync_shim::{cell::UnsafeCell, sync::Mutex};
+use sync_shim::{cell::UnsafeCell, panics, sync::Mutex};
 use waker_vtable::WakerRef;
 
 pub(crate) struct Cell<P: Process> {
@@ -244,7 +243,7 @@ impl<P: Process> Cell<P> {
         let Body::Own(body) = &mut inner.body else {
             return Err(SpawnError::Closed);
         };
-        match catch_unwind(AssertUnwindSafe(|| body.init(&cx, method, input))) {
+        match panics::catch(|| body.init(&cx, method, input)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(InitError::UnknownMethod)) => Err(SpawnError::UnknownMethod(method.to_owned())),
             Ok(Err(InitError::Failed(why))) => Err(SpawnError::Init(why)),
@@ -467,10 +466,10 @@ fn close<P: Process>(inner: &mut Inner<P>) {
     }
 }
 
-/// The reason of a panic. Its payload is dropped, and leaks if that panics too.
-fn panicked(panic: Box<dyn Any + Send>) -> ExitReason {
+/// The reason of a panic, whose payload is dropped.
+fn panicked(panic: panics::Payload) -> ExitReason {
     let reason = ExitReason::panicked(&*panic);
-    drop_guarded(panic);
+    panics::discard(panic);
     reason
 }
 
@@ -528,11 +527,11 @@ impl<P: Process> AnyCell for Cell<P> {
                 handle: &self.handle,
                 waker: &waker,
             };
-            let stepped = catch_unwind(AssertUnwindSafe(|| match &mut inner.body {
+            let stepped = panics::catch(|| match &mut inner.body {
                 Body::Own(body) => body.step(&mut events, &mut output),
                 Body::Upgraded(body) => body.step(&mut events, &mut output),
                 Body::Closed => Step::Done,
-            }));
+            });
             slice.count_delivered(events.delivered);
             let commands = output.commands;
             if !commands.is_empty() {
@@ -595,9 +594,7 @@ impl<P: Process> AnyCell for Cell<P> {
         };
         let (make, method) = (restart.make.clone(), restart.method.clone());
         let input = restart.input.clone();
-        let made = catch_unwind(AssertUnwindSafe(move || {
-            (make(), input.map_or_else(Input::none, |input| input()))
-        }));
+        let made = panics::catch(move || (make(), input.map_or_else(Input::none, |input| input())));
         let started = match made {
             Ok((body, input)) => {
                 inner.body = Body::Own(body);

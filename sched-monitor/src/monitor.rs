@@ -13,9 +13,9 @@
 use crate::Doorbell;
 use std::{
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
+use sync_shim::panics;
 
 /// The shortest pause between two rounds.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(1);
@@ -231,14 +231,14 @@ impl<W: Workers> Monitor<W> {
         };
         let mut wish = MAX_PAUSE;
         self.duties.retain_mut(|duty| {
-            let looked = catch_unwind(AssertUnwindSafe(|| duty.look(&round)));
+            let looked = panics::catch(|| duty.look(&round));
             wish = wish.min(
                 looked
                     .as_ref()
                     .map_or(None, |wish| *wish)
                     .unwrap_or(MAX_PAUSE),
             );
-            looked.map_err(std::mem::forget).is_ok()
+            looked.map_err(panics::discard).is_ok()
         });
         if !all_idle || changed {
             let was_idle = self.idle_since.take().is_some();

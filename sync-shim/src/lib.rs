@@ -21,6 +21,7 @@ pub mod hint;
 pub mod history;
 #[cfg(feature = "std")]
 mod model;
+pub mod panics;
 #[cfg(feature = "std")]
 pub mod sync;
 #[cfg(feature = "std")]

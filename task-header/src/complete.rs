@@ -33,9 +33,9 @@ use crate::{
         Cell, Join, Kind, Outcome, Output, Polled, Stage, TaskPtr, header, id, join_waker, stage,
         vtable,
     },
-    error::{JoinError, Payload},
+    error::JoinError,
     list::{self, Keep},
-    panics,
+    panics::{self, Payload},
     releases::Releases,
     state::{Complete, Duty},
 };

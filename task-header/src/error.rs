@@ -1,5 +1,5 @@
 //! The reason why a task has no output.
-use crate::id::Id;
+use crate::{id::Id, panics::Payload};
 use alloc::{boxed::Box, string::String};
 use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 
@@ -36,9 +36,6 @@ pub struct JoinError(
     /// The task's id with the lowest bit set if the task was cancelled, else the address of a box.
     NonNull<Panicked>,
 );
-
-/// The payload of a panic.
-pub(crate) type Payload = Box<dyn Any + Send>;
 
 struct Panicked {
     id: Id,

@@ -32,7 +32,7 @@ mod list;
 mod local;
 mod notified;
 mod owned;
-pub mod panics;
+mod panics;
 #[cfg(feature = "queue-global")]
 mod queue;
 mod releases;

@@ -1,47 +1,7 @@
 //! Contains a panic of user code where it happened, and reports it to the task's scheduler.
-use crate::{
-    cell::{TaskPtr, vtable},
-    error::Payload,
-};
+use crate::cell::{TaskPtr, vtable};
 
-/// Runs `f` and catches its panic. Without `std` nothing can be caught: the panic unwinds on.
-pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
-    #[cfg(feature = "std")]
-    return std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
-    #[cfg(not(feature = "std"))]
-    return Ok(f());
-}
-
-/// Runs `f` and drops the payload of its panic: for user code whose panic nobody waits for.
-///
-/// A payload whose own drop panics is leaked, with the second payload, since that could repeat
-/// forever. Without the feature `std` nothing can be caught, and the panic unwinds on.
-///
-/// ```
-/// use std::task::{Wake, Waker};
-/// use task_header::panics::contain;
-///
-/// struct Broken;
-///
-/// impl Wake for Broken {
-///     fn wake(self: std::sync::Arc<Self>) {
-///         panic!("in a wake");
-///     }
-/// }
-///
-/// let wakers = [Waker::from(std::sync::Arc::new(Broken)), Waker::noop().clone()];
-/// let mut woken = 0;
-/// for waker in wakers {
-///     contain(|| waker.wake());
-///     woken += 1;
-/// }
-/// assert_eq!(woken, 2);
-/// ```
-pub fn contain(f: impl FnOnce()) {
-    if let Err(payload) = catch(f) {
-        discard(payload);
-    }
-}
+pub(crate) use sync_shim::panics::{Payload, catch, contain, discard_and};
 
 /// Runs `f` as [`contain`] does, and then `rest`, even where nothing can be contained and the panic
 /// of `f` unwinds on.
@@ -56,12 +16,6 @@ pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
     }
     let _then = Then(Some(rest));
     contain(f);
-}
-
-fn discard(payload: Payload) {
-    if let Err(again) = catch(move || drop(payload)) {
-        core::mem::forget(again);
-    }
 }
 
 /// Runs `f` as [`contain`] does, for code of this task, and reports a panic to the task's
@@ -85,11 +39,8 @@ pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
 pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
     // SAFETY: the caller's promise.
     unsafe { report(task, &payload) };
-    if let Err(again) = catch(move || drop(payload)) {
-        // SAFETY: the caller's promise.
-        unsafe { report(task, &again) };
-        core::mem::forget(again);
-    }
+    // SAFETY: the caller's promise.
+    discard_and(payload, |again| unsafe { report(task, again) });
 }
 
 /// Reports a panic to the scheduler.

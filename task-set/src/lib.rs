@@ -9,6 +9,8 @@ mod scope;
 pub use join_set::JoinSet;
 pub use local_set::LocalSet;
 pub use scope::{Scope, scope};
+#[doc(no_inline)]
+pub use task_header::{Builder, Details, Id, JoinError, JoinHandle};
 
 #[cfg(all(test, selvedge_count))]
 mod counts;

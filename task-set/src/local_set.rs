@@ -49,10 +49,10 @@ use std::{
     ptr,
     task::{Context, Poll, Waker},
 };
-use sync_shim::sync::Arc;
+use sync_shim::{panics::contain, sync::Arc};
 use task_header::{
     Builder, Details, JoinHandle, LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal,
-    WakeKind, panics::contain,
+    WakeKind,
 };
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 

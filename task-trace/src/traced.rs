@@ -8,16 +8,18 @@
 //! A subscriber is user code. If it panics at the use of a waker the panic is caught, as the code
 //! that uses the waker may not expect it.
 use crate::TaskKind;
+use pin_project_lite::pin_project;
 use std::{
     fmt::Display,
     future::Future,
     mem,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::Location,
     pin::Pin,
     ptr::NonNull,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
+use sync_shim::panics::contain;
 use tracing::{
     Instrument, Span,
     field::{Empty, display},
@@ -86,27 +88,26 @@ fn span(kind: TaskKind, name: Option<&str>, at: &Location<'_>, size: usize) -> S
     }
 }
 
-/// A future in its task's span; see [`trace`].
-#[derive(Debug)]
-pub struct Traced<F> {
-    future: Instrumented<F>,
-    /// The target of its wakers, from the first poll on.
-    target: Option<Arc<Target>>,
+pin_project! {
+    /// A future in its task's span; see [`trace`].
+    #[derive(Debug)]
+    pub struct Traced<F> {
+        #[pin]
+        future: Instrumented<F>,
+        // The target of its wakers, from the first poll on.
+        target: Option<Arc<Target>>,
+    }
 }
 
 impl<F: Future> Future for Traced<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is not moved out of here.
-        let this = unsafe { self.get_unchecked_mut() };
-        let id = this.future.span().id();
-        // SAFETY: structural pinning: the field is pinned with the whole.
-        let future = unsafe { Pin::new_unchecked(&mut this.future) };
-        let Some(id) = id else {
-            return future.poll(cx);
+        let this = self.project();
+        let Some(id) = this.future.span().id() else {
+            return this.future.poll(cx);
         };
-        let target = match &mut this.target {
+        let target = match this.target {
             Some(target) if target.waker.will_wake(cx.waker()) => target,
             target => target.insert(Arc::new(Target {
                 header: WakeHeader::new(const { &TargetVtable::of::<Target>() }),
@@ -119,7 +120,7 @@ impl<F: Future> Future for Traced<F> {
         let target = unsafe { NonNull::new_unchecked(target) };
         // SAFETY: `this` keeps the target alive until the poll is over.
         let waker = unsafe { WakerRef::new(target) };
-        future.poll(&mut Context::from_waker(&waker))
+        this.future.poll(&mut Context::from_waker(&waker))
     }
 }
 
@@ -134,11 +135,7 @@ struct Target {
 
 impl Target {
     fn record(&self, op: &'static str) {
-        let event = || tracing::trace!(target: "tokio::task::waker", op, task.id = self.span);
-        let drop = |payload| catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(event)).or_else(drop) {
-            mem::forget(payload); // The drop of the first payload has panicked, and the drop of this one may, too.
-        }
+        contain(|| tracing::trace!(target: "tokio::task::waker", op, task.id = self.span));
     }
 }
 

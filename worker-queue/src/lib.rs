@@ -14,6 +14,8 @@ mod stealer;
 
 pub use hooks::QueueHooks;
 pub use queue::{Next, WorkerQueue};
+#[doc(no_inline)]
+pub use queue_global::{Injector, Linked, List, Lock};
 pub use run_queue::RunQueue;
 pub use slot::{Slot, SlotContent};
 pub use steal::Batch;

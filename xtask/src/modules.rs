@@ -16,11 +16,6 @@ const CHECKED: [&str; 2] = ["selvedge", "task-header"];
 const PAIRS: &[(&str, [&str; 2], &str)] = &[
     (
         "selvedge",
-        ["builder", "runtime"],
-        "a builder makes a runtime, and `Runtime::new` is a builder's default",
-    ),
-    (
-        "selvedge",
         ["core", "shared"],
         "a core points to the shared state, where a core on offer lies",
     ),

@@ -60,11 +60,6 @@ macro_rules! each_counter {
             /// 1 if the worker's thread could not be started. The runtime goes on without the
             /// worker.
             refused,
-            /// Nanoseconds awake, up to the last sleep or the end, if
-            /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first
-            /// tick on. A worker that [`block_in_place`](crate::block_in_place()) offers to other
-            /// threads is not awake until a thread takes it.
-            busy_ns,
         }
     };
 }
@@ -76,9 +71,10 @@ macro_rules! counters {
         /// A worker's counters.
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
+            busy_ns: Counter,
             pub(crate) poll_times: Option<Times>,
             pub(super) waits: Times,
-            pub(super) longest_wait_ns: Counter,
+            longest_wait_ns: Counter,
             /// The number of the polled task, or 0. See `monitor`.
             polled: AtomicUsize,
         }
@@ -87,6 +83,7 @@ macro_rules! counters {
             pub(crate) fn new(poll_times: bool) -> Self {
                 Self {
                     $($name: Counter::new(),)*
+                    busy_ns: Counter::new(),
                     poll_times: poll_times.then(Times::new),
                     waits: Times::new(),
                     longest_wait_ns: Counter::new(),
@@ -111,11 +108,26 @@ macro_rules! counters {
                 self.polled.load(Relaxed)
             }
 
+            /// Adds a span in which the worker was awake.
+            pub(crate) fn add_busy(&self, span: Duration) {
+                self.busy_ns.add(span.as_nanos() as u64);
+            }
+
+            /// How long the worker was awake.
+            pub(crate) fn busy(&self) -> Duration {
+                Duration::from_nanos(self.busy_ns.get())
+            }
+
             /// Records how long work from outside waited for this worker's look.
             pub(crate) fn record_wait(&self, waited: Duration) {
                 self.waits.record(waited);
                 let (waited, longest) = (waited.as_nanos() as u64, &self.longest_wait_ns);
                 longest.add(waited.saturating_sub(longest.get()));
+            }
+
+            /// The longest of these waits.
+            pub(super) fn longest_wait(&self) -> Duration {
+                Duration::from_nanos(self.longest_wait_ns.get())
             }
         }
     };

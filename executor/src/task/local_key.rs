@@ -12,6 +12,7 @@
 //! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.
 //! 4. The slot has no destructor, so destructors of other thread-locals may read it. If
 //!    `process::exit` runs them in the middle of a scope, the frame of that scope stays for good.
+use pin_project_lite::pin_project;
 use std::{
     cell::Cell,
     fmt,
@@ -215,47 +216,66 @@ impl fmt::Display for AccessError {
 
 impl std::error::Error for AccessError {}
 
-/// Future of [`LocalKey::scope`].
-///
-/// ```
-/// use selvedge::task::futures::TaskLocalFuture;
-/// use std::{future::{Ready, ready}, pin::pin};
-///
-/// selvedge::task_local! {
-///     static USER: String;
-/// }
-///
-/// let runtime = selvedge::Runtime::new()?;
-/// let future: TaskLocalFuture<String, Ready<u32>> = USER.scope("Ada".into(), ready(7));
-/// let mut future = pin!(future);
-/// assert_eq!(runtime.block_on(future.as_mut()), 7);
-/// assert_eq!(future.take_value().unwrap(), "Ada");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct TaskLocalFuture<T: 'static, F> {
-    key: &'static LocalKey<T>,
-    value: Option<T>,
-    /// Pinned with the struct. Dropped when it is ready, in its scope.
-    future: Option<F>,
+pin_project! {
+    /// Future of [`LocalKey::scope`].
+    ///
+    /// ```
+    /// use selvedge::task::futures::TaskLocalFuture;
+    /// use std::{future::{Ready, ready}, pin::pin};
+    ///
+    /// selvedge::task_local! {
+    ///     static USER: String;
+    /// }
+    ///
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let future: TaskLocalFuture<String, Ready<u32>> = USER.scope("Ada".into(), ready(7));
+    /// let mut future = pin!(future);
+    /// assert_eq!(runtime.block_on(future.as_mut()), 7);
+    /// assert_eq!(future.take_value().unwrap(), "Ada");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use = "a future does nothing unless it is awaited"]
+    pub struct TaskLocalFuture<T, F>
+    where
+        T: 'static,
+    {
+        key: &'static LocalKey<T>,
+        value: Option<T>,
+        // Dropped when it is ready, in its scope.
+        #[pin]
+        future: Option<F>,
+    }
+
+    impl<T, F> PinnedDrop for TaskLocalFuture<T, F>
+    where
+        T: 'static,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if this.future.is_some() {
+                this.key.within(this.value.as_ref(), || this.future.set(None));
+            }
+        }
+    }
 }
 
 impl<T: 'static, F> TaskLocalFuture<T, F> {
     /// Takes the value out, unless that was done before. Polls after this are in a scope without a
     /// value.
+    ///
+    /// ```
+    /// use std::{future::ready, pin::pin};
+    ///
+    /// selvedge::task_local! {
+    ///     static USER: String;
+    /// }
+    ///
+    /// let mut future = pin!(USER.scope("Ada".into(), ready(7)));
+    /// assert_eq!(future.as_mut().take_value().unwrap(), "Ada");
+    /// assert!(future.take_value().is_none());
+    /// ```
     pub fn take_value(self: Pin<&mut Self>) -> Option<T> {
-        self.project().1.take()
-    }
-
-    fn project(
-        self: Pin<&mut Self>,
-    ) -> (&'static LocalKey<T>, &mut Option<T>, Pin<&mut Option<F>>) {
-        // SAFETY: the value is not pinned; the future is not moved out of what this returns.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the future is pinned with the struct: nothing moves it, the drop below drops it
-        // in place, and the struct is `Unpin` only if the future is.
-        let future = unsafe { Pin::new_unchecked(&mut this.future) };
-        (this.key, &mut this.value, future)
+        self.project().value.take()
     }
 }
 
@@ -265,27 +285,17 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
     /// # Panics
     /// If it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let (key, value, mut future) = self.project();
-        key.within(value.as_ref(), || {
-            let Some(polled) = future.as_mut().as_pin_mut() else {
+        let mut this = self.project();
+        this.key.within(this.value.as_ref(), || {
+            let Some(polled) = this.future.as_mut().as_pin_mut() else {
                 panic!("a TaskLocalFuture was polled after it was ready");
             };
             let output = polled.poll(cx);
             if output.is_ready() {
-                future.set(None);
+                this.future.set(None);
             }
             output
         })
-    }
-}
-
-impl<T: 'static, F> Drop for TaskLocalFuture<T, F> {
-    fn drop(&mut self) {
-        if self.future.is_some() {
-            // SAFETY: it is pinned, or was never polled, and is not used after this drop.
-            let (key, value, mut future) = unsafe { Pin::new_unchecked(self) }.project();
-            key.within(value.as_ref(), || future.set(None));
-        }
     }
 }
 

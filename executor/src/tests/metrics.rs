@@ -45,7 +45,7 @@ fn spin_for(limit: Duration) {
 const SPAN: Duration = Duration::from_millis(2);
 
 fn busy(handle: &Handle) -> Duration {
-    Duration::from_nanos(handle.metrics().busy_ns)
+    handle.metrics().busy
 }
 
 /// Fails if `stolen` counts a batch without its first task.

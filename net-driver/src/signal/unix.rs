@@ -43,6 +43,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
     thread,
 };
+use sync_shim::panics::contain;
 
 /// Signals have numbers below this.
 const SIGNALS: usize = 128;
@@ -210,12 +211,8 @@ fn wake_listeners(mut from_handlers: UnixStream) {
                 slot.version.fetch_add(1, Relaxed);
                 let wakers = mem::take(&mut *lock(&slot.wakers));
                 for (_, waker) in wakers {
-                    // A panic of a waker must not end the thread. Its hook has reported it.
-                    let wake = std::panic::AssertUnwindSafe(|| waker.wake());
-                    if let Err(payload) = std::panic::catch_unwind(wake) {
-                        // Its drop could panic too.
-                        mem::forget(payload);
-                    }
+                    // A panic of a waker must not end the thread.
+                    contain(|| waker.wake());
                 }
             }
         }

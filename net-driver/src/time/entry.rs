@@ -162,6 +162,7 @@ impl Timer {
         assert!(tick <= LAST_TICK, "a tick beyond the last one");
         // Ordering: Relaxed. The owner made it idle, or the `poll` that found it idle acquired.
         assert_eq!(self.state.load(Relaxed), IDLE, "armed twice");
+        // Not by `pin-project-lite`: no field is pinned, and the wheel needs the whole.
         // SAFETY: the timer is not moved.
         let this = unsafe { self.get_unchecked_mut() };
         if !this.cell.as_ref().is_some_and(|old| Arc::ptr_eq(old, cell)) {
@@ -200,6 +201,7 @@ impl Timer {
                 Err(now) => state = now,
             }
         }
+        // As in `arm`.
         // SAFETY: the timer is not moved.
         let this = unsafe { self.get_unchecked_mut() };
         if let (true, Some(cell)) = (state <= LAST_TICK, &this.cell) {

@@ -174,7 +174,7 @@ impl RuntimeMetrics {
     /// [measured](crate::Builder::measure_busy), and otherwise zero.
     #[track_caller]
     pub fn worker_total_busy_duration(&self, worker: usize) -> Duration {
-        Duration::from_nanos(self.worker(worker).counters.busy_ns.get())
+        self.worker(worker).counters.busy()
     }
 
     /// Returns how often the worker went to sleep.

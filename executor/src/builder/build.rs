@@ -1,0 +1,235 @@
+//! How a runtime is put together: its queues, its shared state, its workers and their threads.
+use super::MAX_WORKERS;
+#[cfg(feature = "groups")]
+use crate::groups::Groups;
+use crate::{
+    Builder, Runtime, Worker,
+    attributes::Attributes,
+    blocking,
+    core::Core,
+    driver::Parker,
+    events::Events,
+    metrics::Counters,
+    park::{self, Park},
+    queue::Queue,
+    scope,
+    shared::{Remote, Shared},
+    unpark::Unparker,
+};
+use blocking_threads::{Lent, Pool};
+use std::{io, task::Waker};
+use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
+use worker_queue::WorkerQueue;
+
+impl Builder {
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    /// - If [`enable_io`](Self::enable_io) was called, and the kernel refuses what sockets need.
+    /// - If the number of workers comes from `SELVEDGE_WORKERS`, and that is not a number from 1 to
+    ///   65,535.
+    /// - If the thread of the first worker cannot be started, or any thread where all are started
+    ///   at once ([`prestart`](Self::prestart)). No thread is left then. (In a task, where a wait
+    ///   would hold up others, the threads that had started may still be about to end.)
+    pub fn build(mut self) -> io::Result<Runtime> {
+        if self.settings.current_thread {
+            let enable_io = self.enable_io;
+            let (mut runtime, mut workers) = self.build_driven([park::ThreadPark::new()]);
+            if enable_io {
+                runtime.handle().shared().events.open()?;
+            }
+            runtime.be_driven_by_block_on(workers.remove(0));
+            return Ok(runtime);
+        }
+        let workers = self.workers.map_or_else(default_workers, Ok)?;
+        let at_once = self.prestart || self.hooks.on_start.is_some() || self.driver.is_some();
+        self.settings.has_drivers = self.driver.is_some();
+        // A model must be repeatable.
+        let repeatable = cfg!(any(selvedge_loom, selvedge_shuttle));
+        self.settings.adapts = !self.fixed_interval && !repeatable;
+        let (parkers, events): (Vec<_>, _) = if let Some(make) = &self.driver {
+            let parker = |worker| Parker::made_by(make, worker);
+            ((0..workers).map(parker).collect(), None)
+        } else {
+            let events = Events::new(workers, self.polling);
+            let parker = |worker| Parker::Events(events.park(worker));
+            ((0..workers).map(parker).collect(), Some(events))
+        };
+        let enable_io = self.enable_io;
+        let (shared, cores) = self.assemble(parkers, Parker::unparker, events);
+        if enable_io {
+            shared.events.open()?;
+        }
+        let runtime = Runtime::new_of(shared.clone());
+        // The first worker starts last, so that it finds the cores of the others when it notifies
+        // them.
+        for (core, park) in cores.into_iter().rev() {
+            let index = core.index;
+            let park = park.with_timers(&shared.events, index);
+            core.park.set(Some(park));
+            // The first worker, and one that is started by a notification, counts as searching
+            // before its thread runs. Pushes rely on that, so no hook may run in between: where all
+            // threads start at once, as they do with a hook, no worker counts as searching here.
+            core.searching
+                .set(!at_once && (index > 0 || shared.idle.try_search()));
+            if at_once || index == 0 {
+                blocking::start(core)?; // The drop of the runtime waits for the others.
+            } else {
+                shared.remotes[index].unparker.start_later(core);
+                shared.idle.sleep(index, false);
+            }
+        }
+        shared.monitor.start_at_once(&shared);
+        Ok(runtime)
+    }
+
+    /// Makes a runtime without worker threads, and a [`Worker`] for each of `parks`.
+    ///
+    /// The caller's own loops drive the workers. The setting [`workers`](Self::workers) is ignored.
+    /// Threads for blocking closures are started as needed.
+    ///
+    /// # Panics
+    /// If `parks` is empty.
+    ///
+    /// ```
+    /// use selvedge::{Builder, park::ThreadPark};
+    ///
+    /// let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
+    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    /// drop(runtime);
+    /// thread.join().unwrap();
+    /// ```
+    #[track_caller]
+    pub fn build_driven<P: Park>(
+        mut self,
+        parks: impl IntoIterator<Item = P>,
+    ) -> (Runtime, Vec<Worker<P>>) {
+        let parks: Vec<_> = parks.into_iter().collect();
+        assert!(
+            !parks.is_empty(),
+            "build_driven needs a Park for each worker, and at least one"
+        );
+        self.monitor.turn_off();
+        let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()), None);
+        let workers = cores
+            .into_iter()
+            .map(|(core, park)| Worker::new(core, park));
+        (Runtime::new_of(shared), workers.collect())
+    }
+
+    pub(super) fn assemble<P>(
+        self,
+        parks: Vec<P>,
+        unparker: impl Fn(&P) -> Waker,
+        events: Option<Events>,
+    ) -> (Arc<Shared>, Vec<(Box<Core>, P)>) {
+        let mut settings = self.settings;
+        let events_after = self.event_interval.unwrap_or(u32::MAX);
+        settings.global_interval = settings.global_interval.min(events_after);
+        settings.special_spawns = self.hooks.observe_spawns();
+        settings.observed = self.hooks.observe_polls() || settings.poll_times;
+        #[cfg(feature = "groups")]
+        let groups = std::sync::Arc::new(Groups::new(parks.len(), self.groups));
+        let queue = |index| {
+            let queue = WorkerQueue::new(self.ring_capacity)
+                .with_slot(settings.lifo)
+                .with_seed(settings.seed, index);
+            #[cfg(feature = "groups")]
+            let queue = Queue::new(queue, &groups, index);
+            queue
+        };
+        let queues: Vec<Queue> = (0..parks.len()).map(queue).collect();
+        let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
+            Arc::new(Remote {
+                stealer: queue.stealer(),
+                unparker: Unparker::new(unparker(park)),
+                lent: Lent::new(),
+                #[cfg(feature = "monitor")]
+                call: sched_monitor::Handoff::new(),
+                #[cfg(feature = "monitor")]
+                thread: sync_shim::atomic::AtomicU32::new(0),
+                nudged_at: AtomicU64::new(0),
+                counters: CachePadded::new(Counters::new(settings.poll_times)),
+            })
+        });
+        let remotes: Vec<_> = remotes.collect();
+        let wakers = || remotes.iter().map(|remote| remote.unparker.waker().clone());
+        let events = events.unwrap_or_else(|| Events::over(wakers()));
+        #[cfg(all(
+            feature = "net",
+            target_os = "linux",
+            not(any(selvedge_loom, selvedge_shuttle))
+        ))]
+        events.set_blocking(crate::net::run_blocking);
+        #[cfg(feature = "test-util")]
+        if self.start_paused {
+            events.pause();
+        }
+        let hooks = Arc::new(self.hooks);
+        let mut threads = self.threads;
+        threads.name = format!("{}-blocking", settings.thread_name).into();
+        if let Some(name) = self.thread_name_fn {
+            let spawn = threads.spawn.take();
+            threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
+                let name = name();
+                if name.contains('\0') {
+                    let why = "a thread's name has no NUL character";
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                }
+                let builder = builder.name(name);
+                match &spawn {
+                    Some(spawn) => spawn(builder, run),
+                    None => builder.spawn(run),
+                }
+            }));
+        }
+        let (start, stop) = (hooks.clone(), hooks.clone());
+        let attributes = Attributes::of_this_thread();
+        threads.on_start = Some(std::sync::Arc::new(move || {
+            attributes.apply();
+            scope::mark_own_thread(&start);
+            start.call(&start.on_start);
+        }));
+        threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
+        let first = settings.backoff;
+        threads.before_park = Some(std::sync::Arc::new(move || blocking::backoff(first)));
+        let pool = Pool::new(threads);
+        let shared = Arc::new(Shared::new(
+            remotes,
+            pool,
+            self.monitor,
+            settings,
+            hooks,
+            self.extensions,
+            events,
+            #[cfg(feature = "groups")]
+            groups.clone(),
+        ));
+        #[cfg(feature = "groups")]
+        groups.bind(shared.address());
+        let cores = queues.into_iter().zip(parks).enumerate();
+        let core =
+            |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);
+        let cores = cores.map(core).collect();
+        (shared, cores)
+    }
+}
+
+fn default_workers() -> io::Result<usize> {
+    let Some(said) = std::env::var_os("SELVEDGE_WORKERS") else {
+        return Ok(std::thread::available_parallelism().map_or(1, usize::from));
+    };
+    let number = said.to_str().and_then(|said| said.trim().parse().ok());
+    number
+        .filter(|n| (1..=MAX_WORKERS).contains(n))
+        .ok_or_else(|| {
+            let must = format!("must be a whole number from 1 to {MAX_WORKERS}, not {said:?}");
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("SELVEDGE_WORKERS {must}"),
+            )
+        })
+}

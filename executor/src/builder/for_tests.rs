@@ -1,0 +1,61 @@
+//! Builders of tests and models: threads whose start fails, eager waits, an unstarted worker.
+use crate::{
+    Builder, Runtime, Worker,
+    driver::Parker,
+    events::Events,
+    park::{self, Park},
+};
+use std::io;
+use worker_idle::Backoff;
+
+impl Builder {
+    /// Lets the start of the monitor's thread fail.
+    #[cfg(all(test, feature = "monitor", not(selvedge_loom)))]
+    pub(crate) fn fail_at_monitor(mut self) -> Self {
+        self.monitor.fails = true;
+        self
+    }
+
+    /// Lets threads wait a moment before each sleep, from the first one on.
+    #[cfg(test)]
+    pub(crate) fn eager(mut self) -> Self {
+        self.settings.backoff = Backoff::eager();
+        self
+    }
+
+    /// Lets the start of this thread of the runtime fail, counted from 0.
+    #[cfg(all(test, not(selvedge_loom)))]
+    pub(crate) fn fail_at_thread(&mut self, thread: usize) {
+        let started = sync_shim::atomic::AtomicUsize::new(0);
+        self.threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
+            // Ordering: Relaxed, as it is only a count.
+            if started.fetch_add(1, sync_shim::atomic::Ordering::Relaxed) == thread {
+                return Err(io::Error::other("no thread, as the test asked"));
+            }
+            builder.spawn(run)
+        }));
+    }
+
+    /// Makes a driven worker that searches, beside an unstarted one.
+    #[cfg(test)]
+    pub(crate) fn build_beside_one_unstarted(
+        mut self,
+    ) -> (Runtime, Worker<crate::events::EventsPark>) {
+        use crate::events::EventsPark;
+
+        self.monitor.turn_off();
+
+        let events = Events::new(2, self.polling);
+        let parks = (0..2).map(|worker| events.park(worker)).collect();
+        let unparker = |park: &EventsPark| park::waker(park.unparker());
+        let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
+        let (unstarted, park) = cores.remove(1);
+        unstarted.park.set(Some(Parker::Events(park)));
+        unstarted.searching.set(true);
+        shared.remotes[1].unparker.start_later(unstarted);
+        shared.idle.sleep(1, false);
+        let (core, park) = cores.remove(0);
+        core.searching.set(shared.idle.try_search());
+        (Runtime::new_of(shared), Worker::new(core, park))
+    }
+}

@@ -1,0 +1,114 @@
+//! The settings of the monitor.
+use crate::Builder;
+use std::time::Duration;
+
+impl Builder {
+    /// Sets whether the runtime has a monitor: a thread that watches the workers. It has one by
+    /// default.
+    ///
+    /// The monitor
+    ///
+    /// - ends a worker's time slice after 10 ms: the polled task yields at its next operation, and
+    ///   the tasks behind it have their turn;
+    /// - hands a worker over to another thread whose task is in a [`syscall`](crate::syscall())
+    ///   that lasts;
+    /// - makes busy workers look at tasks from outside that wait for long;
+    /// - fires timers and polls sockets when no worker waits for them and all that are awake are in
+    ///   long polls;
+    /// - reports polls that [last](Self::on_stall).
+    ///
+    /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
+    /// With `true` its thread starts in [`build`](Self::build), otherwise when a worker has a
+    /// second task to run, a second worker starts, or a task makes a `syscall`. So without `true`
+    /// it does not watch a worker's first task. If it cannot be started the runtime goes on without
+    /// it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The [hooks
+    /// for threads](Self::on_thread_start) are not called in it. A runtime with driven workers has
+    /// none.
+    ///
+    /// ```
+    /// use selvedge::{Budget, Builder, task};
+    ///
+    /// // Without a limit of operations only the time slice lets the other task run.
+    /// let runtime = Builder::new().workers(1).budget(Budget::UNLIMITED).monitor(true).build()?;
+    /// let turns = runtime.spawn(async {
+    ///     let (sender, receiver) = std::sync::mpsc::channel();
+    ///     selvedge::spawn_detached(async move { sender.send(()).unwrap() });
+    ///     selvedge::spawn_detached(async {}); // It takes the LIFO slot.
+    ///     while receiver.try_recv().is_err() {
+    ///         task::consume_budget().await;
+    ///     }
+    /// });
+    /// runtime.block_on(turns).unwrap();
+    /// assert!(runtime.metrics().preempted > 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn monitor(mut self, on: bool) -> Self {
+        self.monitor.on = on;
+        self.monitor.at_once = on;
+        self
+    }
+
+    /// Sets a hook for polls that last, by default for 25 ms or longer.
+    ///
+    /// The monitor calls it in its own thread while the poll goes on, and again each time the
+    /// poll's age has doubled; at most [five times a minute](Self::stall_reports_per_minute) over
+    /// all workers. It must not block: with the feature `backtrace` it lets another thread look up
+    /// the names on the [stack](crate::Stall), which may take long. A
+    /// worker in a [`syscall`](crate::syscall()), or one that another thread has taken over because
+    /// its task [blocks in place](crate::block_in_place()), is not reported. Without a hook the
+    /// report goes to standard error. With the feature `tracing` it is also an event, in either
+    /// case.
+    ///
+    /// With this hook `build` starts the [monitor](Self::monitor).
+    ///
+    /// ```
+    /// use selvedge::{Builder, Cause, Stall};
+    /// use std::{sync::mpsc, time::Duration};
+    ///
+    /// let (sender, causes) = mpsc::channel();
+    /// let hook = move |stall: &Stall| drop(sender.send(stall.cause.clone()));
+    /// let runtime = Builder::new().workers(1).on_stall(hook).build()?;
+    /// runtime.spawn_detached(async { std::thread::sleep(Duration::from_millis(100)) });
+    /// let cause = causes.recv().unwrap();
+    /// # #[cfg(target_os = "linux")]
+    /// assert!(matches!(cause, Cause::Blocked { .. }), "{cause}");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn on_stall(mut self, hook: impl Fn(&crate::Stall) + Send + Sync + 'static) -> Self {
+        self.monitor.on_stall = Some(std::sync::Arc::new(hook));
+        self.monitor.at_once = true;
+        self
+    }
+
+    /// Sets how long a poll lasts before it is [reported](Self::on_stall). 25 ms by default.
+    ///
+    /// ```
+    /// let rarely = std::time::Duration::from_secs(1);
+    /// let runtime = selvedge::Builder::new().stall_threshold(rarely).build()?;
+    /// runtime.spawn_detached(async { std::thread::sleep(std::time::Duration::from_millis(50)) });
+    /// assert_eq!(runtime.metrics().stalls, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn stall_threshold(mut self, threshold: Duration) -> Self {
+        self.monitor.threshold = threshold;
+        self
+    }
+
+    /// Sets how many stalls are [reported](Self::on_stall) in a minute, over all workers. 5 by
+    /// default. The others are counted ([`Snapshot::stalls`](crate::Snapshot::stalls)), and the
+    /// next report says how many there were.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().stall_reports_per_minute(u32::MAX).build()?;
+    /// assert_eq!(runtime.metrics().stalls, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
+    pub fn stall_reports_per_minute(mut self, reports: u32) -> Self {
+        self.monitor.reports_per_minute = reports;
+        self
+    }
+}

@@ -1,0 +1,69 @@
+//! A worker's unparker. It unparks the worker's thread, or starts it.
+//!
+//! An *unstarted* worker is a sleeping worker whose unparker starts its thread. Only the close
+//! distinguishes it from the other sleepers.
+//!
+//! 1. The builder gives the core of such a worker to the unparker, and then announces the worker's
+//!    sleep. So a notifier that chooses the worker finds the core.
+//! 2. One exchange takes the core out again, for one thread. Either a notifier takes it, to start
+//!    the thread, or the thread that closes the runtime, to drop it. Two notifiers do not meet
+//!    here: each has chosen a worker of its own, as a worker is chosen once for each sleep.
+//! 3. A worker counts as searching from the moment when it is chosen, and its thread begins as a
+//!    searcher. So only its notifier may start it. A waker that any thread may wake, at any time,
+//!    is [`waker`](Unparker::waker), which starts nothing.
+//! 4. If the thread cannot be started the core is dropped, and its notifier chooses another worker.
+//!    The worker then neither searches nor sleeps, so no notifier chooses it again.
+//! 5. A notifier that comes second to the close unparks a worker that does not exist. The close
+//!    takes the worker off the searchers, and then unparks all others, which look for the task.
+use blocking_threads::Lent;
+use std::task::Waker;
+
+/// A worker without a thread.
+pub(crate) trait Unstarted: Send {
+    /// Starts the worker's thread. Returns whether it could. If not, the worker is dropped.
+    fn start(self: Box<Self>) -> bool;
+}
+
+/// Unparks a worker, whose core is a `C`.
+pub(crate) struct Unparker<C: Unstarted> {
+    waker: Waker,
+    /// The core of an unstarted worker.
+    unstarted: Lent<C>,
+}
+
+impl<C: Unstarted> Unparker<C> {
+    /// Makes the unparker of a worker whose parker this waker unparks.
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self {
+            waker,
+            unstarted: Lent::new(),
+        }
+    }
+
+    /// Makes the worker an unstarted one (rule 1).
+    pub(crate) fn start_later(&self, core: Box<C>) {
+        drop(self.unstarted.offer(core));
+    }
+
+    /// Unparks a worker that this thread has chosen, or starts its thread. Returns false if the
+    /// thread cannot be started (rule 4).
+    pub(crate) fn unpark(&self) -> bool {
+        match self.unstarted.take() {
+            Some(core) => core.start(),
+            None => {
+                self.waker.wake_by_ref();
+                true
+            }
+        }
+    }
+
+    /// Takes the core of an unstarted worker out, for the close.
+    pub(crate) fn take_unstarted(&self) -> Option<Box<C>> {
+        self.unstarted.take()
+    }
+
+    /// The waker that unparks the worker's thread, and starts none (rule 3).
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+}
