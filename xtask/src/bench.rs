@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: builds the programs of `bench/`, which measure and compare.
-use crate::{
-    interrupt, output,
+use crate::interrupt;
+use anyhow::{Context, Result, ensure};
+use project::{
+    output, say,
     workspace::{self, cargo},
 };
-use anyhow::{Context, Result, ensure};
 use std::process::Command;
 
 #[path = "../../bench/src/bin/compare/options.rs"]

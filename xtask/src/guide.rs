@@ -3,11 +3,11 @@
 //! The site is `target/guide`: the book at its root with a trace to look at, and the API docs in
 //! `api`. The checks of the site need Chromium, and are a command of their own:
 //! `cargo xtask guide --check`.
-use crate::{
-    test::succeeds,
-    workspace::{self, cargo},
-};
 use anyhow::{Context, Result, bail};
+use project::{
+    say,
+    workspace::{self, cargo, succeeds},
+};
 use std::{
     collections::BTreeSet,
     fs,

@@ -3,8 +3,11 @@
 //!
 //! A lockfile lists the dependencies of every target and every cfg. So it would list the
 //! dependencies of a model checker, too, unless they need a feature that no user turns on.
-use crate::workspace::{self, cargo};
 use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{self, cargo},
+};
 use std::collections::BTreeSet;
 
 /// The most packages that a crate may bring with default features, itself included. A crate that is

@@ -4,8 +4,8 @@
 //! or a child module, in a `use` or elsewhere. A re-export counts for the file that defines the
 //! item, and is no import itself. Tests are left out. Files that reach each other form a cycle. A
 //! cycle of two is allowed with a reason in [`PAIRS`]; a larger one is not.
-use crate::{source, workspace};
 use anyhow::{Context, Result};
+use project::{say, source, workspace};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Item, UseTree, Visibility, visit::Visit};
 

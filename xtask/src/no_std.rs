@@ -8,11 +8,11 @@
 //! The library defines its own `rust_eh_personality`, which does nothing. Usually std defines it,
 //! and the unwinding tables of the prebuilt `core` and `alloc` name it, although nothing unwinds
 //! where a panic aborts.
-use crate::{
-    test::{cargo_succeeds, succeeds},
-    workspace::{self, cargo},
-};
 use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{self, cargo, cargo_succeeds, succeeds},
+};
 use std::{fmt::Write as _, fs, path::Path, process::Command};
 
 /// The parts, and those of their features that need no `std` either.

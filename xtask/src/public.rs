@@ -9,12 +9,12 @@
 //! An item has an example if its own docs have a block that a doctest runs. A function or constant
 //! of an impl, or of a trait, may share the example of its type, its trait or its impl block, if
 //! the example names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
-use crate::{
-    source,
-    workspace::{self, Package},
-};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use project::{
+    say, source,
+    workspace::{self, Package},
+};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
 

@@ -12,7 +12,7 @@ use std::{
 /// Returns the text with blanks in place of comments, literals, imports, and items that a `cfg`
 /// leaves out (the cfg `set` and all features are on, `test` is off). Every character keeps its
 /// place.
-pub(crate) fn code(source: &str, set: &str) -> String {
+pub fn code(source: &str, set: &str) -> String {
     let mut text = source.to_owned();
     let mut at = 0;
     while let Some(first) = source[at..].chars().next() {
@@ -47,7 +47,7 @@ pub(crate) fn code(source: &str, set: &str) -> String {
 }
 
 /// Returns the lines, each with the offset at which it begins.
-pub(crate) fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
+pub fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
     let begin = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
     text.split('\n').map(move |line| (begin(line), line))
 }
@@ -65,7 +65,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// Returns the word at the end of a text.
-pub(crate) fn last_word(text: &str) -> &str {
+pub fn last_word(text: &str) -> &str {
     &text[text.trim_end_matches(is_word).len()..]
 }
 
@@ -116,7 +116,7 @@ fn literal(text: &str, begins: bool) -> Option<usize> {
 }
 
 /// Returns the offset of the bracket that closes the one at `open`, or the end of the text.
-pub(crate) fn closing(text: &str, open: usize) -> usize {
+pub fn closing(text: &str, open: usize) -> usize {
     let mut depth = 0;
     let closes = |byte: u8| {
         match byte {
@@ -131,15 +131,19 @@ pub(crate) fn closing(text: &str, open: usize) -> usize {
 }
 
 /// A source file, and the path of its module in the crate: `a::b`.
-pub(crate) struct Module {
-    pub(crate) file: PathBuf,
-    pub(crate) path: String,
-    pub(crate) source: String,
-    pub(crate) code: String,
+pub struct Module {
+    /// The path of the file.
+    pub file: PathBuf,
+    /// `a::b`, or empty for the root.
+    pub path: String,
+    /// The text of the file.
+    pub source: String,
+    /// The text without what [`code`] leaves out.
+    pub code: String,
 }
 
 /// Returns the modules of the library with the root `lib`, except those that a `cfg` leaves out.
-pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
+pub fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
     let folder = lib.parent().context("a library has a folder")?;
     let mut found = Vec::new();
     let mut rest = vec![(lib.to_owned(), folder.to_owned(), String::new())];
@@ -182,7 +186,7 @@ pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
 }
 
 /// Returns the arguments, separated by commas, in the brackets at `open`.
-pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
+pub fn arguments(text: &str, open: usize) -> Vec<&str> {
     let (mut at, mut begin, end) = (open + 1, open + 1, closing(text, open));
     let mut found = Vec::new();
     while at < end {
@@ -203,7 +207,7 @@ pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
 }
 
 /// Whether a `cfg` holds.
-pub(crate) fn holds(predicate: &str, set: &str) -> bool {
+pub fn holds(predicate: &str, set: &str) -> bool {
     let predicate = predicate.trim();
     let Some((how, rest)) = predicate.split_once('(') else {
         let of_system = format!("target_os = {:?}", std::env::consts::OS);
@@ -244,7 +248,7 @@ fn indent(line: &str) -> usize {
 
 /// Returns the names of the items around a line, outermost first: modules, the type of an impl, a
 /// trait, functions.
-pub(crate) fn scope(text: &str, line: &str) -> String {
+pub fn scope(text: &str, line: &str) -> String {
     let begin = line.as_ptr() as usize - text.as_ptr() as usize;
     let (mut names, mut limit) = (Vec::new(), indent(line));
     for (at, outer) in lines(&text[..begin]).rev() {
@@ -293,10 +297,7 @@ fn implementor(head: &str) -> String {
 }
 
 /// Returns the functions of this name, each from `fn` to its closing brace.
-pub(crate) fn functions<'a>(
-    text: &'a str,
-    name: &'a str,
-) -> impl Iterator<Item = Range<usize>> + 'a {
+pub fn functions<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
     lines(text).filter_map(move |(begin, line)| {
         let own = words(line).next() == Some("fn");
         let own = own.then(|| named(&text[begin..])).flatten()?;
@@ -342,7 +343,7 @@ impl<T: Fn<u8>, S> Trait<T> for crate::Outer<T, S>
 where
     T: Send,
 {
-    pub(crate) const fn first(
+    pub const fn first(
         &self,
     ) -> u8 {
         if self.x {
@@ -370,7 +371,7 @@ fn first() {
         assert_eq!(scope_of(".b()"), "Outer::first");
         assert_eq!(scope_of("1"), "Outer::first::inner");
         assert_eq!(scope_of("2"), "first");
-        assert_eq!(scope_of("pub(crate)"), "Outer");
+        assert_eq!(scope_of("pub"), "Outer");
     }
 
     #[test]

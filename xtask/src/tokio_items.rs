@@ -15,6 +15,10 @@
 //!    that is `same`, as `$rt::task::spawn`.
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{TokenStream, TokenTree};
+use project::{
+    say,
+    workspace::{self, cargo},
+};
 use quote::ToTokens;
 use serde::Deserialize;
 use std::{
@@ -24,8 +28,6 @@ use std::{
     process::Stdio,
 };
 use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, UseTree, Visibility};
-
-use crate::workspace::{self, cargo};
 
 /// The modules that the table compares.
 const MODULES: &[&str] = &["runtime", "task", "net", "time", "signal", "fs", "process"];

@@ -1,6 +1,6 @@
 //! Reads the workspace's metadata from cargo, and runs cargo.
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::Deserialize;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -15,9 +15,11 @@ struct Metadata {
 
 /// A member of the workspace.
 #[derive(Deserialize)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) manifest_path: PathBuf,
+pub struct Package {
+    /// The name in `Cargo.toml`.
+    pub name: String,
+    /// The path of its `Cargo.toml`.
+    pub manifest_path: PathBuf,
     version: String,
     rust_version: Option<String>,
     dependencies: Vec<Dependency>,
@@ -48,29 +50,29 @@ struct Dependency {
 
 impl Package {
     /// Whether the package is published on the registry.
-    pub(crate) fn is_published(&self) -> bool {
+    pub fn is_published(&self) -> bool {
         self.publish.is_none()
     }
 
     /// The oldest Rust with which the package promises to build.
-    pub(crate) fn rust_version(&self) -> Option<&str> {
+    pub fn rust_version(&self) -> Option<&str> {
         self.rust_version.as_deref()
     }
 
     /// The name and the version of the package.
-    pub(crate) fn name_and_version(&self) -> String {
+    pub fn name_and_version(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
     /// Whether the package has an integration test of that name.
-    pub(crate) fn has_test(&self, name: &str) -> bool {
+    pub fn has_test(&self, name: &str) -> bool {
         self.targets
             .iter()
             .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 
     /// The root of the package's library.
-    pub(crate) fn lib(&self) -> Option<&Path> {
+    pub fn lib(&self) -> Option<&Path> {
         let lib = |target: &&Target| {
             let kinds = ["lib", "proc-macro"];
             target
@@ -86,7 +88,7 @@ impl Package {
 
     /// Whether the package may have models: it is the shim, a published crate on top of the shim,
     /// or the kits of hosts.
-    pub(crate) fn is_modelled(&self) -> bool {
+    pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
         (self.is_published() || self.name == "adopt")
             && (self.name == shim
@@ -98,12 +100,12 @@ impl Package {
 }
 
 /// Returns the members and the folder of the workspace.
-pub(crate) fn load() -> Result<(Vec<Package>, PathBuf)> {
+pub fn load() -> Result<(Vec<Package>, PathBuf)> {
     load_at(None)
 }
 
 /// Returns the members and the folder of the workspace at `folder`, or of this one.
-pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
+pub fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
     let mut cargo = cargo();
     if let Some(folder) = folder {
         cargo.current_dir(folder);
@@ -120,7 +122,7 @@ pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> 
 
 /// Returns the packages with these names, or all if there are no names. An error says that no
 /// package of a name has `what`.
-pub(crate) fn chosen<'a>(
+pub fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],
     what: &str,
@@ -139,7 +141,7 @@ pub(crate) fn chosen<'a>(
 }
 
 /// Checks, before a long run, that results can be written to the file.
-pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
+pub fn writable(file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
         let opened = fs::OpenOptions::new().create(true).append(true).open(file);
         opened.with_context(|| format!("writing {}", file.display()))?;
@@ -147,30 +149,10 @@ pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the results that an earlier run has written to the file, if there was one.
-pub(crate) fn earlier<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
-    let text = match fs::read(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(|| format!("reading {}", file.display()))?,
-    };
-    // An earlier run that failed has only checked that it could write.
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let value = serde_json::from_slice(&text);
-    value.with_context(|| format!("reading {}", file.display()))
-}
-
-/// Writes results.
-pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
-    let json = serde_json::to_string_pretty(value)? + "\n";
-    fs::write(file, json).with_context(|| format!("writing {}", file.display()))
-}
-
 /// Returns the commit of the tree at a folder, to which a result belongs. Call it before anything
 /// is built. A tree with changes says so, except for changes of its documents, among which results
 /// are.
-pub(crate) fn commit(root: &Path) -> String {
+pub fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(root).args(arguments);
@@ -205,7 +187,7 @@ pub(crate) fn commit(root: &Path) -> String {
 /// for the workspace's crates shares the dependencies. The wrapper is a script of the shell. On
 /// systems other than Unix, and for another workspace, where our crates are dependencies, the flags
 /// go into `RUSTFLAGS`.
-pub(crate) fn add_flags(
+pub fn add_flags(
     cargo: &mut Command,
     root: &Path,
     driver: Option<&Path>,
@@ -241,10 +223,26 @@ pub(crate) fn add_flags(
 }
 
 /// Returns the cargo that runs this process, without the variables that it set for this process.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.env_remove("CARGO_TARGET_DIR");
     command
+}
+
+/// Whether a command succeeds. Prints the command that does not.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    let status = command
+        .status()
+        .with_context(|| format!("running {:?}", command.get_program()))?;
+    if !status.success() {
+        eprintln!("failed: {command:?}");
+    }
+    Ok(status.success())
+}
+
+/// Whether cargo succeeds with these arguments, which are separated by blanks.
+pub fn cargo_succeeds(arguments: &str) -> Result<bool> {
+    succeeds(cargo().args(arguments.split(' ')))
 }
 
 #[cfg(test)]
@@ -329,18 +327,5 @@ mod tests {
             let address = format!("https://docs.rs/{}", package.name);
             assert_eq!(package.documentation, Some(address));
         }
-    }
-
-    #[test]
-    fn what_an_earlier_run_has_not_written_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.json");
-        assert_eq!(earlier::<u32>(&file).unwrap(), None);
-        writable(Some(&file)).unwrap();
-        assert_eq!(earlier::<u32>(&file).unwrap(), None);
-        write_json(&file, &7).unwrap();
-        assert_eq!(earlier::<u32>(&file).unwrap(), Some(7));
-        fs::write(&file, "x").unwrap();
-        assert!(earlier::<u32>(&file).is_err());
     }
 }

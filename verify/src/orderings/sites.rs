@@ -9,8 +9,8 @@ use super::{
     list::Listed,
     mutants::{Order, orderings_of, weaker},
 };
-use crate::source::{self, Module};
 use anyhow::{Context, Result};
+use project::source::{self, Module};
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
