@@ -34,6 +34,7 @@ use trial::{Bench, End, Verdict};
 
 pub(crate) mod list;
 mod mutants;
+mod scope;
 mod sites;
 mod tree;
 mod trial;

@@ -3,7 +3,7 @@ use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use project::{
     output, say,
-    workspace::{self, cargo},
+    workspace::{self, cargo, is_installed},
 };
 use std::process::Command;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if !options.instructions {
         workspace::writable(options.json.as_deref())?;
         build.arg("--bin=bench");
-    } else if Command::new("valgrind").arg("--version").output().is_ok() {
+    } else if is_installed(&mut Command::new("valgrind")) {
         build.args(["--quiet", "--example=instructions"]);
     } else {
         say!(

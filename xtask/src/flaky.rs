@@ -8,7 +8,7 @@ use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
-    workspace::{self, cargo},
+    workspace::{self, cargo, is_installed},
 };
 use std::{
     fs, hint,
@@ -73,9 +73,8 @@ const BUSY_LOOPS: usize = 2;
 /// Repeats the tests that the options name; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit > 0, "--limit is at least 1");
-    let nextest = cargo().args(["nextest", "--version"]).output();
     ensure!(
-        nextest.is_ok_and(|output| output.status.success()),
+        is_installed(cargo().arg("nextest")),
         "cargo-nextest is not installed: `cargo install --locked cargo-nextest`"
     );
     let (_, root) = workspace::load_at(options.path.as_deref())?;

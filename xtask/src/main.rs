@@ -13,6 +13,7 @@ mod msrv;
 mod no_std;
 mod prose;
 mod public;
+mod syntax;
 mod test;
 mod tokio_items;
 mod trace;

@@ -3,7 +3,7 @@ use crate::{links, lockfile, modules, msrv, no_std, prose, public, tokio_items, 
 use anyhow::{Context, Result, ensure};
 use project::{
     output, say,
-    workspace::{self, cargo, cargo_succeeds, succeeds},
+    workspace::{self, cargo, cargo_succeeds, is_installed, succeeds},
 };
 use std::{
     path::Path,
@@ -168,8 +168,7 @@ fn clippy() -> Result<bool> {
 }
 
 fn deny() -> Result<bool> {
-    let installed = cargo().args(["deny", "--version"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
+    if !is_installed(cargo().arg("deny")) {
         say!("cargo-deny is not installed: skipped");
         return Ok(true);
     }

@@ -2,6 +2,7 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -22,11 +23,12 @@ pub struct Package {
     pub manifest_path: PathBuf,
     version: String,
     rust_version: Option<String>,
-    dependencies: Vec<Dependency>,
+    /// The dependencies of all kinds.
+    pub dependencies: Vec<Dependency>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
-    #[cfg(test)]
-    documentation: Option<String>,
+    /// The address of its documentation.
+    pub documentation: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -36,16 +38,17 @@ struct Target {
     src_path: PathBuf,
 }
 
+/// A dependency, as the manifest states it.
 #[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    #[cfg(test)]
-    req: String,
+pub struct Dependency {
+    /// The name of the package.
+    pub name: String,
+    /// The versions that fit; `*` if the manifest names none.
+    pub req: String,
     /// `None` for a normal one.
-    #[cfg(test)]
-    kind: Option<String>,
-    #[cfg(test)]
-    target: Option<String>,
+    pub kind: Option<String>,
+    /// The target for which it is, if not for all.
+    pub target: Option<String>,
 }
 
 impl Package {
@@ -106,18 +109,20 @@ pub fn load() -> Result<(Vec<Package>, PathBuf)> {
 
 /// Returns the members and the folder of the workspace at `folder`, or of this one.
 pub fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
-    let mut cargo = cargo();
-    if let Some(folder) = folder {
-        cargo.current_dir(folder);
-    }
-    let output = cargo
-        .args(["metadata", "--format-version=1", "--no-deps"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata failed");
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let metadata = metadata(folder, "--no-deps")?;
     Ok((metadata.packages, metadata.workspace_root))
+}
+
+/// Returns the members of the workspace and all their dependencies, which cargo fetches.
+pub fn load_all() -> Result<Vec<Package>> {
+    Ok(metadata(None, "--locked")?.packages)
+}
+
+fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
+    let mut cargo = cargo();
+    cargo.args(["metadata", "--format-version=1", option]);
+    let cargo = cargo.current_dir(folder.unwrap_or(Path::new(".")));
+    serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }
 
 /// Returns the packages with these names, or all if there are no names. An error says that no
@@ -240,6 +245,24 @@ pub fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
+/// Returns what a command writes to its standard output. It must succeed.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let program = Path::new(command.get_program()).file_name();
+    let name = program.into_iter().chain(command.get_args().take(1));
+    let name: Vec<_> = name.map(OsStr::to_string_lossy).collect();
+    let name = name.join(" ");
+    let output = output.with_context(|| name.clone())?;
+    ensure!(output.status.success(), "{name} failed");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a program is installed: whether it says its version.
+pub fn is_installed(program: &mut Command) -> bool {
+    let output = program.arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
+}
+
 /// Whether cargo succeeds with these arguments, which are separated by blanks.
 pub fn cargo_succeeds(arguments: &str) -> Result<bool> {
     succeeds(cargo().args(arguments.split(' ')))
@@ -275,57 +298,5 @@ mod tests {
         let changed = clean + " with changes";
         assert_eq!(commit(folder.path()), changed);
         assert_eq!(commit(&folder.path().join("docs")), changed);
-    }
-
-    #[test]
-    fn each_crate_is_released_after_those_that_it_needs() {
-        let (packages, root) = load().unwrap();
-        let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
-        let order = text.split_once("those that need it: ").unwrap().1;
-        let order = order.split_once('.').unwrap().0;
-        let order: Vec<_> = order.split('`').skip(1).step_by(2).collect();
-        let place = |name: &str| order.iter().position(|n| *n == name);
-        let published = |name: &str| packages.iter().any(|p| p.name == name && p.is_published());
-        for package in packages.iter().filter(|package| package.is_published()) {
-            let name = package.name.as_str();
-            assert!(place(name).is_some(), "{name} is not in the order");
-            // Cargo leaves a dependency without a version out of the published package.
-            let needs = package.dependencies.iter().filter(|d| d.req != "*");
-            for needed in needs.filter(|d| published(&d.name)) {
-                assert!(
-                    place(&needed.name) < place(name),
-                    "{name} needs {}",
-                    needed.name
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn dependency_of_a_library_is_used_in_it() {
-        use crate::source::modules;
-
-        let (packages, _) = load().unwrap();
-        for package in packages.iter().filter(|package| package.is_published()) {
-            let modules = modules(package.lib().unwrap(), "").unwrap();
-            let normal = |d: &&Dependency| d.kind.is_none() && d.target.is_none();
-            for needed in package.dependencies.iter().filter(normal) {
-                let name = needed.name.replace('-', "_");
-                assert!(
-                    modules.iter().any(|module| module.source.contains(&name)),
-                    "{} doesn't use {name}",
-                    package.name
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn published_crate_says_where_its_documentation_is() {
-        let (packages, _) = load().unwrap();
-        for package in packages.iter().filter(|package| package.is_published()) {
-            let address = format!("https://docs.rs/{}", package.name);
-            assert_eq!(package.documentation, Some(address));
-        }
     }
 }
