@@ -117,12 +117,13 @@ struct Named {
 impl Imports {
     fn note(&mut self, path: Path, alias: Option<String>, exports: bool) {
         let at = self.at.clone();
-        self.names.push(Named {
+        let named = Named {
             at,
             path,
             alias,
             exports,
-        });
+        };
+        self.names.push(named);
     }
 
     /// The path from the crate's root, unless it is of another crate.

@@ -68,11 +68,7 @@ impl Crates {
 
     fn without_example(&self) -> Result<BTreeSet<String>> {
         let mut survey = Survey::default();
-        let root = Place {
-            krate: PACKAGE.into(),
-            path: Vec::new(),
-        };
-        self.module(&root, &mut survey)?;
+        self.module(&Place::root(PACKAGE), &mut survey)?;
         ensure!(survey.items > 100, "{} items are not all", survey.items);
         say!("{PACKAGE}: {} public items", survey.items);
         Ok(survey.without)
@@ -125,27 +121,17 @@ impl Crates {
         path.iter().fold(here.clone(), next)
     }
 
-    fn step(&self, here: &Place, at: Place, name: &str) -> Place {
-        let first = at == *here;
+    fn step(&self, here: &Place, mut at: Place, name: &str) -> Place {
+        let is_crate =
+            || at == *here && self.find(&at.below(name)).is_none() && self.0.contains_key(name);
         match name {
-            "crate" => Place {
-                path: Vec::new(),
-                ..at
-            },
+            "crate" => Place::root(&at.krate),
             "self" => at,
-            "super" => Place {
-                path: at
-                    .path
-                    .split_last()
-                    .map_or(Vec::new(), |(_, outer)| outer.to_vec()),
-                ..at
-            },
-            _ if first && self.find(&at.below(name)).is_none() && self.0.contains_key(name) => {
-                Place {
-                    krate: name.into(),
-                    path: Vec::new(),
-                }
+            "super" => {
+                at.path.pop();
+                at
             }
+            _ if is_crate() => Place::root(name),
             _ => at.below(name),
         }
     }
@@ -320,6 +306,11 @@ impl Survey {
 }
 
 impl Place {
+    fn root(krate: &str) -> Self {
+        let (krate, path) = (krate.to_owned(), Vec::new());
+        Self { krate, path }
+    }
+
     fn below(&self, name: &str) -> Self {
         let path = [self.path.clone(), vec![name.to_owned()]].concat();
         Self {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the text with blanks in place of comments, literals, imports, and items that a `cfg`
+/// Returns the text with blanks in place of comments, literals, and items that a `cfg`
 /// leaves out (the cfg `set` and all features are on, `test` is off). Every character keeps its
 /// place.
 pub fn code(source: &str, set: &str) -> String {
@@ -28,33 +28,7 @@ pub fn code(source: &str, set: &str) -> String {
             blank(&mut text, begin..at);
         }
     }
-    let mut imports = Vec::new();
-    for (begin, line) in lines(&text) {
-        if words(line).next() == Some("use") {
-            let end = text[begin..]
-                .find(';')
-                .map_or(text.len(), |end| begin + end);
-            imports.push(begin..end);
-        }
-    }
-    imports
-        .into_iter()
-        .for_each(|range| blank(&mut text, range));
     text
-}
-
-/// Returns the lines, each with the offset at which it begins.
-pub fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
-    let begin = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
-    text.split('\n').map(move |line| (begin(line), line))
-}
-
-/// Returns the words of a line that begins an item, without `pub`, `const` and the like.
-pub fn words(line: &str) -> impl Iterator<Item = &str> {
-    let before = |word: &&str| {
-        word.starts_with("pub") || ["const", "unsafe", "async", "extern", "default"].contains(word)
-    };
-    line.split_whitespace().skip_while(before)
 }
 
 /// Whether a name may contain this character.
@@ -62,7 +36,8 @@ pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-fn blank(text: &mut String, range: Range<usize>) {
+/// Puts blanks in place of a part of a text; line ends stay.
+pub fn blank(text: &mut String, range: Range<usize>) {
     let blanks: String = text[range.clone()]
         .bytes()
         .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
@@ -236,8 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_no_code_under_the_model_is_blank_and_nothing_moves() {
-        let source = r##"use a::{Acquire, Release};
-fn f<'a>(x: &'a str) -> char { '"' } // Acquire
+        let source = r##"fn f<'a>(x: &'a str) -> char { '"' } // Acquire
 /* Acquire */ const S: &str = "Acquire\" é"; const R: &str = r#"Acquire""#;
 #[cfg(all(test, feature = "std"))]
 #[doc(hidden)]

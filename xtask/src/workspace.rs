@@ -38,6 +38,12 @@ struct Target {
     src_path: PathBuf,
 }
 
+impl Target {
+    fn is(&self, kind: &str) -> bool {
+        self.kind.iter().any(|own| own == kind)
+    }
+}
+
 /// A dependency, as the manifest states it.
 #[derive(Deserialize)]
 pub struct Dependency {
@@ -69,36 +75,23 @@ impl Package {
 
     /// Whether the package has an integration test of that name.
     pub fn has_test(&self, name: &str) -> bool {
-        self.targets
-            .iter()
-            .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
+        let mut targets = self.targets.iter();
+        targets.any(|target| target.name == name && target.is("test"))
     }
 
     /// The root of the package's library.
     pub fn lib(&self) -> Option<&Path> {
-        let lib = |target: &&Target| {
-            let kinds = ["lib", "proc-macro"];
-            target
-                .kind
-                .iter()
-                .any(|kind| kinds.contains(&kind.as_str()))
-        };
-        self.targets
-            .iter()
-            .find(lib)
-            .map(|target| target.src_path.as_path())
+        let is_lib = |target: &&Target| target.is("lib") || target.is("proc-macro");
+        let lib = self.targets.iter().find(is_lib)?;
+        Some(&lib.src_path)
     }
 
     /// Whether the package may have models: it is the shim, a published crate on top of the shim,
     /// or the kits of hosts.
     pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
-        (self.is_published() || self.name == "adopt")
-            && (self.name == shim
-                || self
-                    .dependencies
-                    .iter()
-                    .any(|dependency| dependency.name == shim))
+        let uses_shim = self.dependencies.iter().any(|needed| needed.name == shim);
+        (self.name == shim || uses_shim) && (self.is_published() || self.name == "adopt")
     }
 }
 

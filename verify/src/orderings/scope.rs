@@ -2,8 +2,36 @@
 //!
 //! The sources are formatted (a step of `cargo xtask test` checks that), so indentation tells which
 //! items contain a line.
-use project::source::{is_word, lines, words};
+use project::source::{blank, is_word};
 use std::ops::Range;
+
+/// Puts blanks in place of the imports.
+pub(crate) fn blank_imports(text: &mut String) {
+    let mut imports = Vec::new();
+    for (begin, line) in lines(text) {
+        if words(line).next() == Some("use") {
+            let end = text[begin..]
+                .find(';')
+                .map_or(text.len(), |end| begin + end);
+            imports.push(begin..end);
+        }
+    }
+    imports.into_iter().for_each(|range| blank(text, range));
+}
+
+/// Returns the lines, each with the offset at which it begins.
+fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
+    let begin = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
+    text.split('\n').map(move |line| (begin(line), line))
+}
+
+/// Returns the words of a line that begins an item, without `pub`, `const` and the like.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let before = |word: &&str| {
+        word.starts_with("pub") || ["const", "unsafe", "async", "extern", "default"].contains(word)
+    };
+    line.split_whitespace().skip_while(before)
+}
 
 /// Returns the word at the end of a text.
 pub(crate) fn last_word(text: &str) -> &str {
@@ -93,6 +121,16 @@ pub(crate) fn functions<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn imports_are_blank_and_nothing_moves() {
+        let source = "use a::{Acquire,\n Release};\npub(crate) use b;\nfn used() {}\n";
+        let mut text = source.to_owned();
+        blank_imports(&mut text);
+        let (before, after) = text.split_at(source.find("fn").unwrap());
+        assert!(!before.contains(char::is_alphabetic), "{text}");
+        assert_eq!(after, "fn used() {}\n");
+    }
 
     const NESTED: &str = "
 impl<T: Fn<u8>, S> Trait<T> for crate::Outer<T, S>

@@ -59,7 +59,8 @@ struct File {
 pub(crate) fn find(package: &str, lib: &Path, root: &Path) -> Result<Found> {
     let base = lib.parent().context("a library has a folder")?;
     let mut found = Found::default();
-    for module in source::modules(lib, "selvedge_loom")? {
+    for mut module in source::modules(lib, "selvedge_loom")? {
+        scope::blank_imports(&mut module.code);
         let file = File {
             path: module.file.strip_prefix(root)?.to_owned(),
             key: format!("{package}/{}", module.file.strip_prefix(base)?.display()),
