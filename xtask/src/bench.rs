@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: builds the programs of `bench/`, which measure and compare.
-use crate::{
-    interrupt, output,
-    workspace::{self, cargo},
-};
+use crate::interrupt;
 use anyhow::{Context, Result, ensure};
+use project::{
+    output, say,
+    workspace::{self, cargo, is_installed},
+};
 use std::process::Command;
 
 #[path = "../../bench/src/bin/compare/options.rs"]
@@ -28,7 +29,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if !options.instructions {
         workspace::writable(options.json.as_deref())?;
         build.arg("--bin=bench");
-    } else if Command::new("valgrind").arg("--version").output().is_ok() {
+    } else if is_installed(&mut Command::new("valgrind")) {
         build.args(["--quiet", "--example=instructions"]);
     } else {
         say!(

@@ -4,11 +4,12 @@
 //! tests run alone, beside busy loops, and on one processor, as on a machine that is slower or
 //! smaller than its author's. cargo-nextest gives each test a process of its own; `cargo test` has
 //! those of a binary share one.
-use crate::{
-    interrupt,
-    workspace::{self, cargo},
-};
+use crate::interrupt;
 use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{self, cargo, is_installed},
+};
 use std::{
     fs, hint,
     path::{Path, PathBuf},
@@ -72,6 +73,10 @@ const BUSY_LOOPS: usize = 2;
 /// Repeats the tests that the options name; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit > 0, "--limit is at least 1");
+    ensure!(
+        is_installed(cargo().arg("nextest")),
+        "cargo-nextest is not installed: `cargo install --locked cargo-nextest`"
+    );
     let (_, root) = workspace::load_at(options.path.as_deref())?;
     let limits = root.join("target/flaky.toml");
     write_limits(&limits, options.limit)?;

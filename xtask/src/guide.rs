@@ -3,16 +3,16 @@
 //! The site is `target/guide`: the book at its root with a trace to look at, and the API docs in
 //! `api`. The checks of the site need Chromium, and are a command of their own:
 //! `cargo xtask guide --check`.
-use crate::{
-    test::succeeds,
-    workspace::{self, cargo},
-};
 use anyhow::{Context, Result, bail};
+use project::{
+    say,
+    workspace::{self, cargo, is_installed, succeeds},
+};
 use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 use walkdir::WalkDir;
 
@@ -66,13 +66,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 /// Builds the book.
 fn book(root: &Path, site: &Path) -> Result<bool> {
     let own = root.join("target/tools/bin/mdbook");
-    let installed = |program: &Path| {
-        let mut version = Command::new(program);
-        let version = version.arg("--version").stdout(Stdio::null());
-        version.status().is_ok_and(|status| status.success())
-    };
     let program = [PathBuf::from("mdbook"), own.clone()];
-    let program = match program.into_iter().find(|program| installed(program)) {
+    let program = match program
+        .into_iter()
+        .find(|program| is_installed(&mut Command::new(program)))
+    {
         Some(program) => program,
         None => {
             say!("mdbook is not installed: cargo install --locked mdbook --root target/tools");
@@ -130,7 +128,10 @@ fn check(site: &Path) -> Result<bool> {
             say!("{}: a link that leads nowhere: {link}", page.display());
         }
     }
-    let Some(browser) = BROWSERS.iter().find(|name| is_there(name)) else {
+    let Some(browser) = BROWSERS
+        .iter()
+        .find(|name| is_installed(&mut Command::new(name)))
+    else {
         bail!("no browser: install one of {}", BROWSERS.join(", "));
     };
     for page in &pages {
@@ -155,12 +156,6 @@ fn check(site: &Path) -> Result<bool> {
         );
     }
     Ok(passed)
-}
-
-fn is_there(program: &str) -> bool {
-    let mut version = Command::new(program);
-    let version = version.arg("--version").stdout(Stdio::null());
-    version.stderr(Stdio::null()).status().is_ok()
 }
 
 /// The pages of the book, without those of the API.

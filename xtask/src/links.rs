@@ -4,8 +4,8 @@
 //! There a relative link leads nowhere, neither to a file nor to an item by its path. So these
 //! documents link only to addresses and to their own headings. All other documents are read in the
 //! repository, where a relative link leads to a file.
-use crate::workspace;
 use anyhow::{Context, Result};
+use project::{say, workspace};
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -3,8 +3,11 @@
 //!
 //! A lockfile lists the dependencies of every target and every cfg. So it would list the
 //! dependencies of a model checker, too, unless they need a feature that no user turns on.
-use crate::workspace::{self, cargo};
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
+use project::{
+    say,
+    workspace::{self, cargo, output_of},
+};
 use std::collections::BTreeSet;
 
 /// The most packages that a crate may bring with default features, itself included. A crate that is
@@ -53,13 +56,7 @@ fn brought(name: &str) -> Result<BTreeSet<String>> {
     let mut tree = cargo();
     tree.args(["tree", "--target", "all", "--edges", "normal,build"]);
     tree.args(["--prefix", "none", "--no-dedupe", "--package", name]);
-    let listed = tree.output().context("running cargo tree")?;
-    ensure!(
-        listed.status.success(),
-        "cargo tree: {}",
-        String::from_utf8_lossy(&listed.stderr)
-    );
-    let listed = String::from_utf8_lossy(&listed.stdout);
+    let listed = output_of(&mut tree)?;
     let words = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     Ok(listed.lines().map(words).collect())
 }

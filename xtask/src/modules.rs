@@ -4,10 +4,11 @@
 //! or a child module, in a `use` or elsewhere. A re-export counts for the file that defines the
 //! item, and is no import itself. Tests are left out. Files that reach each other form a cycle. A
 //! cycle of two is allowed with a reason in [`PAIRS`]; a larger one is not.
-use crate::{source, workspace};
-use anyhow::{Context, Result};
+use crate::syntax;
+use anyhow::Result;
+use project::{say, workspace};
 use std::collections::{BTreeMap, BTreeSet};
-use syn::{Item, UseTree, Visibility, visit::Visit};
+use syn::{Item, Visibility, visit::Visit};
 
 /// The crates that `cargo xtask test` checks.
 const CHECKED: [&str; 2] = ["selvedge", "task-header"];
@@ -50,14 +51,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let libraries = packages.iter().filter(|package| package.lib().is_some());
     let mut passed = true;
     for package in workspace::chosen(libraries, &options.crates, "a library")? {
-        let lib = package.lib().context("it has a library")?;
         let mut imports = Imports::default();
-        for module in source::modules(lib, "")? {
-            imports.at = path(&module.path);
-            imports.files.insert(module.path);
-            imports.modules.insert(imports.at.clone());
-            let syntax = syn::parse_file(&module.source);
-            imports.visit_file(&syntax.with_context(|| module.file.display().to_string())?);
+        for module in syntax::modules(package)? {
+            imports.files.insert(module.path.join("::"));
+            imports.modules.insert(module.path.clone());
+            imports.at = module.path;
+            imports.visit_file(&module.syntax);
         }
         let edges = imports.edges();
         let cycles = cycles(&edges);
@@ -91,13 +90,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 type Path = Vec<String>;
 
-fn path(text: &str) -> Path {
-    text.split("::")
-        .filter(|name| !name.is_empty())
-        .map(String::from)
-        .collect()
-}
-
 /// The names that the files of a crate use.
 #[derive(Default)]
 struct Imports {
@@ -120,34 +112,13 @@ struct Named {
 impl Imports {
     fn note(&mut self, path: Path, alias: Option<String>, exports: bool) {
         let at = self.at.clone();
-        self.names.push(Named {
+        let named = Named {
             at,
             path,
             alias,
             exports,
-        });
-    }
-
-    fn flatten(&mut self, tree: &UseTree, before: &[String], exports: bool) {
-        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
-        match tree {
-            UseTree::Path(part) => self.flatten(&part.tree, &with(&part.ident), exports),
-            UseTree::Group(group) => {
-                for tree in &group.items {
-                    self.flatten(tree, before, exports);
-                }
-            }
-            UseTree::Name(name) if name.ident == "self" => {
-                self.note(before.into(), before.last().cloned(), exports);
-            }
-            UseTree::Name(name) => {
-                self.note(with(&name.ident), Some(name.ident.to_string()), exports);
-            }
-            UseTree::Rename(name) => {
-                self.note(with(&name.ident), Some(name.rename.to_string()), exports);
-            }
-            UseTree::Glob(_) => self.note(before.into(), None, exports),
-        }
+        };
+        self.names.push(named);
     }
 
     /// The path from the crate's root, unless it is of another crate.
@@ -219,7 +190,7 @@ impl Imports {
 
 impl Visit<'_> for Imports {
     fn visit_item(&mut self, item: &Item) {
-        if is_built(item) {
+        if syntax::is_built(item) {
             syn::visit::visit_item(self, item);
         }
     }
@@ -233,7 +204,9 @@ impl Visit<'_> for Imports {
 
     fn visit_item_use(&mut self, item: &syn::ItemUse) {
         let exports = !matches!(item.vis, Visibility::Inherited);
-        self.flatten(&item.tree, &[], exports);
+        for import in syntax::imports(&item.tree) {
+            self.note(import.path, import.name, exports);
+        }
     }
 
     fn visit_visibility(&mut self, _: &Visibility) {}
@@ -267,24 +240,6 @@ impl Visit<'_> for Imports {
             self.note(path, None, false);
         }
     }
-}
-
-/// Whether an item has no `cfg` that leaves it out. All features are on, `test` is off.
-fn is_built(item: &Item) -> bool {
-    let attributes = match item {
-        Item::Use(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        _ => return true,
-    };
-    attributes.iter().all(|attribute| {
-        let list = attribute.meta.require_list().ok();
-        let list = list.filter(|list| list.path.is_ident("cfg"));
-        list.is_none_or(|list| source::holds(&list.tokens.to_string(), ""))
-    })
 }
 
 /// The sets of files that reach each other.

@@ -6,12 +6,12 @@
 //! checks them, with the newest Rust and the same sets of features: it also finds items of the
 //! library that are too new. This file looks for syntax that is too new. The step then says that
 //! the crate is not checked with the Rust that it promises.
-use crate::{
-    source::{closing, modules},
-    test::succeeds,
-    workspace::{self, Package, cargo},
-};
 use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    source::{closing, modules},
+    workspace::{self, Package, cargo, succeeds},
+};
 use std::{
     fmt::Write as _,
     fs,
@@ -199,7 +199,7 @@ fn condition(code: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::code;
+    use project::source::code;
 
     #[test]
     fn version_of_a_toolchain_is_its_first_two_numbers() {

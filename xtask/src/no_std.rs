@@ -8,11 +8,11 @@
 //! The library defines its own `rust_eh_personality`, which does nothing. Usually std defines it,
 //! and the unwinding tables of the prebuilt `core` and `alloc` name it, although nothing unwinds
 //! where a panic aborts.
-use crate::{
-    test::{cargo_succeeds, succeeds},
-    workspace::{self, cargo},
-};
 use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{self, cargo, cargo_succeeds, output_of, succeeds},
+};
 use std::{fmt::Write as _, fs, path::Path, process::Command};
 
 /// The parts, and those of their features that need no `std` either.
@@ -66,10 +66,7 @@ fn links(root: &Path) -> Result<bool> {
     }
     let mut checked = 0;
     for file in [&library, &program] {
-        let listed = Command::new("nm").arg(file).output();
-        let listed = listed.context("running nm, of binutils")?;
-        ensure!(listed.status.success(), "nm {} failed", file.display());
-        let listed = String::from_utf8_lossy(&listed.stdout);
+        let listed = output_of(Command::new("nm").arg(file)).context("nm, of binutils")?;
         // The symbol is the last word of a line, after an address, if there is one, and a letter.
         let symbols = listed
             .lines()

@@ -9,13 +9,13 @@ use std::{
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Writes to standard output, and keeps the first error.
-pub(crate) fn write(text: fmt::Arguments<'_>) {
+pub fn write(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     note(out.write_fmt(text).and_then(|()| out.flush()));
 }
 
 /// Keeps the first error, except that the reader has gone.
-pub(crate) fn note(written: io::Result<()>) {
+pub fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
     {
@@ -25,7 +25,7 @@ pub(crate) fn note(written: io::Result<()>) {
 }
 
 /// Takes the first error out.
-pub(crate) fn failure() -> Option<io::Error> {
+pub fn failure() -> Option<io::Error> {
     let mut failed = FAILED.lock().unwrap_or_else(|broken| broken.into_inner());
     failed.take()
 }

@@ -7,8 +7,9 @@
 //! - No item has a name of [`RIDDLES`].
 //!
 //! Generated pages are left out: their writers have tests of their own.
-use crate::{links::files, workspace};
+use crate::links::files;
 use anyhow::Result;
+use project::{say, workspace};
 use std::{fs, path::Path};
 
 const COLUMNS: usize = 100;

@@ -9,14 +9,15 @@
 //! An item has an example if its own docs have a block that a doctest runs. A function or constant
 //! of an impl, or of a trait, may share the example of its type, its trait or its impl block, if
 //! the example names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
-use crate::{
-    source,
-    workspace::{self, Package},
-};
+use crate::syntax::{self, Module, attributes, imports, is_built, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use project::{
+    say,
+    workspace::{self, Package},
+};
 use std::collections::{BTreeMap, BTreeSet};
-use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
+use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree};
 
 const PACKAGE: &str = "selvedge";
 
@@ -28,12 +29,6 @@ pub(crate) fn run() -> Result<bool> {
         say!("no example: {item}");
     }
     Ok(without.is_empty())
-}
-
-/// A module, with its path in its crate.
-struct Module {
-    path: Vec<String>,
-    syntax: syn::File,
 }
 
 /// The modules of each crate, by the crate's name in paths.
@@ -62,30 +57,18 @@ impl Crates {
     fn read(packages: &[Package]) -> Result<Self> {
         let mut crates = BTreeMap::new();
         for package in packages.iter().filter(|package| package.is_published()) {
-            let root = package.lib().context("a library")?;
-            let parsed = source::modules(root, "")?.into_iter().map(|module| {
-                let names = module.path.split("::").filter(|name| !name.is_empty());
-                let syntax = syn::parse_file(&module.source);
-                let mut syntax = syntax.with_context(|| module.file.display().to_string())?;
-                syntax.items.retain(is_built);
-                Ok(Module {
-                    path: names.map(str::to_owned).collect(),
-                    syntax,
-                })
-            });
-            let parsed: Result<Vec<_>> = parsed.collect();
-            crates.insert(package.name.replace('-', "_"), parsed?);
+            let mut modules = syntax::modules(package)?;
+            for module in &mut modules {
+                module.syntax.items.retain(is_built);
+            }
+            crates.insert(package.name.replace('-', "_"), modules);
         }
         Ok(Self(crates))
     }
 
     fn without_example(&self) -> Result<BTreeSet<String>> {
         let mut survey = Survey::default();
-        let root = Place {
-            krate: PACKAGE.into(),
-            path: Vec::new(),
-        };
-        self.module(&root, &mut survey)?;
+        self.module(&Place::root(PACKAGE), &mut survey)?;
         ensure!(survey.items > 100, "{} items are not all", survey.items);
         say!("{PACKAGE}: {} public items", survey.items);
         Ok(survey.without)
@@ -106,9 +89,9 @@ impl Crates {
             if let Some(name) = name_of_public(item) {
                 self.named(place, &name, survey)?;
             } else if let Item::Use(used) = item
-                && matches!(used.vis, Visibility::Public(_))
+                && is_public(&used.vis)
             {
-                self.used(place, place.clone(), &used.tree, survey)?;
+                self.used(place, &used.tree, survey)?;
             }
         }
         survey.look(&place.show(), &[Docs(&module.syntax.attrs)], None);
@@ -116,47 +99,39 @@ impl Crates {
     }
 
     /// Checks the items that a `pub use` in the module `here` makes public.
-    fn used(&self, here: &Place, at: Place, tree: &UseTree, survey: &mut Survey) -> Result<()> {
-        match tree {
-            UseTree::Path(path) => {
-                let name = path.ident.to_string();
-                if at == *here && name == "std" {
-                    return Ok(()); // Its docs are elsewhere.
+    fn used(&self, here: &Place, tree: &UseTree, survey: &mut Survey) -> Result<()> {
+        // The docs of std are elsewhere.
+        let ours = imports(tree)
+            .into_iter()
+            .filter(|used| used.path[0] != "std");
+        for used in ours {
+            match (used.name, used.path.split_last()) {
+                (Some(_), Some((name, path))) => {
+                    self.named(&self.follow(here, path), name, survey)?;
                 }
-                let next = self.step(here, at, &name);
-                self.used(here, next, &path.tree, survey)
+                _ => self.module(&self.follow(here, &used.path), survey)?,
             }
-            UseTree::Name(name) => self.named(&at, &name.ident.to_string(), survey),
-            UseTree::Rename(name) => self.named(&at, &name.ident.to_string(), survey),
-            UseTree::Group(group) => group
-                .items
-                .iter()
-                .try_for_each(|tree| self.used(here, at.clone(), tree, survey)),
-            UseTree::Glob(_) => self.module(&at, survey),
         }
+        Ok(())
     }
 
-    fn step(&self, here: &Place, at: Place, name: &str) -> Place {
-        let first = at == *here;
+    /// Returns the module to which a path leads.
+    fn follow(&self, here: &Place, path: &[String]) -> Place {
+        let next = |at, name: &String| self.step(here, at, name);
+        path.iter().fold(here.clone(), next)
+    }
+
+    fn step(&self, here: &Place, mut at: Place, name: &str) -> Place {
+        let is_crate =
+            || at == *here && self.find(&at.below(name)).is_none() && self.0.contains_key(name);
         match name {
-            "crate" => Place {
-                path: Vec::new(),
-                ..at
-            },
+            "crate" => Place::root(&at.krate),
             "self" => at,
-            "super" => Place {
-                path: at
-                    .path
-                    .split_last()
-                    .map_or(Vec::new(), |(_, outer)| outer.to_vec()),
-                ..at
-            },
-            _ if first && self.find(&at.below(name)).is_none() && self.0.contains_key(name) => {
-                Place {
-                    krate: name.into(),
-                    path: Vec::new(),
-                }
+            "super" => {
+                at.path.pop();
+                at
             }
+            _ if is_crate() => Place::root(name),
             _ => at.below(name),
         }
     }
@@ -208,8 +183,10 @@ impl Crates {
         }
         self.items(at).find_map(|item| {
             let Item::Use(used) = item else { return None };
-            let (next, name) = self.leads(at, at.clone(), &used.tree, name)?;
-            self.resolve(&next, &name)
+            let mut all = imports(&used.tree).into_iter();
+            let found = all.find(|used| used.name.as_deref() == Some(name))?;
+            let (name, path) = found.path.split_last()?;
+            self.resolve(&self.follow(at, path), name)
         })
     }
 
@@ -252,13 +229,10 @@ impl Crates {
             if let ImplItem::Type(target) = item
                 && let Type::Path(path) = &target.ty
             {
-                let mut at = here.clone();
-                let mut names: Vec<_> = path.path.segments.iter().collect();
-                let last = names.pop().context("a path has a name")?;
-                for name in names {
-                    at = self.step(here, at, &name.ident.to_string());
-                }
-                self.named(&at, &last.ident.to_string(), survey)?;
+                let names = path.path.segments.iter().map(|name| name.ident.to_string());
+                let names: Vec<_> = names.collect();
+                let (last, path) = names.split_last().context("a path has a name")?;
+                self.named(&self.follow(here, path), last, survey)?;
             }
         }
         Ok(())
@@ -272,25 +246,20 @@ impl Crates {
         [of_type, of_impl]: [Docs<'_>; 2],
         survey: &mut Survey,
     ) {
-        let (vis, name, attributes) = match member {
-            ImplItem::Fn(found) => (&found.vis, &found.sig.ident, &found.attrs),
-            ImplItem::Const(found) => (&found.vis, &found.ident, &found.attrs),
-            ImplItem::Macro(called) => {
-                let named = called.mac.path.segments.last();
-                let items = self.0[krate].iter().flat_map(|module| &module.syntax.items);
-                let rules = items.filter(|item| match (item, &named) {
-                    (Item::Macro(rules), Some(named)) => rules.ident.as_ref() == Some(&named.ident),
-                    _ => false,
-                });
-                for made in rules.filter_map(made_by_macro).flatten() {
-                    let docs = [Docs(&made.attributes), of_type, of_impl];
-                    survey.look(&format!("{shown}::{}", made.name), &docs, Some(&made.name));
-                }
-                return;
+        if let ImplItem::Macro(called) = member {
+            let named = called.mac.path.segments.last();
+            let items = self.0[krate].iter().flat_map(|module| &module.syntax.items);
+            let rules = items.filter(|item| match (item, &named) {
+                (Item::Macro(rules), Some(named)) => rules.ident.as_ref() == Some(&named.ident),
+                _ => false,
+            });
+            for made in rules.filter_map(made_by_macro).flatten() {
+                let docs = [Docs(&made.attributes), of_type, of_impl];
+                survey.look(&format!("{shown}::{}", made.name), &docs, Some(&made.name));
             }
-            _ => return,
-        };
-        if matches!(vis, Visibility::Public(_)) {
+        }
+        let parts = member_parts(member).filter(|(vis, ..)| is_public(vis));
+        if let Some((_, name, attributes)) = parts {
             let name = name.to_string();
             let docs = [Docs(attributes), of_type, of_impl];
             survey.look(&format!("{shown}::{name}"), &docs, Some(&name));
@@ -301,29 +270,6 @@ impl Crates {
         self.find(at)
             .into_iter()
             .flat_map(|module| &module.syntax.items)
-    }
-
-    /// Finds the item to which a `use` leads for a name.
-    fn leads(
-        &self,
-        here: &Place,
-        at: Place,
-        tree: &UseTree,
-        name: &str,
-    ) -> Option<(Place, String)> {
-        match tree {
-            UseTree::Path(path) => {
-                let next = self.step(here, at, &path.ident.to_string());
-                self.leads(here, next, &path.tree, name)
-            }
-            UseTree::Name(found) if found.ident == name => Some((at, name.into())),
-            UseTree::Rename(found) if found.rename == name => Some((at, found.ident.to_string())),
-            UseTree::Group(group) => group
-                .items
-                .iter()
-                .find_map(|tree| self.leads(here, at.clone(), tree, name)),
-            _ => None,
-        }
     }
 }
 
@@ -360,6 +306,11 @@ impl Survey {
 }
 
 impl Place {
+    fn root(krate: &str) -> Self {
+        let (krate, path) = (krate.to_owned(), Vec::new());
+        Self { krate, path }
+    }
+
     fn below(&self, name: &str) -> Self {
         let path = [self.path.clone(), vec![name.to_owned()]].concat();
         Self {
@@ -444,17 +395,6 @@ fn names(code: &str, name: &str) -> bool {
     })
 }
 
-/// Whether an import has no `cfg` that leaves it out. All features are on.
-fn is_built(item: &Item) -> bool {
-    let Item::Use(used) = item else { return true };
-    used.attrs.iter().all(|attribute| {
-        let list = attribute.meta.require_list();
-        list.map_or(true, |list| {
-            !list.path.is_ident("cfg") || source::holds(&list.tokens.to_string(), "")
-        })
-    })
-}
-
 fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
@@ -470,33 +410,14 @@ fn is_type(ty: &Type, name: &str) -> bool {
     }
 }
 
-fn visible(item: &Item) -> Option<(&Visibility, &syn::Ident, &[Attribute])> {
-    Some(match item {
-        Item::Const(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Enum(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Fn(item) => (&item.vis, &item.sig.ident, &item.attrs),
-        Item::Mod(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Static(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Struct(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Trait(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Type(item) => (&item.vis, &item.ident, &item.attrs),
-        Item::Union(item) => (&item.vis, &item.ident, &item.attrs),
-        _ => return None,
-    })
-}
-
 fn name_of_public(item: &Item) -> Option<String> {
-    let (vis, name, _) = visible(item)?;
-    matches!(vis, Visibility::Public(_)).then(|| name.to_string())
+    let (vis, name, _) = parts(item)?;
+    is_public(vis).then(|| name.to_string())
 }
 
 /// Whether the item has this public name. A module is found by its path instead.
 fn is_named(item: &Item, name: &str) -> bool {
-    !matches!(item, Item::Mod(_)) && visible(item).is_some_and(|(_, ident, _)| ident == name)
-}
-
-fn attributes(item: &Item) -> &[Attribute] {
-    visible(item).map_or(&[], |(_, _, attributes)| attributes)
+    !matches!(item, Item::Mod(_)) && parts(item).is_some_and(|(_, ident, _)| ident == name)
 }
 
 /// A public item in the text of a macro.
@@ -555,7 +476,7 @@ fn scan(tokens: TokenStream, found: &mut Vec<Made>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Docs, is_built, made_by_macro, names};
+    use super::{Docs, made_by_macro, names};
     use syn::parse_quote;
 
     #[test]
@@ -589,20 +510,6 @@ mod tests {
         ] {
             assert!(!names(code, "park"), "{code}");
         }
-    }
-
-    #[test]
-    fn an_import_for_a_build_without_a_feature_is_left_out() {
-        assert!(is_built(&parse_quote! { pub use a::b; }));
-        assert!(is_built(
-            &parse_quote! { #[cfg(feature = "c")] pub use a::b; }
-        ));
-        assert!(!is_built(
-            &parse_quote! { #[cfg(not(feature = "c"))] pub use a::b; }
-        ));
-        assert!(is_built(
-            &parse_quote! { #[cfg(all(feature = "c", not(any(d, e))))] pub use a::b; }
-        ));
     }
 
     #[test]

@@ -1,7 +1,4 @@
-//! Reads a source file without a parser: finds the code in it, and the function around a line.
-//!
-//! The sources are formatted (a step of `cargo xtask test` checks that), so indentation tells which
-//! items contain a line.
+//! Reads source files without a parser: finds the modules of a crate, and the code in them.
 use anyhow::{Context, Result, ensure};
 use std::{
     fs,
@@ -9,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the text with blanks in place of comments, literals, imports, and items that a `cfg`
+/// Returns the text with blanks in place of comments, literals, and items that a `cfg`
 /// leaves out (the cfg `set` and all features are on, `test` is off). Every character keeps its
 /// place.
-pub(crate) fn code(source: &str, set: &str) -> String {
+pub fn code(source: &str, set: &str) -> String {
     let mut text = source.to_owned();
     let mut at = 0;
     while let Some(first) = source[at..].chars().next() {
@@ -31,50 +28,16 @@ pub(crate) fn code(source: &str, set: &str) -> String {
             blank(&mut text, begin..at);
         }
     }
-    let mut imports = Vec::new();
-    for (begin, line) in lines(&text) {
-        if words(line).next() == Some("use") {
-            let end = text[begin..]
-                .find(';')
-                .map_or(text.len(), |end| begin + end);
-            imports.push(begin..end);
-        }
-    }
-    imports
-        .into_iter()
-        .for_each(|range| blank(&mut text, range));
     text
 }
 
-/// Returns the lines, each with the offset at which it begins.
-pub(crate) fn lines(text: &str) -> impl DoubleEndedIterator<Item = (usize, &str)> {
-    let begin = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
-    text.split('\n').map(move |line| (begin(line), line))
-}
-
-/// Returns the words of a line that begins an item, without `pub`, `const` and the like.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    let before = |word: &&str| {
-        word.starts_with("pub") || ["const", "unsafe", "async", "extern", "default"].contains(word)
-    };
-    line.split_whitespace().skip_while(before)
-}
-
-fn is_word(c: char) -> bool {
+/// Whether a name may contain this character.
+pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the word at the end of a text.
-pub(crate) fn last_word(text: &str) -> &str {
-    &text[text.trim_end_matches(is_word).len()..]
-}
-
-/// Returns the word at the beginning of a text.
-fn first_word(text: &str) -> &str {
-    &text[..text.len() - text.trim_start_matches(is_word).len()]
-}
-
-fn blank(text: &mut String, range: Range<usize>) {
+/// Puts blanks in place of a part of a text; line ends stay.
+pub fn blank(text: &mut String, range: Range<usize>) {
     let blanks: String = text[range.clone()]
         .bytes()
         .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
@@ -116,7 +79,7 @@ fn literal(text: &str, begins: bool) -> Option<usize> {
 }
 
 /// Returns the offset of the bracket that closes the one at `open`, or the end of the text.
-pub(crate) fn closing(text: &str, open: usize) -> usize {
+pub fn closing(text: &str, open: usize) -> usize {
     let mut depth = 0;
     let closes = |byte: u8| {
         match byte {
@@ -131,15 +94,19 @@ pub(crate) fn closing(text: &str, open: usize) -> usize {
 }
 
 /// A source file, and the path of its module in the crate: `a::b`.
-pub(crate) struct Module {
-    pub(crate) file: PathBuf,
-    pub(crate) path: String,
-    pub(crate) source: String,
-    pub(crate) code: String,
+pub struct Module {
+    /// The path of the file.
+    pub file: PathBuf,
+    /// `a::b`, or empty for the root.
+    pub path: String,
+    /// The text of the file.
+    pub source: String,
+    /// The text without what [`code`] leaves out.
+    pub code: String,
 }
 
 /// Returns the modules of the library with the root `lib`, except those that a `cfg` leaves out.
-pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
+pub fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
     let folder = lib.parent().context("a library has a folder")?;
     let mut found = Vec::new();
     let mut rest = vec![(lib.to_owned(), folder.to_owned(), String::new())];
@@ -182,7 +149,7 @@ pub(crate) fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
 }
 
 /// Returns the arguments, separated by commas, in the brackets at `open`.
-pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
+pub fn arguments(text: &str, open: usize) -> Vec<&str> {
     let (mut at, mut begin, end) = (open + 1, open + 1, closing(text, open));
     let mut found = Vec::new();
     while at < end {
@@ -203,7 +170,7 @@ pub(crate) fn arguments(text: &str, open: usize) -> Vec<&str> {
 }
 
 /// Whether a `cfg` holds.
-pub(crate) fn holds(predicate: &str, set: &str) -> bool {
+pub fn holds(predicate: &str, set: &str) -> bool {
     let predicate = predicate.trim();
     let Some((how, rest)) = predicate.split_once('(') else {
         let of_system = format!("target_os = {:?}", std::env::consts::OS);
@@ -238,89 +205,13 @@ fn end_of_item(text: &str, mut at: usize) -> usize {
     at.min(text.len())
 }
 
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start().len()
-}
-
-/// Returns the names of the items around a line, outermost first: modules, the type of an impl, a
-/// trait, functions.
-pub(crate) fn scope(text: &str, line: &str) -> String {
-    let begin = line.as_ptr() as usize - text.as_ptr() as usize;
-    let (mut names, mut limit) = (Vec::new(), indent(line));
-    for (at, outer) in lines(&text[..begin]).rev() {
-        let depth = indent(outer);
-        if outer.trim().is_empty() || depth >= limit {
-            continue;
-        }
-        // Such a line continues an item that begins above it.
-        let goes_on = outer.trim_start().starts_with([')', ']', '}', '{', '>'])
-            || outer.trim_start().starts_with("where");
-        limit = depth + usize::from(goes_on);
-        names.extend(named(&text[at..]).filter(|_| !goes_on));
-    }
-    names.reverse();
-    names.join("::")
-}
-
-/// Returns the name of the item that begins here.
-fn named(text: &str) -> Option<String> {
-    let head = text.split_once('{').map_or(text, |(head, _)| head);
-    let mut words = words(head);
-    let word = words.next()?;
-    if word.split('<').next() == Some("impl") {
-        return Some(implementor(head));
-    }
-    let name = first_word(words.next()?).to_owned();
-    match word {
-        "fn" | "mod" | "trait" => Some(name),
-        "macro_rules!" => Some(name + "!"),
-        _ => None,
-    }
-}
-
-/// Returns the name of the type whose impl begins with `head`.
-fn implementor(head: &str) -> String {
-    let (_, rest) = head.split_once("impl").unwrap_or_default();
-    let mut depth = 0;
-    let in_generics = |c: char| {
-        depth += i32::from(c == '<') - i32::from(c == '>');
-        depth > 0 || c == '>'
-    };
-    let name = rest.trim_start_matches(in_generics);
-    let name = name.rsplit_once(" for ").map_or(name, |(_, name)| name);
-    let name = name.trim_start().split(['<', ' ', '\n']).next();
-    last_word(name.unwrap_or_default()).to_owned()
-}
-
-/// Returns the functions of this name, each from `fn` to its closing brace.
-pub(crate) fn functions<'a>(
-    text: &'a str,
-    name: &'a str,
-) -> impl Iterator<Item = Range<usize>> + 'a {
-    lines(text).filter_map(move |(begin, line)| {
-        let own = words(line).next() == Some("fn");
-        let own = own.then(|| named(&text[begin..])).flatten()?;
-        let outer = scope(text, line);
-        let is_it = match name.rsplit_once("::") {
-            None => outer.is_empty() && own == name,
-            Some((outside, inside)) => outer == outside && own == inside,
-        };
-        let ends = |&(at, last): &(usize, &str)| {
-            at > begin && indent(last) == indent(line) && last.trim_start().starts_with('}')
-        };
-        let end = is_it.then(|| lines(text).find(ends)).flatten()?;
-        Some(begin..end.0)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_no_code_under_the_model_is_blank_and_nothing_moves() {
-        let source = r##"use a::{Acquire, Release};
-fn f<'a>(x: &'a str) -> char { '"' } // Acquire
+        let source = r##"fn f<'a>(x: &'a str) -> char { '"' } // Acquire
 /* Acquire */ const S: &str = "Acquire\" é"; const R: &str = r#"Acquire""#;
 #[cfg(all(test, feature = "std"))]
 #[doc(hidden)]
@@ -335,54 +226,6 @@ use Acquire;
         assert!(text.lines().count() == source.lines().count() && !text.contains("Acquire"));
         assert_eq!(text.find("Release"), source.rfind("Release"));
         assert!(text.contains("fn f<'a>(x: &'a str) -> char {"));
-    }
-
-    const NESTED: &str = "
-impl<T: Fn<u8>, S> Trait<T> for crate::Outer<T, S>
-where
-    T: Send,
-{
-    pub(crate) const fn first(
-        &self,
-    ) -> u8 {
-        if self.x {
-            fn inner() {
-                1
-            }
-        } else {
-            self.a
-                .b()
-        }
-    }
-}
-
-fn first() {
-    2
-}
-";
-
-    #[test]
-    fn a_line_is_named_by_the_functions_around_it() {
-        let scope_of = |word: &str| {
-            let (_, line) = lines(NESTED).find(|(_, line)| line.contains(word)).unwrap();
-            scope(NESTED, line)
-        };
-        assert_eq!(scope_of(".b()"), "Outer::first");
-        assert_eq!(scope_of("1"), "Outer::first::inner");
-        assert_eq!(scope_of("2"), "first");
-        assert_eq!(scope_of("pub(crate)"), "Outer");
-    }
-
-    #[test]
-    fn a_function_is_found_by_its_name() {
-        let found = |name: &str| {
-            functions(NESTED, name)
-                .map(|r| &NESTED[r])
-                .collect::<Vec<_>>()
-        };
-        assert!(found("Outer::first")[0].contains("inner") && found("Outer::first").len() == 1);
-        assert_eq!(found("first"), ["fn first() {\n    2\n"]);
-        assert!(found("second").is_empty());
     }
 
     #[test]

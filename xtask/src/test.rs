@@ -1,11 +1,16 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
-use crate::{
-    command_line, links, lockfile, loom, modules, msrv, no_std, output, prose, public, report,
-    tokio_items,
-    workspace::{self, cargo},
-};
+use crate::{links, lockfile, modules, msrv, no_std, prose, public, tokio_items, verify};
 use anyhow::{Context, Result, ensure};
-use std::{path::Path, process::Command, thread, time::Instant};
+use project::{
+    output, say,
+    workspace::{self, cargo, cargo_succeeds, is_installed, succeeds},
+};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Instant,
+};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -89,13 +94,11 @@ const STEPS: &[Step] = &[
         "the example of an executor of one's own: tests and models",
         own,
     ),
-    ("loom", "the models, the long ones with a bound", || {
-        loom::run(&command_line("--brief"))
-    }),
+    ("loom", "the models, the long ones with a bound", models),
     (
         "report",
         "whether docs/verification.md lists the models and mutants that there are, and a tenth at most is justified",
-        report::is_current,
+        report,
     ),
 ];
 
@@ -139,21 +142,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
-    let status = command
-        .status()
-        .with_context(|| format!("running {:?}", command.get_program()))?;
-    if !status.success() {
-        eprintln!("failed: {command:?}");
-    }
-    Ok(status.success())
-}
-
-/// Whether cargo succeeds with these arguments, which are separated by blanks.
-pub(crate) fn cargo_succeeds(arguments: &str) -> Result<bool> {
-    succeeds(cargo().args(arguments.split(' ')))
-}
-
 fn fmt() -> Result<bool> {
     cargo_succeeds("fmt --all --check")
 }
@@ -180,8 +168,7 @@ fn clippy() -> Result<bool> {
 }
 
 fn deny() -> Result<bool> {
-    let installed = cargo().args(["deny", "--version"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
+    if !is_installed(cargo().arg("deny")) {
         say!("cargo-deny is not installed: skipped");
         return Ok(true);
     }
@@ -280,5 +267,23 @@ fn own() -> Result<bool> {
             return Ok(false);
         }
     }
-    loom::run(&command_line(&format!("--path {folder}")))
+    verify::passes(&format!("loom --path {folder}"))
+}
+
+/// Set once the step `loom` has built all models.
+static MODELS_ARE_BUILT: AtomicBool = AtomicBool::new(false);
+
+fn models() -> Result<bool> {
+    let passed = verify::passes("loom --brief")?;
+    // Ordering: the steps run on one thread.
+    MODELS_ARE_BUILT.store(true, Relaxed);
+    Ok(passed)
+}
+
+fn report() -> Result<bool> {
+    // Ordering: as in `models`.
+    verify::passes(match MODELS_ARE_BUILT.load(Relaxed) {
+        true => "report --check --built",
+        false => "report --check",
+    })
 }

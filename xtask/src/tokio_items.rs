@@ -13,19 +13,18 @@
 //! 3. at least 95 % of the stable items of `runtime` and `task` are `same`;
 //! 4. the test that compiles against both crates names each stable item of `runtime` and `task`
 //!    that is `same`, as `$rt::task::spawn`.
+use crate::syntax::{Import, attributes, imports, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{TokenStream, TokenTree};
+use project::{say, workspace};
 use quote::ToTokens;
-use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
-    process::Stdio,
+    path::Path,
+    slice,
 };
-use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, UseTree, Visibility};
-
-use crate::workspace::{self, cargo};
+use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type};
 
 /// The modules that the table compares.
 const MODULES: &[&str] = &["runtime", "task", "net", "time", "signal", "fs", "process"];
@@ -180,23 +179,22 @@ impl Tokio {
             let Some(marks) = marks.with(attributes(&item)) else {
                 continue;
             };
-            match item {
+            let kept = match item {
                 Item::Macro(made) => {
                     let name = made.mac.path.to_token_stream().to_string();
-                    if !name.starts_with("cfg_") {
-                        let item = Item::Macro(made);
-                        let sited = Sited { item, marks };
-                        self.modules.entry(at.clone()).or_default().push(sited);
-                    } else if let Some(marks) = marks.within(&name)
-                        && let Ok(inner) = syn::parse2::<syn::File>(made.mac.tokens)
-                    {
-                        self.items(folder, at, inner.items, marks)?;
+                    if name.starts_with("cfg_") {
+                        if let Some(marks) = marks.within(&name)
+                            && let Ok(inner) = syn::parse2::<syn::File>(made.mac.tokens)
+                        {
+                            self.items(folder, at, inner.items, marks)?;
+                        }
+                        continue;
                     }
+                    Item::Macro(made)
                 }
                 Item::Mod(mut module) => {
                     let name = module.ident.to_string();
-                    let mut place = at.clone();
-                    place.push(name.clone());
+                    let place = [&**at, slice::from_ref(&name)].concat();
                     match module.content.take() {
                         Some((_, items)) => {
                             self.items(&folder.join(&name), &place, items, marks)?;
@@ -206,19 +204,12 @@ impl Tokio {
                             self.file(folder, &place, &file, marks)?;
                         }
                     }
-                    let item = Item::Mod(module);
-                    self.modules
-                        .entry(at.clone())
-                        .or_default()
-                        .push(Sited { item, marks });
+                    Item::Mod(module)
                 }
-                item => {
-                    self.modules
-                        .entry(at.clone())
-                        .or_default()
-                        .push(Sited { item, marks });
-                }
-            }
+                item => item,
+            };
+            let items = self.modules.entry(at.clone()).or_default();
+            items.push(Sited { item: kept, marks });
         }
         Ok(())
     }
@@ -243,8 +234,8 @@ impl Tokio {
             let items = self.modules.get(at)?;
             let is_it = |sited: &Sited| {
                 // A private module may have the name of a function that it exports.
-                let is_private = matches!(&sited.item, Item::Mod(module)
-                    if !matches!(module.vis, Visibility::Public(_)));
+                let is_private =
+                    matches!(&sited.item, Item::Mod(module) if !is_public(&module.vis));
                 !is_private && name_of(&sited.item).as_ref() == Some(first)
             };
             if items.iter().any(is_it) {
@@ -258,15 +249,16 @@ impl Tokio {
             let Item::Use(used) = &sited.item else {
                 continue;
             };
-            for (target, name) in leaves(&used.tree) {
-                let mut target = target.clone();
-                if name == "*" {
-                    if target == ["super"] && at.is_empty() {
-                        continue;
-                    }
-                    target.push(first.clone());
-                } else if name != *first {
-                    continue;
+            for Import {
+                path: mut target,
+                name,
+            } in imports(&used.tree)
+            {
+                match name {
+                    None if target == ["super"] && at.is_empty() => continue,
+                    None => target.push(first.clone()),
+                    Some(name) if name != *first => continue,
+                    Some(_) => {}
                 }
                 target.extend(rest.iter().cloned());
                 if target != path
@@ -308,22 +300,23 @@ impl Tokio {
         for sited in self.modules.get(at).into_iter().flatten() {
             let marks = marks.and(sited.marks);
             match &sited.item {
-                Item::Use(used) if matches!(used.vis, Visibility::Public(_)) => {
-                    for (target, name) in leaves(&used.tree) {
-                        let Some((place, own)) = self.resolve(at, &target, 0) else {
+                Item::Use(used) if is_public(&used.vis) => {
+                    for Import { path, name } in imports(&used.tree) {
+                        let name = name.unwrap_or("*".into());
+                        let Some((place, own)) = self.resolve(at, &path, 0) else {
                             found.add(format!("{public}::{name}"), marks);
                             continue;
                         };
                         self.emit(&place, &own, &format!("{public}::{name}"), marks, found);
                     }
                 }
-                Item::Mod(module) if matches!(module.vis, Visibility::Public(_)) => {
+                Item::Mod(module) if is_public(&module.vis) => {
                     let mut place = at.clone();
                     place.push(module.ident.to_string());
                     let path = format!("{public}::{}", module.ident);
                     self.walk(&place, &path, marks, found);
                 }
-                item if is_public(item) => {
+                item if is_exported(item) => {
                     if let Some(name) = name_of(item) {
                         self.emit(at, &name, &format!("{public}::{name}"), marks, found);
                     }
@@ -344,7 +337,7 @@ impl Tokio {
             let own = sited.marks;
             let marks = marks.and(own);
             match &sited.item {
-                Item::Mod(module) if !matches!(module.vis, Visibility::Public(_)) => {}
+                Item::Mod(module) if !is_public(&module.vis) => {}
                 Item::Mod(_) => self.walk(&place, path, marks, found),
                 Item::Enum(choice) => {
                     for variant in &choice.variants {
@@ -403,16 +396,6 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
     };
     for item in &block.items {
         match item {
-            ImplItem::Fn(method) if matches!(method.vis, Visibility::Public(_)) => {
-                if let Some(marks) = marks.with(&method.attrs) {
-                    methods.push((method.sig.ident.to_string(), marks));
-                }
-            }
-            ImplItem::Const(constant) if matches!(constant.vis, Visibility::Public(_)) => {
-                if let Some(marks) = marks.with(&constant.attrs) {
-                    methods.push((constant.ident.to_string(), marks));
-                }
-            }
             ImplItem::Macro(made) => {
                 let name = made.mac.path.to_token_stream().to_string();
                 let tokens: &TokenStream = &made.mac.tokens;
@@ -421,82 +404,43 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
                     of_block(&inner, marks, methods);
                 }
             }
-            _ => {}
+            member => {
+                if let Some((visibility, name, attributes)) = member_parts(member)
+                    && is_public(visibility)
+                    && let Some(marks) = marks.with(attributes)
+                {
+                    methods.push((name.to_string(), marks));
+                }
+            }
         }
     }
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+/// Returns the name of an item, or of the struct in `pin_project! { pub struct A {..} }`.
+fn name_of(item: &Item) -> Option<String> {
     match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
+        Item::Macro(item) => struct_in(&item.mac.tokens).map(|(name, _)| name),
+        item => parts(item).map(|(_, name, _)| name.to_string()),
     }
 }
 
-fn name_of(item: &Item) -> Option<String> {
-    let name = match item {
-        Item::Const(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Fn(item) => &item.sig.ident,
-        Item::Mod(item) => &item.ident,
-        Item::Static(item) => &item.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Type(item) => &item.ident,
-        // `pin_project! { pub struct A {..} }`
-        Item::Macro(item) => return struct_in(&item.mac.tokens),
-        _ => return None,
-    };
-    Some(name.to_string())
-}
-
-/// Returns the name of the struct that such a macro declares.
-fn struct_in(tokens: &TokenStream) -> Option<String> {
-    let mut names = tokens.clone().into_iter().filter_map(|token| match token {
+/// Returns the name of the struct that such a macro declares, and whether the struct is public.
+fn struct_in(tokens: &TokenStream) -> Option<(String, bool)> {
+    let names = tokens.clone().into_iter().filter_map(|token| match token {
         TokenTree::Ident(name) => Some(name.to_string()),
         _ => None,
     });
-    names.find(|name| name == "struct")?;
-    names.next()
+    let names: Vec<_> = names.collect();
+    let at = names.iter().position(|name| name == "struct")?;
+    let is_public = at > 0 && names[at - 1] == "pub";
+    Some((names.get(at + 1)?.clone(), is_public))
 }
 
-/// Whether such a macro declares a public struct.
-fn has_public_struct(tokens: &TokenStream) -> bool {
-    let mut before = None;
-    for token in tokens.clone() {
-        if let TokenTree::Ident(name) = &token
-            && name == "struct"
-        {
-            return matches!(before, Some(TokenTree::Ident(name)) if name == "pub");
-        }
-        before = Some(token);
+fn is_exported(item: &Item) -> bool {
+    match item {
+        Item::Macro(item) => struct_in(&item.mac.tokens).is_some_and(|(_, is_public)| is_public),
+        item => parts(item).is_some_and(|(visibility, ..)| is_public(visibility)),
     }
-    false
-}
-
-fn is_public(item: &Item) -> bool {
-    let visibility = match item {
-        Item::Const(item) => &item.vis,
-        Item::Enum(item) => &item.vis,
-        Item::Fn(item) => &item.vis,
-        Item::Static(item) => &item.vis,
-        Item::Struct(item) => &item.vis,
-        Item::Trait(item) => &item.vis,
-        Item::Type(item) => &item.vis,
-        Item::Macro(item) => return has_public_struct(&item.mac.tokens),
-        _ => return false,
-    };
-    matches!(visibility, Visibility::Public(_))
 }
 
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
@@ -510,61 +454,10 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     })
 }
 
-/// Returns the path and the name of each item of a `use`.
-fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
-    fn add(tree: &UseTree, at: &[String], all: &mut Vec<(Vec<String>, String)>) {
-        let mut path = at.to_vec();
-        match tree {
-            UseTree::Path(inner) => {
-                path.push(inner.ident.to_string());
-                add(&inner.tree, &path, all);
-            }
-            UseTree::Group(group) => group.items.iter().for_each(|tree| add(tree, at, all)),
-            UseTree::Name(name) => {
-                let name = name.ident.to_string();
-                if name == "self" {
-                    let name = path.last().cloned().unwrap_or_default();
-                    return all.push((path, name));
-                }
-                path.push(name.clone());
-                all.push((path, name));
-            }
-            UseTree::Rename(renamed) => {
-                path.push(renamed.ident.to_string());
-                all.push((path, renamed.rename.to_string()));
-            }
-            UseTree::Glob(_) => all.push((path, "*".to_owned())),
-        }
-    }
-    let mut all = Vec::new();
-    add(tree, &[], &mut all);
-    all
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Fetched>,
-}
-
-#[derive(Deserialize)]
-struct Fetched {
-    name: String,
-    manifest_path: PathBuf,
-}
-
 /// Returns the public items of tokio, by their paths.
 fn items() -> Result<BTreeMap<String, Marks>> {
-    let output = cargo()
-        .args(["metadata", "--format-version=1", "--locked"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata failed");
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
-    let tokio = metadata
-        .packages
-        .iter()
-        .find(|package| package.name == "tokio");
+    let packages = workspace::load_all()?;
+    let tokio = packages.iter().find(|package| package.name == "tokio");
     let manifest = &tokio.context("the workspace uses tokio")?.manifest_path;
     let tokio = Tokio::read(manifest.parent().context("a folder")?)?;
     let mut found = Found {

@@ -1,5 +1,6 @@
 //! `cargo xtask trace-view`: makes a page of HTML of a saved trace, which needs no network.
 use anyhow::{Context, Result, ensure};
+use project::say;
 use serde_json::Value;
 use std::{fs, path::PathBuf};
 

@@ -1,7 +1,8 @@
 //! Reads the workspace's metadata from cargo, and runs cargo.
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::Deserialize;
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -15,16 +16,19 @@ struct Metadata {
 
 /// A member of the workspace.
 #[derive(Deserialize)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) manifest_path: PathBuf,
+pub struct Package {
+    /// The name in `Cargo.toml`.
+    pub name: String,
+    /// The path of its `Cargo.toml`.
+    pub manifest_path: PathBuf,
     version: String,
     rust_version: Option<String>,
-    dependencies: Vec<Dependency>,
+    /// The dependencies of all kinds.
+    pub dependencies: Vec<Dependency>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
-    #[cfg(test)]
-    documentation: Option<String>,
+    /// The address of its documentation.
+    pub documentation: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -34,93 +38,89 @@ struct Target {
     src_path: PathBuf,
 }
 
+impl Target {
+    fn is(&self, kind: &str) -> bool {
+        self.kind.iter().any(|own| own == kind)
+    }
+}
+
+/// A dependency, as the manifest states it.
 #[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    #[cfg(test)]
-    req: String,
+pub struct Dependency {
+    /// The name of the package.
+    pub name: String,
+    /// The versions that fit; `*` if the manifest names none.
+    pub req: String,
     /// `None` for a normal one.
-    #[cfg(test)]
-    kind: Option<String>,
-    #[cfg(test)]
-    target: Option<String>,
+    pub kind: Option<String>,
+    /// The target for which it is, if not for all.
+    pub target: Option<String>,
 }
 
 impl Package {
     /// Whether the package is published on the registry.
-    pub(crate) fn is_published(&self) -> bool {
+    pub fn is_published(&self) -> bool {
         self.publish.is_none()
     }
 
     /// The oldest Rust with which the package promises to build.
-    pub(crate) fn rust_version(&self) -> Option<&str> {
+    pub fn rust_version(&self) -> Option<&str> {
         self.rust_version.as_deref()
     }
 
     /// The name and the version of the package.
-    pub(crate) fn name_and_version(&self) -> String {
+    pub fn name_and_version(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
     /// Whether the package has an integration test of that name.
-    pub(crate) fn has_test(&self, name: &str) -> bool {
-        self.targets
-            .iter()
-            .any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
+    pub fn has_test(&self, name: &str) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|target| target.name == name && target.is("test"))
     }
 
     /// The root of the package's library.
-    pub(crate) fn lib(&self) -> Option<&Path> {
-        let lib = |target: &&Target| {
-            let kinds = ["lib", "proc-macro"];
-            target
-                .kind
-                .iter()
-                .any(|kind| kinds.contains(&kind.as_str()))
-        };
-        self.targets
-            .iter()
-            .find(lib)
-            .map(|target| target.src_path.as_path())
+    pub fn lib(&self) -> Option<&Path> {
+        let is_lib = |target: &&Target| target.is("lib") || target.is("proc-macro");
+        let lib = self.targets.iter().find(is_lib)?;
+        Some(&lib.src_path)
     }
 
     /// Whether the package may have models: it is the shim, a published crate on top of the shim,
     /// or the kits of hosts.
-    pub(crate) fn is_modelled(&self) -> bool {
+    pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
-        (self.is_published() || self.name == "adopt")
-            && (self.name == shim
-                || self
-                    .dependencies
-                    .iter()
-                    .any(|dependency| dependency.name == shim))
+        let uses_shim = self.dependencies.iter().any(|needed| needed.name == shim);
+        (self.name == shim || uses_shim) && (self.is_published() || self.name == "adopt")
     }
 }
 
 /// Returns the members and the folder of the workspace.
-pub(crate) fn load() -> Result<(Vec<Package>, PathBuf)> {
+pub fn load() -> Result<(Vec<Package>, PathBuf)> {
     load_at(None)
 }
 
 /// Returns the members and the folder of the workspace at `folder`, or of this one.
-pub(crate) fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
-    let mut cargo = cargo();
-    if let Some(folder) = folder {
-        cargo.current_dir(folder);
-    }
-    let output = cargo
-        .args(["metadata", "--format-version=1", "--no-deps"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata failed");
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+pub fn load_at(folder: Option<&Path>) -> Result<(Vec<Package>, PathBuf)> {
+    let metadata = metadata(folder, "--no-deps")?;
     Ok((metadata.packages, metadata.workspace_root))
+}
+
+/// Returns the members of the workspace and all their dependencies, which cargo fetches.
+pub fn load_all() -> Result<Vec<Package>> {
+    Ok(metadata(None, "--locked")?.packages)
+}
+
+fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
+    let mut cargo = cargo();
+    cargo.args(["metadata", "--format-version=1", option]);
+    let cargo = cargo.current_dir(folder.unwrap_or(Path::new(".")));
+    serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }
 
 /// Returns the packages with these names, or all if there are no names. An error says that no
 /// package of a name has `what`.
-pub(crate) fn chosen<'a>(
+pub fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],
     what: &str,
@@ -139,7 +139,7 @@ pub(crate) fn chosen<'a>(
 }
 
 /// Checks, before a long run, that results can be written to the file.
-pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
+pub fn writable(file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
         let opened = fs::OpenOptions::new().create(true).append(true).open(file);
         opened.with_context(|| format!("writing {}", file.display()))?;
@@ -147,30 +147,10 @@ pub(crate) fn writable(file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the results that an earlier run has written to the file, if there was one.
-pub(crate) fn earlier<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
-    let text = match fs::read(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(|| format!("reading {}", file.display()))?,
-    };
-    // An earlier run that failed has only checked that it could write.
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let value = serde_json::from_slice(&text);
-    value.with_context(|| format!("reading {}", file.display()))
-}
-
-/// Writes results.
-pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
-    let json = serde_json::to_string_pretty(value)? + "\n";
-    fs::write(file, json).with_context(|| format!("writing {}", file.display()))
-}
-
 /// Returns the commit of the tree at a folder, to which a result belongs. Call it before anything
 /// is built. A tree with changes says so, except for changes of its documents, among which results
 /// are.
-pub(crate) fn commit(root: &Path) -> String {
+pub fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(root).args(arguments);
@@ -205,7 +185,7 @@ pub(crate) fn commit(root: &Path) -> String {
 /// for the workspace's crates shares the dependencies. The wrapper is a script of the shell. On
 /// systems other than Unix, and for another workspace, where our crates are dependencies, the flags
 /// go into `RUSTFLAGS`.
-pub(crate) fn add_flags(
+pub fn add_flags(
     cargo: &mut Command,
     root: &Path,
     driver: Option<&Path>,
@@ -241,10 +221,44 @@ pub(crate) fn add_flags(
 }
 
 /// Returns the cargo that runs this process, without the variables that it set for this process.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.env_remove("CARGO_TARGET_DIR");
     command
+}
+
+/// Whether a command succeeds. Prints the command that does not.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    let status = command
+        .status()
+        .with_context(|| format!("running {:?}", command.get_program()))?;
+    if !status.success() {
+        eprintln!("failed: {command:?}");
+    }
+    Ok(status.success())
+}
+
+/// Returns what a command writes to its standard output. It must succeed.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let program = Path::new(command.get_program()).file_name();
+    let name = program.into_iter().chain(command.get_args().take(1));
+    let name: Vec<_> = name.map(OsStr::to_string_lossy).collect();
+    let name = name.join(" ");
+    let output = output.with_context(|| name.clone())?;
+    ensure!(output.status.success(), "{name} failed");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a program is installed: whether it says its version.
+pub fn is_installed(program: &mut Command) -> bool {
+    let output = program.arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// Whether cargo succeeds with these arguments, which are separated by blanks.
+pub fn cargo_succeeds(arguments: &str) -> Result<bool> {
+    succeeds(cargo().args(arguments.split(' ')))
 }
 
 #[cfg(test)]
@@ -277,70 +291,5 @@ mod tests {
         let changed = clean + " with changes";
         assert_eq!(commit(folder.path()), changed);
         assert_eq!(commit(&folder.path().join("docs")), changed);
-    }
-
-    #[test]
-    fn each_crate_is_released_after_those_that_it_needs() {
-        let (packages, root) = load().unwrap();
-        let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
-        let order = text.split_once("those that need it: ").unwrap().1;
-        let order = order.split_once('.').unwrap().0;
-        let order: Vec<_> = order.split('`').skip(1).step_by(2).collect();
-        let place = |name: &str| order.iter().position(|n| *n == name);
-        let published = |name: &str| packages.iter().any(|p| p.name == name && p.is_published());
-        for package in packages.iter().filter(|package| package.is_published()) {
-            let name = package.name.as_str();
-            assert!(place(name).is_some(), "{name} is not in the order");
-            // Cargo leaves a dependency without a version out of the published package.
-            let needs = package.dependencies.iter().filter(|d| d.req != "*");
-            for needed in needs.filter(|d| published(&d.name)) {
-                assert!(
-                    place(&needed.name) < place(name),
-                    "{name} needs {}",
-                    needed.name
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn dependency_of_a_library_is_used_in_it() {
-        use crate::source::modules;
-
-        let (packages, _) = load().unwrap();
-        for package in packages.iter().filter(|package| package.is_published()) {
-            let modules = modules(package.lib().unwrap(), "").unwrap();
-            let normal = |d: &&Dependency| d.kind.is_none() && d.target.is_none();
-            for needed in package.dependencies.iter().filter(normal) {
-                let name = needed.name.replace('-', "_");
-                assert!(
-                    modules.iter().any(|module| module.source.contains(&name)),
-                    "{} doesn't use {name}",
-                    package.name
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn published_crate_says_where_its_documentation_is() {
-        let (packages, _) = load().unwrap();
-        for package in packages.iter().filter(|package| package.is_published()) {
-            let address = format!("https://docs.rs/{}", package.name);
-            assert_eq!(package.documentation, Some(address));
-        }
-    }
-
-    #[test]
-    fn what_an_earlier_run_has_not_written_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.json");
-        assert_eq!(earlier::<u32>(&file).unwrap(), None);
-        writable(Some(&file)).unwrap();
-        assert_eq!(earlier::<u32>(&file).unwrap(), None);
-        write_json(&file, &7).unwrap();
-        assert_eq!(earlier::<u32>(&file).unwrap(), Some(7));
-        fs::write(&file, "x").unwrap();
-        assert!(earlier::<u32>(&file).is_err());
     }
 }

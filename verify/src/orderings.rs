@@ -14,10 +14,14 @@
 use crate::{
     command_line, jobs,
     loom::{self, Build, Speed},
-    workspace::{self, Package},
+    results,
 };
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use project::{
+    say,
+    workspace::{self, Package},
+};
 use serde::{Deserialize, Serialize};
 use sites::{Found, Mutant};
 use std::{
@@ -30,6 +34,7 @@ use trial::{Bench, End, Verdict};
 
 pub(crate) mod list;
 mod mutants;
+mod scope;
 mod sites;
 mod tree;
 mod trial;
@@ -185,7 +190,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     if let Some(file) = &options.json {
-        workspace::write_json(file, &results.rows)?;
+        results::write_json(file, &results.rows)?;
     }
     Ok(report(&results.rows, &results.stale, &results.unreached))
 }
@@ -325,7 +330,7 @@ fn run_mutants(
     } else {
         None
     };
-    let known = workspace::earlier::<Vec<Row>>(&root.join("docs/verification/mutants.json"))?;
+    let known = results::earlier::<Vec<Row>>(&root.join("docs/verification/mutants.json"))?;
     let known = known.unwrap_or_default();
     let killers: BTreeMap<_, _> = (known.iter())
         .filter_map(|row| Some((row.name(), row.model.as_deref()?)))

@@ -11,11 +11,12 @@
 //! - Only code that goes through the shim runs: the models, and the tests named `threads`.
 //! - ThreadSanitizer ignores copies by std's compiled code.
 //! - The two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
-use crate::{
-    test::succeeds,
-    workspace::{self, Package, cargo},
-};
+use crate::results;
 use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{self, Package, cargo, succeeds},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -93,10 +94,10 @@ pub(crate) struct Clean {
 
 /// Replaces the file's row of this tool.
 fn record(file: &Path, clean: Clean) -> Result<()> {
-    let mut all: Vec<Clean> = workspace::earlier(file)?.unwrap_or_default();
+    let mut all: Vec<Clean> = results::earlier(file)?.unwrap_or_default();
     all.retain(|known| known.tool != clean.tool);
     all.push(clean);
-    workspace::write_json(file, &all)
+    results::write_json(file, &all)
 }
 
 /// A wrong program, and the text that the tool's report on it must contain.
@@ -490,7 +491,7 @@ mod tests {
             commit: None,
         };
         record(&file, clean).unwrap();
-        let all: Vec<Clean> = workspace::earlier(&file).unwrap().unwrap();
+        let all: Vec<Clean> = results::earlier(&file).unwrap().unwrap();
         let mut found: Vec<_> = all.iter().map(|c| (&*c.tool, &*c.version)).collect();
         found.sort_unstable();
         assert_eq!(found, [("address", "1"), ("thread", "2")]);

@@ -4,18 +4,19 @@
 //! A model is a test below a module `models`. It prints the line `model: executions=N bound=B
 //! outcome=O` when it has explored everything (`sync_shim::model`). A model that ends without this
 //! line has not explored everything.
-use crate::{
-    jobs, output,
+use crate::{jobs, results};
+use anyhow::{Context, Result, bail, ensure};
+use project::{
+    output, say,
     workspace::{self, Package, cargo},
 };
-use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsStr,
     io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Mutex, OnceLock},
+    sync::Mutex,
     thread,
     time::{Duration, Instant},
 };
@@ -51,6 +52,9 @@ pub(crate) struct Options {
     /// Bounds the models that took long when the page of results was written.
     #[arg(long)]
     brief: bool,
+    /// Whether the optimised build is there already.
+    #[arg(skip)]
+    pub(crate) is_built: bool,
 }
 
 /// A test that explores a scenario.
@@ -138,7 +142,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let so_far = Mutex::new(Vec::new());
     let write = |outcomes: &[Outcome]| {
         let file = options.json.as_deref();
-        file.map_or(Ok(()), |file| workspace::write_json(file, &outcomes))
+        file.map_or(Ok(()), |file| results::write_json(file, &outcomes))
     };
     // Written after each model, for a run that is cut off.
     let outcomes = run_all(models, options.jobs, limit, &commit, |outcome| {
@@ -176,7 +180,7 @@ const BRIEF_BOUND: u32 = 3;
 /// Bounds the models that took more executions than [`LONG`] when `docs/verification` was written.
 fn bound_long(models: &mut [Model]) -> Result<()> {
     let file = workspace::load()?.1.join("docs/verification/models.json");
-    let known: Vec<Outcome> = workspace::earlier(&file)?.unwrap_or_default();
+    let known: Vec<Outcome> = results::earlier(&file)?.unwrap_or_default();
     for known in known.iter().filter(|known| known.executions > LONG) {
         for model in &mut *models {
             if model.package == known.package && model.name == known.model {
@@ -187,9 +191,6 @@ fn bound_long(models: &mut [Model]) -> Result<()> {
     Ok(())
 }
 
-/// Set after this process has built the models of all crates that are to run.
-static ALL_ARE_BUILT: OnceLock<()> = OnceLock::new();
-
 /// Finds the models that the options name. A list needs no optimised build, unless that is built
 /// already.
 pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
@@ -199,7 +200,7 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let modelled = packages.iter();
     let modelled = modelled.filter(|p| options.path.is_some() || p.is_modelled());
     let wanted = workspace::chosen(modelled, &options.crates, "models")?;
-    let speed = match options.list && ALL_ARE_BUILT.get().is_none() {
+    let speed = match options.list && !options.is_built {
         true => Speed::Listed,
         false => Speed::Explored,
     };
@@ -214,9 +215,6 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let mut models = Vec::new();
     for (package, binary) in build.binaries(&wanted)? {
         models.extend(list(package, binary)?);
-    }
-    if speed == Speed::Explored && options.crates.is_empty() && options.path.is_none() {
-        ALL_ARE_BUILT.get_or_init(|| ());
     }
     let (found, mut skipped) = (models.len(), 0);
     models.retain(|model| {

@@ -7,9 +7,13 @@
 use crate::{
     jobs,
     loom::{self, Build, Model, Speed, Status},
-    workspace::{self, Package},
+    results,
 };
 use anyhow::{Result, ensure};
+use project::{
+    say,
+    workspace::{self, Package},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -70,7 +74,7 @@ pub(crate) struct Row {
 impl Done {
     /// Reads the results in a file; there are none if the file does not exist.
     pub(crate) fn read(file: &Path) -> Result<Self> {
-        let mut done: Self = workspace::earlier(file)?.unwrap_or_default();
+        let mut done: Self = results::earlier(file)?.unwrap_or_default();
         let seed = done.seed.take();
         for row in done.rows.values_mut() {
             row.seed = row.seed.or(seed);
@@ -156,7 +160,7 @@ fn record(
         let again = |name: &str| crates.is_empty() || crates.iter().any(|of| is_of(name, of));
         done.rows.retain(|name, _| !again(name));
         done.rows.extend(ran);
-        workspace::write_json(file, &done)?;
+        results::write_json(file, &done)?;
     }
     Ok(failed == 0)
 }

@@ -8,9 +8,10 @@
 use super::{
     list::Listed,
     mutants::{Order, orderings_of, weaker},
+    scope,
 };
-use crate::source::{self, Module};
 use anyhow::{Context, Result};
+use project::source::{self, Module, is_word};
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
@@ -58,7 +59,8 @@ struct File {
 pub(crate) fn find(package: &str, lib: &Path, root: &Path) -> Result<Found> {
     let base = lib.parent().context("a library has a folder")?;
     let mut found = Found::default();
-    for module in source::modules(lib, "selvedge_loom")? {
+    for mut module in source::modules(lib, "selvedge_loom")? {
+        scope::blank_imports(&mut module.code);
         let file = File {
             path: module.file.strip_prefix(root)?.to_owned(),
             key: format!("{package}/{}", module.file.strip_prefix(base)?.display()),
@@ -177,7 +179,7 @@ impl File {
             .and_then(|name| name.strip_prefix('/'));
         let ranges = name
             .into_iter()
-            .flat_map(|name| source::functions(&self.module.code, name));
+            .flat_map(|name| scope::functions(&self.module.code, name));
         ranges.flat_map(move |function| {
             let places = places(&self.module.code[function.clone()], find);
             places.into_iter().map(move |range| {
@@ -191,7 +193,7 @@ impl File {
         let mut counts = HashMap::new();
         let mut read = HashSet::new();
         for (open, _) in self.module.code.match_indices('(') {
-            let name = source::last_word(&self.module.code[..open]);
+            let name = scope::last_word(&self.module.code[..open]);
             let positions = orderings_of(name);
             let mut begin = open - name.len();
             let is_method = self.module.code[..begin].ends_with('.');
@@ -201,7 +203,7 @@ impl File {
             let arguments = source::arguments(&self.module.code, open);
             let orders = positions.iter().map(|&(index, kind)| {
                 let argument = arguments.get(index)?.trim_end();
-                let word = source::last_word(argument);
+                let word = scope::last_word(argument);
                 read.insert(argument.as_ptr() as usize + argument.len() - word.len());
                 Some((kind, Order::named(word)?))
             });
@@ -215,7 +217,7 @@ impl File {
                 continue;
             };
             if !is_method {
-                let path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+                let path = |c: char| is_word(c) || c == ':';
                 begin = self.module.code[..open].trim_end_matches(path).len();
             }
             let place = self.place(begin);
@@ -227,7 +229,7 @@ impl File {
             let site = format!(
                 "{}/{}#{name}",
                 self.key,
-                source::scope(&self.module.code, line)
+                scope::scope(&self.module.code, line)
             );
             let count: &mut usize = counts.entry(site.clone()).or_default();
             *count += 1;
@@ -265,7 +267,6 @@ impl File {
                     &self.module.code[..at],
                     &self.module.code[at + order.len()..],
                 );
-                let is_word = |c: char| c.is_alphanumeric() || c == '_';
                 let is_other = before.ends_with(is_word) || after.starts_with(is_word);
                 let of_other = before.ends_with("::") && !before.ends_with("Ordering::");
                 if !is_other

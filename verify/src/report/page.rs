@@ -4,9 +4,9 @@ use crate::{
     loom::{Model, Outcome, Status},
     orderings::{Row, list::List},
     sanitize, shuttle, soak,
-    workspace::Package,
 };
 use anyhow::{Context, Result};
+use project::workspace::Package;
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path, process::Command};
 

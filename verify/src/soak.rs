@@ -6,9 +6,10 @@
 //! command samples the memory of each test, which must not grow.
 use crate::{
     loom::{self, Build, Speed},
-    workspace,
+    results,
 };
 use anyhow::{Context, Result, ensure};
+use project::{say, workspace};
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -131,7 +132,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         done.minutes
     );
     if let Some(file) = &options.json {
-        workspace::write_json(file, &done)?;
+        results::write_json(file, &done)?;
     }
     Ok(true)
 }

@@ -10,9 +10,10 @@ use crate::{
         self, Row,
         list::{List, Named},
     },
-    workspace,
+    results,
 };
 use anyhow::{Context, Result, ensure};
+use project::{say, workspace};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,6 +32,9 @@ pub(crate) struct Options {
     /// is.
     #[arg(long)]
     check: bool,
+    /// The step `loom` has built the models: lists them by its build.
+    #[arg(long, hide = true, requires = "check")]
+    built: bool,
     /// Runs all models and mutants again.
     #[arg(long, conflicts_with = "check")]
     all: bool,
@@ -72,7 +76,7 @@ const PAGE: &str = "docs/verification.md";
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.jobs > 0, "--jobs is at least 1");
     if options.check {
-        return is_current();
+        return is_current(options.built);
     }
     let (packages, root) = workspace::load()?;
     let known = packages.iter().filter(|package| package.is_modelled());
@@ -120,11 +124,13 @@ fn passes<'a>(models: impl Iterator<Item = &'a Outcome> + Clone, mutants: &[Row]
 
 /// Whether the page lists exactly the models and the mutants that exist, each with its result. The
 /// page may list a large model as one that has not run.
-pub(crate) fn is_current() -> Result<bool> {
+fn is_current(is_built: bool) -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let folder = root.join(FOLDER);
     let known: Vec<Outcome> = read(&folder, "models")?.unwrap_or_default();
-    let (models, new) = kept_and_new(&folder, &command_line("--full --list"), |_| false)?;
+    let mut there: loom::Options = command_line("--full --list");
+    there.is_built = is_built;
+    let (models, new) = kept_and_new(&folder, &there, |_| false)?;
     let (large, small): (Vec<_>, Vec<_>) = new.into_iter().partition(Model::is_large);
     let name = |model: &Model| (model.package.clone(), model.name.clone());
     let there = models.keys().cloned().chain(small.iter().map(name));
@@ -333,11 +339,11 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 
 /// Reads a file of results; `None` when there is no such file.
 fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
-    workspace::earlier(&file(folder, name))
+    results::earlier(&file(folder, name))
 }
 
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<()> {
-    workspace::write_json(&file(folder, name), value)
+    results::write_json(&file(folder, name), value)
 }
 
 #[cfg(test)]

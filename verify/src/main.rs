@@ -1,0 +1,86 @@
+//! The project's verification: models, their mutants, random schedules, sanitizers and soak tests.
+//!
+//! `cargo xtask` hands the commands of this program over to it, so it speaks as `cargo xtask`.
+//! README.md describes them. The program is apart from `xtask` for two reasons. Its commands are
+//! about one question, whether a protocol holds, and keep their results in `docs/verification`;
+//! those of `xtask` check the tree and build things. And a change of either part compiles that part
+//! alone, so `cargo xtask test` begins sooner. This program uses `xtask`'s library. `xtask` knows
+//! only the command lines of this program.
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod jobs;
+mod loom;
+mod orderings;
+mod report;
+mod results;
+mod sanitize;
+mod shuttle;
+mod soak;
+
+/// The commands that verify.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the models, one process each, and reports executions and bounds.
+    Loom(loom::Options),
+    /// Runs the models and histories under random schedules.
+    Shuttle(shuttle::Options),
+    /// Weakens each ordering, and checks that a model fails.
+    Orderings(orderings::Options),
+    /// Runs the models and mutants that are new, and writes docs/verification.md.
+    Report(report::Options),
+    /// Runs the tests under sanitizers and valgrind.
+    Sanitize(sanitize::Options),
+    /// Runs the tests on real threads for long, and accounts for every item.
+    Soak(soak::Options),
+}
+
+/// Returns the options of a command line of this program's.
+fn command_line<T: clap::Args>(words: &str) -> T {
+    let command = T::augment_args(clap::Command::new("verify").no_binary_name(true));
+    let matches = command.get_matches_from(words.split_whitespace());
+    T::from_arg_matches(&matches).expect("the options that clap has parsed")
+}
+
+fn main() -> ExitCode {
+    project::run_command(|cli: Cli| -> Result<bool> {
+        match cli.command {
+            Command::Loom(options) => loom::run(&options),
+            Command::Shuttle(options) => shuttle::run(&options),
+            Command::Orderings(options) => orderings::run(&options),
+            Command::Report(options) => report::run(&options),
+            Command::Sanitize(options) => sanitize::run(&options),
+            Command::Soak(options) => soak::run(&options),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_takes_several_takes_them_with_commas() {
+        assert_eq!(project::options_without_commas::<Cli>(), [""; 0]);
+    }
+
+    #[test]
+    fn a_run_of_some_is_not_written_down_as_one_of_all() {
+        let refused = |words: &str| Cli::try_parse_from(words.split(' ')).is_err();
+        assert!(!refused("xtask soak --json f"));
+        assert!(refused("xtask soak --json f --crate a"));
+        assert!(!refused("xtask sanitize thread --json f"));
+        assert!(refused("xtask sanitize thread --json f --crate a"));
+        // The results of one crate join those of the others.
+        assert!(!refused("xtask shuttle --json f --crate a"));
+        assert!(refused("xtask shuttle --json f --model a"));
+    }
+}
