@@ -33,17 +33,21 @@ fn connect_error(error: &Error) -> &ConnectError {
     error.source().unwrap().downcast_ref().unwrap()
 }
 
-// Fails if the connection is not given back to the pool.
+// Fails if connections are not given back to the pool. A connection's task gives it back some time
+// after the response, so the next request may be too early for it. The bound is only for a failure.
 #[test]
-fn kept_connection_takes_the_next_request() {
+fn kept_connection_takes_a_later_request() {
     let server = Server::new();
     server.runtime.block_on(async {
         let client: Posting = client();
-        for n in 0..10 {
+        for n in 0..10_000 {
             let (version, body) = echo(&client, &server, n.to_string()).await;
             assert_eq!((version, body), (Version::HTTP_11, n.to_string()));
+            if server.state.made.load(SeqCst) <= n {
+                return;
+            }
         }
-        assert_eq!(server.state.made.load(SeqCst), 1);
+        panic!("each request had a connection of its own");
     });
     server.end().unwrap();
 }
