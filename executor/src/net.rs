@@ -4,6 +4,8 @@
 //! belongs to that runtime: one of its idle workers waits for all sockets, in the kernel's poller,
 //! and a busy one looks between its tasks. Each operation is charged to the task's budget.
 //!
+//! With the feature `tokio`, the streams also have tokio's `AsyncRead` and `AsyncWrite`.
+//!
 //! Names of hosts are looked up on the threads of [`spawn_blocking`](crate::spawn_blocking).
 //!
 //! ```

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+#[cfg(feature = "client")]
+mod client;
 mod connection;
 mod connections;
 mod executor;
@@ -7,6 +9,8 @@ mod listener;
 mod serve;
 mod timer;
 
+#[cfg(feature = "client")]
+pub use client::{ConnectError, Connecting, Connector, client, client_builder};
 pub use executor::SelvedgeExecutor;
 pub use io::SelvedgeIo;
 pub use listener::Listener;

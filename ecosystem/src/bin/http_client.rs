@@ -1,0 +1,110 @@
+//! GETs each URL, all at once, with a bar for each; in a pipe there are no bars.
+//!
+//! ```sh
+//! cargo run --manifest-path ecosystem/Cargo.toml --bin http_client -- http://example.com/
+//! ```
+//!
+//! `--cacert FILE` before the URLs names a PEM file of the authorities for `https:`. There are no
+//! others. For each URL it prints the status and the number of bytes.
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::{StatusCode, Uri, body::Body};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use selvedge_hyper::{Connector, client_builder};
+use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+type Https = Client<HttpsConnector<Connector>, Empty<Bytes>>;
+
+fn main() -> Result<ExitCode> {
+    let mut urls: Vec<String> = env::args().skip(1).collect();
+    let mut roots = RootCertStore::empty();
+    if urls.first().is_some_and(|first| first == "--cacert") {
+        let file = urls.drain(..2.min(urls.len())).nth(1);
+        for certificate in CertificateDer::pem_file_iter(file.ok_or("--cacert needs a file")?)? {
+            roots.add(certificate?)?;
+        }
+    }
+    if urls.is_empty() {
+        return Err("usage: http_client [--cacert FILE] URL...".into());
+    }
+    selvedge::Runtime::new()?.block_on(async {
+        let client = https(roots)?;
+        let bars = MultiProgress::new();
+        let mut requests = selvedge::JoinSet::new();
+        for url in urls {
+            let bar = bars.add(ProgressBar::new(0));
+            bar.set_style(ProgressStyle::with_template("{bytes:>10} {bar:40} {msg}")?);
+            bar.set_message(url.clone());
+            let client = client.clone();
+            requests.spawn(async move {
+                let done = get(&client, &url, &bar).await;
+                bar.finish();
+                (url, done)
+            });
+        }
+        let mut code = ExitCode::SUCCESS;
+        while let Some(request) = requests.join_next().await {
+            let (url, done) = request?;
+            bars.suspend(|| match done {
+                Ok((status, bytes)) => println!("{} {bytes} {url}", status.as_u16()),
+                Err(error) => {
+                    eprintln!("{url}: {}", with_sources(&*error));
+                    code = ExitCode::FAILURE;
+                }
+            });
+        }
+        Ok(code)
+    })
+}
+
+/// hyper-rustls over our connector.
+fn https(roots: RootCertStore) -> Result<Https> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tcp = Connector::new().connect_timeout(Duration::from_secs(10));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp.enforce_http(false));
+    Ok(client_builder().build(connector))
+}
+
+/// Reads the body, and drops it as it comes.
+async fn get(client: &Https, url: &str, bar: &ProgressBar) -> Result<(StatusCode, u64)> {
+    let response = client.get(url.parse::<Uri>()?).await?;
+    let status = response.status();
+    let mut body = response.into_body();
+    if let Some(length) = body.size_hint().exact() {
+        bar.set_length(length);
+    }
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        if let Some(data) = frame?.data_ref() {
+            bytes += data.len() as u64;
+            bar.set_position(bytes);
+        }
+    }
+    Ok((status, bytes))
+}
+
+/// hyper-util's error says little; its source says which step of the connection failed.
+fn with_sources(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text += &format!(": {source}");
+        next = source.source();
+    }
+    text
+}

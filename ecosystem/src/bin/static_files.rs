@@ -1,0 +1,149 @@
+//! Serves the files of a directory, until Ctrl-C.
+//!
+//! ```sh
+//! cargo run --manifest-path ecosystem/Cargo.toml --bin static_files -- DIR 127.0.0.1:8080
+//! curl http://127.0.0.1:8080/
+//! ```
+//!
+//! A file is read on the blocking threads, 64 KiB at a time, and only when the client has taken the
+//! last piece: a slow client of a large file costs one piece of memory.
+use bytes::Bytes;
+use futures_util::{TryStreamExt, stream};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Frame, Incoming},
+    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue},
+    service::service_fn,
+};
+use selvedge::{Runtime, net::TcpListener, spawn_blocking};
+use std::{
+    convert::Infallible,
+    env,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A read of the blocking threads.
+const PIECE: u64 = 64 * 1024;
+
+type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
+
+fn main() -> io::Result<()> {
+    let mut arguments = env::args().skip(1);
+    let Some(directory) = arguments.next() else {
+        return Err(io::Error::other("usage: static_files DIR [ADDRESS]"));
+    };
+    let root: Arc<Path> = Path::new(&directory).canonicalize()?.into();
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".into());
+    Runtime::new()?.block_on(async {
+        let listener = TcpListener::bind(address).await?;
+        println!("listens on {}", listener.local_addr()?);
+        let service = service_fn(move |request| answer(root.clone(), request));
+        selvedge_hyper::serve(listener, service)
+            .connection_limit(1_000)
+            .shutdown_on_ctrl_c()
+            .await
+    })
+}
+
+async fn answer(root: Arc<Path>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let mut refusal = status(StatusCode::METHOD_NOT_ALLOWED);
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        refusal.headers_mut().insert(ALLOW, allowed);
+        return Ok(refusal);
+    }
+    let path = request.uri().path().to_owned();
+    let opened = spawn_blocking(move || open(&root, &path)).await;
+    Ok(match opened {
+        Ok(Ok((file, path, length))) => contents(file, &path, length),
+        Ok(Err(error)) => status(match error.kind() {
+            io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            io::ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+            io::ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }),
+        Err(_) => status(StatusCode::INTERNAL_SERVER_ERROR),
+    })
+}
+
+fn status(status: StatusCode) -> Answer {
+    let text = Bytes::from(format!("{status}\n"));
+    let body = Full::new(text).map_err(|never| match never {});
+    let mut answer = Response::new(body.boxed_unsync());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Opens the file of a URI's path. No `..` and no symbolic link leads out of the directory.
+fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
+    let name = decoded(path).filter(|name| !name.contains('\0'));
+    let name = name.ok_or_else(wrong)?;
+    let mut path = root.join(name.trim_start_matches('/')).canonicalize()?;
+    if !path.starts_with(root) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    if path.is_dir() {
+        path = path.join("index.html").canonicalize()?;
+    }
+    if !path.starts_with(root) || !path.is_file() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let file = File::open(&path)?;
+    let length = file.metadata()?.len();
+    Ok((file, path, length))
+}
+
+/// Replaces each `%XX`.
+fn decoded(path: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || (rest.next()? as char).to_digit(16);
+                (digit()? * 16 + digit()?) as u8
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn contents(file: File, path: &Path, length: u64) -> Answer {
+    let pieces = stream::try_unfold((file, length), |(mut file, left)| async move {
+        if left == 0 {
+            return Ok(None);
+        }
+        let read = move || {
+            let mut piece = vec![0; PIECE.min(left) as usize];
+            // An error if the file has become shorter: the length was promised.
+            file.read_exact(&mut piece)?;
+            Ok::<_, io::Error>((file, piece))
+        };
+        let read = spawn_blocking(read).await;
+        let (file, piece) = read.map_err(io::Error::other)??;
+        let left = left - piece.len() as u64;
+        Ok(Some((Bytes::from(piece), (file, left))))
+    });
+    let body = StreamBody::new(pieces.map_ok(Frame::data));
+    let mut answer = Response::new(body.boxed_unsync());
+    let kind = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("css") => "text/css",
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript",
+        Some("json") => "application/json",
+        Some("png") => "image/png",
+        Some("svg") => "image/svg+xml",
+        Some("txt" | "md" | "rs" | "toml") => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    };
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CONTENT_LENGTH, length.into());
+    answer
+}

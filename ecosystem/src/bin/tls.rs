@@ -1,0 +1,150 @@
+//! Says hello over TLS, until Ctrl-C, by a certificate for `localhost` that it makes.
+//!
+//! ```sh
+//! cargo run --manifest-path ecosystem/Cargo.toml --bin tls -- 127.0.0.1:8443 localhost.pem
+//! curl --cacert localhost.pem https://localhost:8443/
+//! ```
+//!
+//! tokio-rustls runs over our stream: the feature `tokio` of `selvedge` gives it tokio's traits.
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    Request, Response,
+    body::Incoming,
+    rt::{Read, ReadBufCursor, Write},
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use rustls::{ServerConfig, pki_types::PrivateKeyDer};
+use selvedge::{
+    Runtime,
+    net::{TcpListener, TcpStream},
+};
+use selvedge_hyper::{Listener, serve};
+use std::{
+    convert::Infallible,
+    env,
+    error::Error,
+    fs,
+    future::Future,
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+use tokio_rustls::{Accept, TlsAcceptor, server::TlsStream};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8443".into());
+    let file = arguments.next().unwrap_or_else(|| "localhost.pem".into());
+    let made = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])?;
+    fs::write(&file, made.cert.pem())?;
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)?;
+    config.alpn_protocols = vec![b"http/1.1".into()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    Runtime::new()?.block_on(async {
+        let listener = TcpListener::bind(address).await?;
+        println!("listens on {}", listener.local_addr()?);
+        serve(Tls { listener, acceptor }, service_fn(hello))
+            .shutdown_on_ctrl_c()
+            .await?;
+        Ok(())
+    })
+}
+
+async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::new(Bytes::from_static(b"hello\n"))))
+}
+
+/// Accepts TCP connections, and leaves the handshake to each connection's task.
+struct Tls {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for Tls {
+    type Io = Io;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Io>> {
+        let (stream, _) = ready!(self.listener.poll_accept(cx))?;
+        let _ = stream.set_nodelay(true);
+        Poll::Ready(Ok(Io::Handshake(self.acceptor.accept(stream))))
+    }
+}
+
+/// A connection whose first read makes the handshake. So it is in the connection's task, and within
+/// the time for the head of the first request.
+enum Io {
+    Handshake(Accept<TcpStream>),
+    Open(TokioIo<TlsStream<TcpStream>>),
+}
+
+impl Io {
+    fn poll_open(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Pin<&mut TokioIo<TlsStream<TcpStream>>>>> {
+        let io = self.get_mut();
+        if let Io::Handshake(accept) = io {
+            let stream = ready!(Pin::new(accept).poll(cx))?;
+            *io = Io::Open(TokioIo::new(stream));
+        }
+        match io {
+            Io::Open(stream) => Poll::Ready(Ok(Pin::new(stream))),
+            Io::Handshake(_) => unreachable!("it was replaced"),
+        }
+    }
+}
+
+impl Read for Io {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_open(cx))?.poll_read(cx, to)
+    }
+}
+
+impl Write for Io {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_open(cx))?.poll_write(cx, from)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_open(cx))?.poll_write_vectored(cx, from)
+    }
+
+    /// Before the handshake there is nothing to flush, and nothing to end.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Io::Open(stream) => Pin::new(stream).poll_flush(cx),
+            Io::Handshake(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Io::Open(stream) => Pin::new(stream).poll_shutdown(cx),
+            Io::Handshake(_) => Poll::Ready(Ok(())),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A WebSocket that echoes, without an HTTP server, until Ctrl-C.
+//!
+//! ```sh
+//! cargo run --manifest-path ecosystem/Cargo.toml --bin websocket -- 127.0.0.1:8080
+//! ```
+//!
+//! tokio-tungstenite runs over our stream: the feature `tokio` of `selvedge` gives it tokio's
+//! traits. It needs no runtime of tokio's.
+use futures_util::{SinkExt, StreamExt};
+use selvedge::{
+    Runtime,
+    net::{TcpListener, TcpStream},
+};
+use std::{env, io};
+use tokio_tungstenite::{accept_async, tungstenite};
+
+fn main() -> io::Result<()> {
+    let address = env::args().nth(1);
+    let address = address.unwrap_or_else(|| "127.0.0.1:8080".into());
+    Runtime::new()?.block_on(async {
+        let listener = TcpListener::bind(address).await?;
+        println!("listens on {}", listener.local_addr()?);
+        selvedge::select! {
+            failed = accept(listener) => failed,
+            stopped = selvedge::signal::ctrl_c() => stopped,
+        }
+    })
+}
+
+async fn accept(listener: TcpListener) -> io::Result<()> {
+    loop {
+        let (stream, peer) = listener.accept().await?;
+        selvedge::spawn_detached(async move {
+            if let Err(error) = echo(stream).await {
+                eprintln!("{peer}: {error}");
+            }
+        });
+    }
+}
+
+async fn echo(stream: TcpStream) -> tungstenite::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut socket = accept_async(stream).await?;
+    while let Some(message) = socket.next().await {
+        let message = message?;
+        if message.is_text() || message.is_binary() {
+            socket.send(message).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! A program under test, and the tools that speak to it.
+use std::{
+    env,
+    io::{self, BufRead, BufReader, Read, Write},
+    process::{Child, Command, Output, Stdio},
+};
+
+/// A server that was started, and that is stopped by Ctrl-C.
+pub struct Server {
+    child: Child,
+    /// It is kept open: a program that prints into a closed pipe ends.
+    output: BufReader<std::process::ChildStdout>,
+    pub address: String,
+}
+
+impl Server {
+    /// Starts the program, and waits until it says where it listens.
+    pub fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listens on ");
+        let address = address.expect("the program says where it listens").into();
+        Self {
+            child,
+            output,
+            address,
+        }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Sends SIGINT, and expects that the program ends without an error.
+    pub fn stop(mut self) {
+        let kill = format!("kill -INT {}", self.child.id());
+        assert!(
+            Command::new("sh")
+                .args(["-c", &kill])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// A test that fails leaves no program behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a program of the package to its end.
+pub fn run(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().unwrap()
+}
+
+pub fn stdout(output: &Output) -> &str {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+/// Runs a tool that may be missing, and returns what it prints; `None` if it is missing and
+/// nothing demands it.
+pub fn tool(name: &str, arguments: &[&str]) -> Option<String> {
+    match Command::new(name).args(arguments).output() {
+        Ok(output) => Some(stdout(&output).to_owned()),
+        Err(error) if env::var_os("SELVEDGE_TOOLS").is_some_and(|value| value == "1") => {
+            panic!("SELVEDGE_TOOLS=1 demands {name}, which does not start: {error}")
+        }
+        Err(error) => {
+            // Not by `eprintln`, which the test's harness would hide.
+            let _ = writeln!(io::stderr(), "not run: {name}: {error}");
+            None
+        }
+    }
+}
+
+/// Runs curl, and compares what it prints.
+#[track_caller]
+pub fn expect_curl(arguments: &[&str], expected: &str) {
+    if let Some(page) = tool("curl", &[&["-sS", "--max-time", "600"], arguments].concat()) {
+        assert_eq!(page, expected);
+    }
+}

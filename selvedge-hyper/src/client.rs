@@ -1,0 +1,334 @@
+//! The pooling client of hyper-util, over the sockets of Selvedge.
+use crate::{SelvedgeExecutor, SelvedgeIo, SelvedgeTimer};
+use hyper::{Uri, body::Body};
+use hyper_util::client::legacy::{
+    Builder, Client,
+    connect::{Connected, Connection},
+};
+use selvedge::{
+    net::{TcpStream, UnixStream, lookup_host},
+    time,
+};
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tower_service::Service;
+
+/// Returns hyper-util's client with a pool of connections, over [`Connector`].
+///
+/// It speaks HTTP/1.1 to `http:` URIs. For other protocols and options see [`client_builder`]. A
+/// clone shares the pool.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http_body_util::{BodyExt, Empty, Full};
+/// use hyper::{Request, Response, body::Incoming, service::service_fn};
+/// use selvedge::net::TcpListener;
+/// use std::convert::Infallible;
+///
+/// async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+///     Ok(Response::new(Full::new(Bytes::from("hello"))))
+/// }
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let uri = format!("http://{}/", listener.local_addr()?).parse()?;
+///     selvedge::spawn_detached(selvedge_hyper::serve(listener, service_fn(hello)).into_future());
+///
+///     let client = selvedge_hyper::client::<Empty<Bytes>>();
+///     let response = client.get(uri).await?;
+///     assert_eq!(response.into_body().collect().await?.to_bytes(), "hello");
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// A request panics outside a runtime, as [`selvedge::spawn_detached`] does.
+pub fn client<B>() -> Client<Connector, B>
+where
+    B: Body<Data: Send> + Send,
+{
+    client_builder().build(Connector::new())
+}
+
+/// Returns a builder of hyper-util's client, with our executor and timer.
+///
+/// The timer is the pool's, too: idle connections are closed after 90 seconds, or after the
+/// builder's `pool_idle_timeout`. Add a connector: ours, or one that wraps it for TLS.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http_body_util::Empty;
+/// use selvedge_hyper::{Connector, client_builder};
+/// use std::time::Duration;
+///
+/// let connector = Connector::new().connect_timeout(Duration::from_secs(5));
+/// let client = client_builder().pool_max_idle_per_host(8).build::<_, Empty<Bytes>>(connector);
+/// # drop(client);
+/// ```
+pub fn client_builder() -> Builder {
+    let mut builder = Client::builder(SelvedgeExecutor);
+    builder.timer(SelvedgeTimer).pool_timer(SelvedgeTimer);
+    builder
+}
+
+/// Opens a TCP connection to the host of a URI, for [`client_builder`] and other clients that take
+/// a connector, such as that of `tonic`.
+///
+/// It looks the host up on the threads of [`selvedge::spawn_blocking`], and tries its addresses in
+/// turn. The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. A connection
+/// costs one allocation for the future, one for each lookup, and `TCP_NODELAY`.
+///
+/// A connector that wraps this one for TLS needs [`enforce_http(false)`](Self::enforce_http).
+///
+/// ```
+/// use hyper::Uri;
+/// use selvedge::net::TcpListener;
+/// use selvedge_hyper::{ConnectError, Connector};
+/// use std::time::Duration;
+/// use tower_service::Service;
+///
+/// selvedge::Runtime::new()?.block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let address = listener.local_addr()?;
+///     let mut connector = Connector::new().connect_timeout(Duration::from_secs(5));
+///     let io = connector.call(format!("http://{address}/").parse()?).await?;
+///     assert_eq!(io.inner().peer_addr()?, address);
+///
+///     let secret = Uri::from_static("https://a/");
+///     let error = connector.call(secret).await.unwrap_err();
+///     assert!(matches!(error, ConnectError::Scheme(uri) if uri == "https://a/"));
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Connector {
+    enforce_http: bool,
+    nodelay: bool,
+    limit: Option<Duration>,
+}
+
+impl Connector {
+    /// Returns a connector for `http:` URIs, with `TCP_NODELAY` and no time limit but the system's.
+    pub const fn new() -> Self {
+        Self {
+            enforce_http: true,
+            nodelay: true,
+            limit: None,
+        }
+    }
+
+    /// Sets whether a URI that names a scheme other than `http:` is refused: by default it is.
+    pub const fn enforce_http(mut self, enforce: bool) -> Self {
+        self.enforce_http = enforce;
+        self
+    }
+
+    /// Sets how long the lookup and all attempts may take together: `None` for any time, which is
+    /// the default. The system gives up an attempt after about two minutes.
+    pub fn connect_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.limit = limit.into();
+        self
+    }
+
+    /// Sets whether connections send small packets at once (`TCP_NODELAY`): by default they do.
+    pub const fn nodelay(mut self, nodelay: bool) -> Self {
+        self.nodelay = nodelay;
+        self
+    }
+}
+
+impl Default for Connector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = SelvedgeIo<TcpStream>;
+    type Error = ConnectError;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Connecting {
+        Connecting(Box::pin(self.clone().connect(uri)))
+    }
+}
+
+impl Connector {
+    async fn connect(self, uri: Uri) -> Result<SelvedgeIo<TcpStream>, ConnectError> {
+        let scheme = uri.scheme_str();
+        if self.enforce_http && scheme.is_some_and(|scheme| scheme != "http") {
+            return Err(ConnectError::Scheme(uri));
+        }
+        let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
+            return Err(ConnectError::Host(uri));
+        };
+        let port = uri.port_u16().unwrap_or(match scheme {
+            Some("https" | "wss") => 443,
+            _ => 80,
+        });
+        // The address of an IPv6 host is in brackets.
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let host = bare.unwrap_or(host).to_owned();
+        let connecting = async {
+            let found = lookup_host((host, port)).await;
+            let found = found.map_err(|error| ConnectError::Lookup(uri.clone(), error))?;
+            let addresses: Vec<SocketAddr> = found.collect();
+            let connected = TcpStream::connect(addresses).await;
+            connected.map_err(|error| ConnectError::Connect(uri.clone(), error))
+        };
+        let stream = match self.limit {
+            None => connecting.await?,
+            Some(limit) => match time::timeout(limit, connecting).await {
+                Ok(connected) => connected?,
+                Err(_) => return Err(ConnectError::TimedOut(uri, limit)),
+            },
+        };
+        // A connection that refuses the option has ended; its first read says so.
+        let _ = stream.set_nodelay(self.nodelay);
+        Ok(SelvedgeIo::new(stream))
+    }
+}
+
+/// The future of a [`Connector`]'s call.
+///
+/// ```
+/// use selvedge_hyper::{Connecting, Connector};
+/// use tower_service::Service;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// let connecting: Connecting = Connector::new().call(hyper::Uri::from_static("/"));
+/// assert!(runtime.block_on(connecting).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Connecting(
+    Pin<Box<dyn Future<Output = Result<SelvedgeIo<TcpStream>, ConnectError>> + Send>>,
+);
+
+impl Future for Connecting {
+    type Output = Result<SelvedgeIo<TcpStream>, ConnectError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connecting").finish_non_exhaustive()
+    }
+}
+
+/// The error of a [`Connector`], with the URI.
+///
+/// In the error of hyper-util's client it is the [`source`](Error::source):
+///
+/// ```
+/// use bytes::Bytes;
+/// use http_body_util::Empty;
+/// use hyper::Uri;
+/// use selvedge_hyper::ConnectError;
+/// use std::{error::Error, io, net::TcpListener};
+///
+/// // A port where nobody listens any more.
+/// let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+/// let uri: Uri = format!("http://{address}/").parse().unwrap();
+/// selvedge::Runtime::new()?.block_on(async {
+///     let client = selvedge_hyper::client::<Empty<Bytes>>();
+///     let error = client.get(uri).await.unwrap_err();
+///     assert!(error.is_connect());
+///     let error: &ConnectError = error.source().unwrap().downcast_ref().unwrap();
+///     assert_eq!(error.uri().port_u16(), Some(address.port()));
+///     match error {
+///         ConnectError::Connect(_, error) => {
+///             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused)
+///         }
+///         other => panic!("{other}"),
+///     }
+/// });
+/// # Ok::<(), io::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The URI's scheme is not `http`.
+    Scheme(Uri),
+    /// The URI has no host.
+    Host(Uri),
+    /// The lookup of the host failed.
+    Lookup(Uri, io::Error),
+    /// No address of the host took the connection. The error is the last address's.
+    Connect(Uri, io::Error),
+    /// The [`connect_timeout`](Connector::connect_timeout) passed.
+    TimedOut(Uri, Duration),
+}
+
+impl ConnectError {
+    /// Returns the URI of the attempt.
+    pub fn uri(&self) -> &Uri {
+        match self {
+            Self::Scheme(uri)
+            | Self::Host(uri)
+            | Self::Lookup(uri, _)
+            | Self::Connect(uri, _)
+            | Self::TimedOut(uri, _) => uri,
+        }
+    }
+}
+
+/// A message without the URI's user and password.
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.uri().host().unwrap_or_default();
+        match self {
+            Self::Scheme(uri) => {
+                let scheme = uri.scheme_str().unwrap_or_default();
+                write!(f, "the scheme of {scheme}://{host} is not http")
+            }
+            Self::Host(_) => f.write_str("the URI has no host"),
+            Self::Lookup(_, error) => write!(f, "the lookup of {host} failed: {error}"),
+            Self::Connect(_, error) => write!(f, "no connection to {host}: {error}"),
+            Self::TimedOut(_, limit) => write!(f, "no connection to {host} within {limit:?}"),
+        }
+    }
+}
+
+impl Error for ConnectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Lookup(_, error) | Self::Connect(_, error) => Some(error),
+            Self::Scheme(_) | Self::Host(_) | Self::TimedOut(..) => None,
+        }
+    }
+}
+
+/// What hyper-util's client asks of a connection: it is not proxied, and negotiated no protocol.
+impl Connection for SelvedgeIo<TcpStream> {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+/// What hyper-util's client asks of a connection: it is not proxied, and negotiated no protocol.
+impl Connection for SelvedgeIo<UnixStream> {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}

@@ -1,0 +1,327 @@
+//! Clients that want too much: slow ones, large ones, and some that never read. The server's memory
+//! stays bounded, and it serves the others meanwhile.
+//!
+//! The memory is the process's peak of resident pages, which includes the clients. A program of its
+//! own, so that no other test counts.
+mod common;
+
+use bytes::Bytes;
+use common::{Client, read_response};
+use http_body_util::{BodyExt, Either, Full};
+use hyper::{
+    Request, Response, StatusCode,
+    body::{Body, Frame, Incoming},
+    service::service_fn,
+};
+use selvedge::{JoinHandle, Runtime, net::TcpListener, time};
+use selvedge_hyper::serve;
+use std::{
+    convert::Infallible,
+    fs,
+    io::{self, BufReader, ErrorKind, Read, Write},
+    net::{SocketAddr, TcpStream},
+    pin::Pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    task::{Context, Poll},
+    thread,
+    time::Duration,
+};
+
+const GIBIBYTE: u64 = 1 << 30;
+
+/// All tests of the program together may add this much to the process's peak.
+const MOST: u64 = 96 << 20;
+
+/// The longest head that the server takes.
+const HEAD: usize = 64 << 10;
+
+/// A part of a body: no memory of the heap.
+static PIECE: [u8; 16 << 10] = [b'a'; 16 << 10];
+
+/// A gibibyte that is made as the connection asks for it.
+struct Gibibyte {
+    left: u64,
+    made: Arc<AtomicU64>,
+}
+
+impl Body for Gibibyte {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        self.left -= PIECE.len() as u64;
+        self.made.fetch_add(PIECE.len() as u64, SeqCst);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&PIECE)))))
+    }
+}
+
+type Answer = Response<Either<Full<Bytes>, Gibibyte>>;
+
+async fn answer(request: Request<Incoming>, made: Arc<AtomicU64>) -> Result<Answer, hyper::Error> {
+    let text = |text: String| Response::new(Either::Left(Full::new(Bytes::from(text))));
+    Ok(match request.uri().path() {
+        "/drain" => {
+            let mut body = request.into_body();
+            let mut bytes = 0;
+            while let Some(frame) = body.frame().await {
+                bytes += frame?.data_ref().map_or(0, Bytes::len);
+            }
+            text(bytes.to_string())
+        }
+        "/refuse" => {
+            let mut answer = text("too large".into());
+            *answer.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+            answer
+        }
+        "/gibibyte" => {
+            let left = GIBIBYTE;
+            Response::new(Either::Right(Gibibyte { left, made }))
+        }
+        "/piece" => Response::new(Either::Left(Full::new(Bytes::from_static(&PIECE)))),
+        _ => text("hello".into()),
+    })
+}
+
+struct Server {
+    runtime: Runtime,
+    address: SocketAddr,
+    /// Bytes of `/gibibyte` that were made.
+    made: Arc<AtomicU64>,
+    stop: async_channel::Sender<()>,
+    ended: JoinHandle<io::Result<()>>,
+}
+
+impl Server {
+    fn new() -> Self {
+        Self::with_shutdown(None)
+    }
+
+    fn with_shutdown(limit: Option<Duration>) -> Self {
+        base();
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let made = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = async_channel::bounded::<()>(1);
+        let service = {
+            let made = made.clone();
+            service_fn(move |request| answer(request, made.clone()))
+        };
+        let serve = serve(listener, service)
+            .http1(|http1| http1.max_buf_size(HEAD))
+            .header_read_timeout(Duration::from_secs(10))
+            .shutdown_timeout(limit)
+            .shutdown_on(async move { _ = stopped.recv().await });
+        let ended = runtime.spawn(serve.into_future());
+        Self {
+            runtime,
+            address,
+            made,
+            stop,
+            ended,
+        }
+    }
+
+    fn connect(&self) -> Client {
+        Client::new(TcpStream::connect(self.address).unwrap())
+    }
+
+    /// Another client is served.
+    #[track_caller]
+    fn expect_hello(&self) {
+        assert_eq!(self.connect().get("/"), "hello");
+    }
+
+    fn end(self) -> io::Result<()> {
+        let _ = self.stop.try_send(());
+        let ended = self.runtime.block_on(self.ended).unwrap();
+        expect_bounded_memory();
+        ended
+    }
+}
+
+/// Returns the process's peak of resident memory, in bytes.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kibibytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kibibytes.parse::<u64>().unwrap() << 10
+}
+
+/// Returns the peak before the first server.
+fn base() -> u64 {
+    static BASE: OnceLock<u64> = OnceLock::new();
+    *BASE.get_or_init(peak)
+}
+
+#[track_caller]
+fn expect_bounded_memory() {
+    let more = peak() - base();
+    assert!(more < MOST, "{more} bytes more");
+}
+
+// Fails if a byte extends the time for a head, or if a slow client holds others up.
+#[test]
+fn hundred_slow_clients_time_out_and_others_are_served() {
+    let server = Server::new();
+    let mut slow: Vec<Client> = (0..100).map(|_| server.connect()).collect();
+    // The clock stands still in here.
+    server.runtime.block_on(async {
+        time::pause();
+        for part in ["GET / H", "TTP/1.1\r", "\nhost: a"] {
+            for client in &mut slow {
+                client.send(part);
+            }
+            server.expect_hello();
+        }
+    });
+    for client in &mut slow {
+        assert!(client.is_closed());
+    }
+    server.runtime.block_on(async { server.expect_hello() });
+    server.end().unwrap();
+}
+
+// Fails if heads are kept: they are 200 MiB together.
+#[test]
+fn heads_of_a_mebibyte_leave_no_memory() {
+    let server = Server::new();
+    let head = format!("GET / HTTP/1.1\r\na: {}", "b".repeat(1 << 20));
+    for _ in 0..200 {
+        // The server closes before it has read all of it.
+        let _ = server.connect().0.get_mut().write_all(head.as_bytes());
+    }
+    server.expect_hello();
+    server.end().unwrap();
+}
+
+// The server reads all that was sent, so that its answer is not lost with the rest.
+#[test]
+fn head_of_the_limit_is_answered_with_431() {
+    let server = Server::new();
+    let mut head = String::from("GET / HTTP/1.1\r\na: ");
+    head.extend((head.len()..HEAD).map(|_| 'b'));
+    let mut client = server.connect();
+    client.send(&head);
+    let (answer, _) = client.response();
+    assert!(answer.starts_with("http/1.1 431 "), "{answer}");
+    assert!(client.is_closed());
+
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\n");
+    client.send(&"a: b\r\n".repeat(101));
+    client.send("\r\n");
+    let (answer, _) = client.response();
+    assert!(answer.starts_with("http/1.1 431 "), "{answer}");
+    server.expect_hello();
+    server.end().unwrap();
+}
+
+/// Sends bytes of a body until the server takes no more, and returns their number.
+fn send_body(stream: &mut TcpStream, mut left: u64) -> u64 {
+    let mut sent = 0;
+    while left > 0 {
+        match stream.write(&PIECE[..PIECE.len().min(left as usize)]) {
+            Ok(count) => {
+                sent += count as u64;
+                left -= count as u64;
+            }
+            Err(_) => break,
+        }
+    }
+    sent
+}
+
+// Fails if hyper reads ahead of the service.
+#[test]
+fn gibibyte_is_read_in_bounded_memory() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.send(&format!(
+        "POST /drain HTTP/1.1\r\nhost: a\r\ncontent-length: {GIBIBYTE}\r\n\r\n"
+    ));
+    let mut stream = client.0.get_ref().try_clone().unwrap();
+    let sender = thread::spawn(move || send_body(&mut stream, GIBIBYTE));
+    for _ in 0..100 {
+        server.expect_hello();
+    }
+    assert_eq!(sender.join().unwrap(), GIBIBYTE);
+    assert_eq!(client.response().1, GIBIBYTE.to_string());
+    assert_eq!(client.get("/"), "hello");
+    drop(client);
+    server.end().unwrap();
+}
+
+// Fails if the server reads, or keeps, a body that its service refused.
+#[test]
+fn refused_body_closes_the_connection() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.send(&format!(
+        "POST /refuse HTTP/1.1\r\nhost: a\r\ncontent-length: {GIBIBYTE}\r\n\r\n"
+    ));
+    let (head, _) = client.response();
+    assert!(head.starts_with("http/1.1 413 "), "{head}");
+    assert!(send_body(client.0.get_mut(), GIBIBYTE) < GIBIBYTE / 8);
+    server.expect_hello();
+    server.end().unwrap();
+}
+
+// Fails if the body is made faster than the client reads.
+#[test]
+fn client_that_never_reads_holds_up_only_itself() {
+    let server = Server::with_shutdown(Some(Duration::from_millis(20)));
+    let mut client = server.connect();
+    client.send("GET /gibibyte HTTP/1.1\r\nhost: a\r\n\r\n");
+    while server.made.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    for _ in 0..100 {
+        server.expect_hello();
+    }
+    // The rest is in the system's buffers for the two sockets.
+    assert!(server.made.load(SeqCst) < GIBIBYTE / 8);
+    // Nothing but the time limit of the shutdown ends it.
+    assert_eq!(server.end().unwrap_err().kind(), ErrorKind::TimedOut);
+    let read = io::copy(&mut client.0.get_mut().take(GIBIBYTE), &mut io::sink());
+    assert!(read.is_err() || read.unwrap() < GIBIBYTE);
+}
+
+// Fails if requests, or their answers, queue in the server.
+#[test]
+fn client_that_only_pipelines_is_stopped() {
+    let server = Server::new();
+    let client = TcpStream::connect(server.address).unwrap();
+    client.set_nonblocking(true).unwrap();
+    let requests = "GET /piece HTTP/1.1\r\nhost: a\r\n\r\n".repeat(32);
+    let (mut sent, mut refused) = (0, 0);
+    // Its writes find the buffers full again and again. A test that stops too early only sees less.
+    while refused < 100 {
+        match (&client).write(&requests.as_bytes()[sent % requests.len()..]) {
+            Ok(count) => (sent, refused) = (sent + count, 0),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                refused += 1;
+                server.expect_hello();
+            }
+            Err(error) => panic!("{error} after {sent} bytes"),
+        }
+        // Its answers would have been 64 GiB.
+        assert!(sent < 128 << 20, "the server reads on");
+    }
+    expect_bounded_memory();
+    client.set_nonblocking(false).unwrap();
+    // Its first answers are still there, whole.
+    let (_, piece) = read_response(&mut BufReader::new(&client));
+    assert_eq!(piece.as_bytes(), PIECE);
+    drop(client);
+    server.end().unwrap();
+}
