@@ -44,7 +44,7 @@ enum Command {
         #[arg(long)]
         foreign: bool,
         /// Number of worker threads.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
         workers: u16,
         /// The time of the measurement, in seconds.
         #[arg(long, default_value_t = 5)]
@@ -177,14 +177,9 @@ fn entry(rt: &str) -> Result<&'static rt::Entry, String> {
         .ok_or_else(|| format!("no runtime {rt}; there are {}", names::RUNTIMES.join(", ")))
 }
 
-/// Starts a server on the first processor and `wrk` on the second one, with the row's 50
-/// connections. Returns what it prints.
+/// Starts a server, and `wrk` with the row's 50 connections. Returns what it prints.
 fn wrk(rt: &str, foreign: bool, workers: usize, seconds: u16) -> Result<String, String> {
     let entry = entry(rt)?;
-    let places = noise::processors();
-    if let Some([here, _]) = places {
-        noise::pin(here); // The threads of the runtime are pinned with their maker.
-    }
     let http = if foreign {
         rt::Http::Foreign
     } else {
@@ -193,9 +188,6 @@ fn wrk(rt: &str, foreign: bool, workers: usize, seconds: u16) -> Result<String, 
     let to = (entry.serve)(workers, http)
         .map_err(|error| format!("{rt} doesn't start: {error}"))?
         .ok_or_else(|| format!("{rt} has no such server"))?;
-    if let Some([_, there]) = places {
-        noise::pin(there);
-    }
     let mut wrk = process::Command::new("wrk");
     wrk.args(["-t1", "-c50", "--latency", &format!("-d{seconds}s")]);
     let output = wrk.arg(format!("http://{to}/")).output();

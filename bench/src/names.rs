@@ -168,22 +168,22 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ),
     (
         "http_50",
-        "HTTP/1 requests on 50 connections at a time, by one client thread; hyper with a time \
-             limit for heads, on one worker; the client has the other processor",
+        "HTTP/1 requests on 50 connections at a time, by one client thread that shares the \
+             processors; hyper with a time limit for heads",
     ),
     ("http_foreign", "the same over sockets of async-io"),
     (
         "http_saturated",
-        "HTTP/1 requests on 199 connections, beside one that pipelines requests without end: p99",
+        "HTTP/1 requests on 199 connections, beside one that pipelines requests without end: p99; \
+             one worker, and the clients' own processor",
     ),
     (
         "http_mixed",
         "HTTP/1 requests on 50 connections, of which each tenth takes a millisecond of processor \
-             time: p99 of the others",
+             time: p99 of the others; one worker, and the client's own processor",
     ),
     (
         "h2_streams",
-        "HTTP/2 requests on one connection, 100 at a time; one worker, and the client's own \
-             processor",
+        "HTTP/2 requests on one connection, 100 at a time",
     ),
 ];

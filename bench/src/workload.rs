@@ -342,8 +342,9 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
     for row in &mut rows {
         match row.name {
             // Two workers on one processor would measure the system's scheduler.
-            "coop" | "echo_1" | "echo_50" | "connect" | "http_50" | "http_foreign"
-            | "h2_streams" => row.workers = Some(1),
+            "coop" | "echo_1" | "echo_50" | "connect" | "http_saturated" | "http_mixed" => {
+                row.workers = Some(1)
+            }
             "idle_task" | "sleepers_1m" => row.unit = "bytes",
             "idle_conns" => row.unit = "wakes",
             _ => {}

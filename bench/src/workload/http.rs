@@ -1,8 +1,14 @@
-//! Workloads of HTTP: hyper on the runtime, and clients of std on threads of their own, as in
-//! [`net`](super::net).
+//! Workloads of HTTP: hyper on the runtime, and clients of std on threads of their own.
+//!
+//! In the rows of throughput nothing is pinned and the runtime has all its workers, as with the
+//! usual tools that make requests: so a runtime pays for each thread that it wakes without need. In
+//! the rows of latencies the runtime has one worker, and the clients have the other processor: if
+//! the workers were busy on all processors, the system's scheduler would make the latencies.
 use super::{
     Measured,
-    net::{Clients, Dialog, connected, listen, measure, tail, throughput},
+    net::{
+        Clients, Dialog, connected, listen, measure, measure_beside, tail, thread_id, throughput,
+    },
 };
 use crate::rt::{
     Http, Rt,
@@ -12,7 +18,10 @@ use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     os::fd::AsRawFd,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -101,7 +110,7 @@ fn requests<R: Rt>(runtime: &R, http: Http, at_least: Duration) -> Option<Measur
     let to = serve(runtime, http).ok()?;
     let mut clients = Clients::connect(to, CONNECTIONS).ok()?;
     let mut requests = Requests::new(CONNECTIONS, 0);
-    throughput(measure(true, at_least, |span| {
+    throughput(measure(false, at_least, |span| {
         clients.exchange(&mut requests, span)
     })?)
 }
@@ -111,7 +120,7 @@ pub(super) fn mixed<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<
     let to = serve(runtime, Http::One).ok()?;
     let mut clients = Clients::connect(to, CONNECTIONS).ok()?;
     let mut requests = Requests::new(CONNECTIONS, 10);
-    tail(measure(false, at_least, |span| {
+    tail(measure(true, at_least, |span| {
         clients.exchange(&mut requests, span)
     })?)
 }
@@ -126,14 +135,16 @@ pub(super) fn saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
     let mut clients = Clients::connect(to, OTHERS).ok()?;
     let mut requests = Requests::new(OTHERS, 0);
     let ends = AtomicBool::new(false);
+    let (id, ids) = mpsc::channel();
     let measured = thread::scope(|scope| {
         scope.spawn(|| {
+            let _ = id.send(thread_id());
             pipeline_without_end(pipeline, &ends)
                 .unwrap_or_else(|error| eprintln!("the pipelining client: {error}"));
         });
-        let measured = measure(false, at_least, |span| {
-            clients.exchange(&mut requests, span)
-        });
+        let others = [ids.recv().ok()?];
+        let run = |span| clients.exchange(&mut requests, span);
+        let measured = measure_beside(&others, true, at_least, run);
         // Ordering: Relaxed, a flag alone.
         ends.store(true, Relaxed);
         measured
@@ -179,7 +190,7 @@ const STREAMS: usize = 100;
 pub(super) fn streams<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Http::Two).ok()?;
     let mut client = Http2::connect(to).ok()?;
-    throughput(measure(true, at_least, |span| client.exchange(span))?)
+    throughput(measure(false, at_least, |span| client.exchange(span))?)
 }
 
 /// The length of a frame's head.

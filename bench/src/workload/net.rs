@@ -170,6 +170,16 @@ fn exchange_one(
 pub(super) fn measure(
     pins: bool,
     at_least: Duration,
+    run: impl FnMut(Duration) -> io::Result<Vec<u64>> + Send,
+) -> Option<(Vec<u64>, Duration, noise::Spent)> {
+    measure_beside(&[], pins, at_least, run)
+}
+
+/// The same beside clients on other threads, by their ids, which are pinned where this one is.
+pub(super) fn measure_beside(
+    others: &[i32],
+    pins: bool,
+    at_least: Duration,
     mut run: impl FnMut(Duration) -> io::Result<Vec<u64>> + Send,
 ) -> Option<(Vec<u64>, Duration, noise::Spent)> {
     let own = thread_id();
@@ -177,8 +187,11 @@ pub(super) fn measure(
         let places = noise::processors().filter(|_| pins && !cfg!(test));
         let pin = || {
             if let Some([here, there]) = places {
-                pin_threads(here, &[own, thread_id()]);
+                pin_threads(here, &[&[own, thread_id()], others].concat());
                 noise::pin(there);
+                for &other in others {
+                    noise::pin_thread(other, there);
+                }
             }
         };
         pin();
@@ -397,7 +410,7 @@ fn pin_threads(processor: usize, but: &[i32]) {
     }
 }
 
-fn thread_id() -> i32 {
+pub(super) fn thread_id() -> i32 {
     // SAFETY: `gettid` has no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
