@@ -5,7 +5,7 @@ use rt::Ours;
 use serde::Serialize;
 use std::{
     io::{self, Write},
-    process::ExitCode,
+    process::{self, ExitCode},
     time::Duration,
 };
 
@@ -34,6 +34,21 @@ enum Command {
         /// Prints one line of JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Has the program `wrk` make the requests of `http_50`, as a check of the row's own client.
+    Wrk {
+        /// Name of the runtime.
+        #[arg(long)]
+        rt: String,
+        /// Serves over sockets of async-io, as `http_foreign` does.
+        #[arg(long)]
+        foreign: bool,
+        /// Number of worker threads.
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+        workers: u16,
+        /// The time of the measurement, in seconds.
+        #[arg(long, default_value_t = 5)]
+        seconds: u16,
     },
     /// Takes one sample in this process.
     Sample {
@@ -86,6 +101,12 @@ struct Row {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::List { json } => list(json),
+        Command::Wrk {
+            rt,
+            foreign,
+            workers,
+            seconds,
+        } => wrk(&rt, foreign, workers.into(), seconds),
         Command::Sample {
             rt,
             row,
@@ -150,11 +171,45 @@ fn list(json: bool) -> Result<String, String> {
     Ok(text)
 }
 
+fn entry(rt: &str) -> Result<&'static rt::Entry, String> {
+    let mut all = rt::ALL.iter();
+    all.find(|entry| entry.name == rt)
+        .ok_or_else(|| format!("no runtime {rt}; there are {}", names::RUNTIMES.join(", ")))
+}
+
+/// Starts a server, and `wrk` with the row's 50 connections. Returns what it prints.
+fn wrk(rt: &str, foreign: bool, workers: usize, seconds: u16) -> Result<String, String> {
+    let entry = entry(rt)?;
+    let http = if foreign {
+        rt::Http::Foreign
+    } else {
+        rt::Http::One
+    };
+    let to = (entry.serve)(workers, http)
+        .map_err(|error| format!("{rt} doesn't start: {error}"))?
+        .ok_or_else(|| format!("{rt} has no such server"))?;
+    let mut wrk = process::Command::new("wrk");
+    wrk.args(["-t1", "-c50", "--latency", &format!("-d{seconds}s")]);
+    let output = wrk.arg(format!("http://{to}/")).output();
+    let output = output.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            "`wrk` is not installed (`apt-get install wrk`); the row `http_50` needs it not"
+                .to_owned()
+        }
+        _ => format!("starting `wrk`: {error}"),
+    })?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`wrk`: {}: {}", output.status, said.trim_end()))
+    }
+}
+
 fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Result<String, String> {
-    let entry = rt::ALL
-        .iter()
-        .find(|entry| entry.name == rt)
-        .ok_or_else(|| format!("no runtime {rt}; there are {}", names::RUNTIMES.join(", ")))?;
+    let entry = entry(rt)?;
     let sample = (entry.sample)(row, workers, Duration::from_millis(millis))
         .map_err(|error| format!("{rt} doesn't start: {error}"))?
         .ok_or_else(|| format!("no row {row} on {rt}; `bench list` names them"))?;

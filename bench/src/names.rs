@@ -6,6 +6,8 @@
 /// The runtimes, ours first.
 pub(crate) const RUNTIMES: &[&str] = &[
     "selvedge",
+    "selvedge-current-thread",
+    "selvedge-no-budget",
     "tokio",
     "tokio-current-thread",
     "async-executor",
@@ -163,5 +165,25 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "idle_conns",
         "wakes of threads in a second beside 9,000 idle connections, each limited to an hour; one \
              is the measuring thread's",
+    ),
+    (
+        "http_50",
+        "HTTP/1 requests on 50 connections at a time, by one client thread that shares the \
+             processors; hyper with a time limit for heads",
+    ),
+    ("http_foreign", "the same over sockets of async-io"),
+    (
+        "http_saturated",
+        "HTTP/1 requests on 199 connections, beside one that pipelines requests without end: p99; \
+             one worker, and the clients' own processor",
+    ),
+    (
+        "http_mixed",
+        "HTTP/1 requests on 50 connections, of which each tenth takes a millisecond of processor \
+             time: p99 of the others; one worker, and the client's own processor",
+    ),
+    (
+        "h2_streams",
+        "HTTP/2 requests on one connection, 100 at a time",
     ),
 ];

@@ -2,11 +2,11 @@
 //!
 //! To add a runtime, write a file that implements [`Rt`], a line in [`ALL`], and its name in
 //! `names.rs`.
-use crate::workload::{Sample, sample};
+use crate::workload::{Sample, sample, serve_for_ever};
 use std::{
     future::Future,
     io,
-    net::TcpListener,
+    net::{SocketAddr, TcpListener},
     task::{Context, Poll},
     time::Duration,
 };
@@ -45,8 +45,10 @@ mod async_executor;
 #[cfg(target_os = "linux")]
 mod epoll;
 mod futures;
+pub(crate) mod http;
 mod nexosim;
 mod selvedge;
+mod selvedge_current;
 mod smol;
 mod tokio;
 mod tokio_current;
@@ -72,6 +74,12 @@ pub(crate) enum Ask {
     Timers,
     /// Sockets.
     Net,
+    /// A server of HTTP/1.
+    Http,
+    /// hyper's servers, of both versions of HTTP.
+    Hyper,
+    /// hyper over sockets of async-io, which has a reactor of its own.
+    Foreign,
     /// Tasks: each row but some of those with sockets needs them.
     Tasks,
 }
@@ -85,6 +93,19 @@ pub(crate) enum Service {
     Sink,
     /// Waits for data, for at most an hour.
     Hold,
+}
+
+/// The work of a server of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Http {
+    /// HTTP/1.
+    One,
+    /// HTTP/1, where the answers to pipelined requests may share a write.
+    Pipelined,
+    /// HTTP/2 with prior knowledge.
+    Two,
+    /// HTTP/1 over sockets of async-io.
+    Foreign,
 }
 
 /// A runtime with a number of worker threads.
@@ -124,6 +145,13 @@ pub(crate) trait Rt: Sized + 'static {
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         let _ = (listener, service);
         unreachable!("{} says that it has no sockets", Self::NAME)
+    }
+
+    /// [`Ask::Http`], [`Ask::Hyper`], [`Ask::Foreign`]: answers requests, each connection in a task,
+    /// until the runtime ends. The listener is non-blocking. From an outside thread.
+    fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
+        let _ = (listener, http);
+        unreachable!("{} says that it has no HTTP", Self::NAME)
     }
 
     /// Spawns from an outside thread, and drops the handle.
@@ -193,6 +221,9 @@ pub(crate) struct Entry {
     /// Measures the named row with a number of workers for at least a time. `None` if there is no
     /// such row, or if the runtime lacks a feature that the row needs.
     pub(crate) sample: fn(&str, usize, Duration) -> io::Result<Option<Sample>>,
+    /// Starts a server of HTTP with a number of workers, which runs as long as the process. `None`
+    /// if the runtime has no such server.
+    pub(crate) serve: fn(usize, Http) -> io::Result<Option<SocketAddr>>,
 }
 
 impl Entry {
@@ -203,6 +234,7 @@ impl Entry {
             parallel: R::PARALLEL,
             lacks: R::LACKS,
             sample: sample::<R>,
+            serve: serve_for_ever::<R>,
         }
     }
 }
@@ -213,6 +245,8 @@ pub(crate) type Ours = selvedge::Selvedge;
 /// All runtimes, ours first.
 pub(crate) const ALL: &[Entry] = &[
     Entry::of::<Ours>(),
+    Entry::of::<selvedge_current::CurrentThread>(),
+    Entry::of::<selvedge::Unlimited>(),
     Entry::of::<tokio::MultiThread>(),
     Entry::of::<tokio_current::CurrentThread>(),
     Entry::of::<async_executor::Plain>(),

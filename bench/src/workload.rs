@@ -4,17 +4,19 @@
 use crate::{
     names::ROWS,
     noise::{self, Spent, Window},
-    rt::{Ask, Rt},
+    rt::{Ask, Http, Rt},
 };
 use serde::Serialize;
 use std::{
-    io,
+    io, mem,
+    net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread::{self, Thread},
     time::{Duration, Instant},
 };
 
 mod coop;
+mod http;
 mod latency;
 mod load;
 mod memory;
@@ -43,10 +45,15 @@ pub(crate) struct Row<R> {
 type Measure<R> = Box<dyn Fn(&R, usize, Duration) -> Option<Measured>>;
 
 impl<R> Row<R> {
+    fn has_sockets(&self) -> bool {
+        let sockets = [Ask::Net, Ask::Http, Ask::Hyper, Ask::Foreign];
+        self.asks.iter().any(|ask| sockets.contains(ask))
+    }
+
     /// True if a runtime that lacks these features can run the row.
     pub(crate) fn suits(&self, lacks: &[Ask]) -> bool {
         // Only a server of sockets can do without tasks.
-        let tasks = !self.asks.contains(&Ask::Net);
+        let tasks = !self.has_sockets();
         let asks = self.asks.iter().chain(tasks.then_some(&Ask::Tasks));
         asks.into_iter().all(|ask| !lacks.contains(ask))
     }
@@ -102,11 +109,18 @@ const AIMS: &[(&str, f64)] = &[
     ("echo_saturated", 1.0),
     ("connect", 1.0),
     ("idle_conns", 1.0),
+    ("http_50", 0.83),
+    ("http_foreign", 1.0),
+    ("http_saturated", 1.0),
+    ("http_mixed", 0.6),
+    ("h2_streams", 1.0),
 ];
 
 /// All rows, under the names that they have in the field.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
-    use Ask::{Background, Blocking, Budget, Fair, Inside, Join, Net, Stop, Tasks, Timers};
+    use Ask::{
+        Background, Blocking, Budget, Fair, Foreign, Hyper, Inside, Join, Net, Stop, Tasks, Timers,
+    };
     let mut rows = vec![
         Row::new(
             "spawn",
@@ -319,11 +333,18 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         ),
         Row::new("net", "connect", &[Net], net::connect),
         Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
+        Row::new("http", "http_50", &[Ask::Http], http::fifty),
+        Row::new("http", "http_foreign", &[Foreign], http::foreign),
+        Row::new("http", "http_saturated", &[Hyper], http::saturated),
+        Row::new("http", "http_mixed", &[Ask::Http, Hyper], http::mixed),
+        Row::new("http", "h2_streams", &[Ask::Http, Hyper], http::streams),
     ];
     for row in &mut rows {
         match row.name {
             // Two workers on one processor would measure the system's scheduler.
-            "coop" | "echo_1" | "echo_50" | "connect" => row.workers = Some(1),
+            "coop" | "echo_1" | "echo_50" | "connect" | "http_saturated" | "http_mixed" => {
+                row.workers = Some(1)
+            }
             "idle_task" | "sleepers_1m" => row.unit = "bytes",
             "idle_conns" => row.unit = "wakes",
             _ => {}
@@ -504,7 +525,7 @@ pub(crate) fn sample<R: Rt>(
     };
     let workers = row.workers.unwrap_or(workers);
     let round_trip_before_ns = noise::round_trip();
-    let runtime = if row.asks.contains(&Ask::Net) {
+    let runtime = if row.has_sockets() {
         R::start_with_net(workers)?
     } else if row.asks.contains(&Ask::Timers) {
         R::start_with_timers(workers)?
@@ -527,4 +548,20 @@ pub(crate) fn sample<R: Rt>(
         round_trip_after_ns: noise::round_trip(),
         others: measured.spent.others,
     }))
+}
+
+/// Starts a server of HTTP, for a client outside of this process. `None` if the runtime has none.
+pub(crate) fn serve_for_ever<R: Rt>(workers: usize, http: Http) -> io::Result<Option<SocketAddr>> {
+    let ask = match http {
+        Http::One => Ask::Http,
+        Http::Pipelined | Http::Two => Ask::Hyper,
+        Http::Foreign => Ask::Foreign,
+    };
+    if R::LACKS.contains(&ask) {
+        return Ok(None);
+    }
+    let runtime = R::start_with_net(workers)?;
+    let to = http::serve(&runtime, http)?;
+    mem::forget(runtime);
+    Ok(Some(to))
 }

@@ -9,7 +9,8 @@
 //!    that leaves puts the worker back and wakes every thread in the list, under one lock. So there
 //!    is a driver, or the worker is there for the next one: a waiting thread looks for the worker
 //!    and enters the list in one hold of the lock.
-//! 3. A driver that parks is unparked by a push, as any worker, and by its future's waker.
+//! 3. A driver that parks is unparked by a push, as any worker, and by its future's waker. It parks
+//!    as a thread of a runtime does: in the reactor, if there are sockets.
 //! 4. A thread that drives, and blocks in a task or in its own future, must not wait for the worker
 //!    that it has: its inner `block_on` panics.
 //! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread
@@ -17,6 +18,7 @@
 //! 6. The runtime's end takes the worker, which drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
+    events::EventsPark,
     park::{Park, ThreadPark, Unpark, waker},
 };
 use std::{
@@ -37,7 +39,7 @@ pub(crate) struct CurrentThread(Mutex<State>);
 
 struct State {
     /// The worker, unless a thread drives it.
-    worker: Option<Box<Worker<ThreadPark>>>,
+    worker: Option<Box<Worker<EventsPark>>>,
     /// The thread that drives.
     driver: Option<ThreadId>,
     /// The wakers of the threads that wait, each with its thread's key.
@@ -61,7 +63,7 @@ impl Drop for Waiting<'_> {
 /// A thread that has the worker. Its drop puts the worker back (rule 2).
 struct Driver<'a> {
     all: &'a CurrentThread,
-    worker: Option<Box<Worker<ThreadPark>>>,
+    worker: Option<Box<Worker<EventsPark>>>,
 }
 
 /// The waker of the driver's own future.
@@ -95,7 +97,7 @@ impl<U: Unpark> Wake for Signal<U> {
 
 impl State {
     /// Takes the worker for this thread, if no other has it.
-    fn take(&mut self) -> Option<Box<Worker<ThreadPark>>> {
+    fn take(&mut self) -> Option<Box<Worker<EventsPark>>> {
         let worker = self.worker.take()?;
         self.driver = Some(thread::current().id());
         Some(worker)
@@ -103,7 +105,7 @@ impl State {
 }
 
 impl CurrentThread {
-    pub(crate) fn new(worker: Worker<ThreadPark>) -> Self {
+    pub(crate) fn new(worker: Worker<EventsPark>) -> Self {
         Self(Mutex::new(State {
             worker: Some(Box::new(worker)),
             driver: None,
@@ -150,7 +152,7 @@ impl CurrentThread {
         }
     }
 
-    fn take_or_wait(&self, unpark: &Waker, own: u64) -> Option<Box<Worker<ThreadPark>>> {
+    fn take_or_wait(&self, unpark: &Waker, own: u64) -> Option<Box<Worker<EventsPark>>> {
         let mut state = self.lock();
         let worker = state.take();
         if worker.is_none() && state.waiting.iter().all(|(key, _)| *key != own) {
@@ -184,7 +186,7 @@ impl CurrentThread {
 }
 
 impl<'a> Driver<'a> {
-    fn new(all: &'a CurrentThread, worker: Box<Worker<ThreadPark>>) -> Self {
+    fn new(all: &'a CurrentThread, worker: Box<Worker<EventsPark>>) -> Self {
         let worker = Some(worker);
         Self { all, worker }
     }

@@ -2,7 +2,7 @@
 use crate::{
     context::OnWorker,
     core::Core,
-    events::DrivenEvents,
+    events::{DrivenEvents, EventsPark},
     park::{Park, Patience},
     run::run,
     scheduler::Task,
@@ -128,10 +128,22 @@ impl Core {
     }
 }
 
+impl Worker<EventsPark> {
+    /// Makes a worker whose parker waits for timers and sockets itself.
+    pub(crate) fn of_events_park(core: Box<Core>, park: EventsPark) -> Self {
+        Self::with_events(core, park, DrivenEvents::of_events_park())
+    }
+}
+
 impl<P: Park> Worker<P> {
     pub(crate) fn new(core: Box<Core>, park: P) -> Self {
+        let events = DrivenEvents::new(&core.shared.events, core.index);
+        Self::with_events(core, park, events)
+    }
+
+    fn with_events(core: Box<Core>, park: P, events: DrivenEvents) -> Self {
         Self {
-            events: DrivenEvents::new(&core.shared.events, core.index),
+            events,
             core: ManuallyDrop::new(core),
             park,
             found: None,

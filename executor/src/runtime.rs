@@ -21,7 +21,7 @@ mod builder;
 mod local;
 
 use crate::{
-    Snapshot, current_thread::CurrentThread, driven::Worker, park::ThreadPark, shared::Shared,
+    Snapshot, current_thread::CurrentThread, driven::Worker, events::EventsPark, shared::Shared,
 };
 use std::{
     fmt,
@@ -100,7 +100,7 @@ impl Runtime {
     }
 
     /// Lets the threads in `block_on` drive the worker, one at a time.
-    pub(crate) fn be_driven_by_block_on(&mut self, worker: Worker<ThreadPark>) {
+    pub(crate) fn be_driven_by_block_on(&mut self, worker: Worker<EventsPark>) {
         self.current_thread = Some(CurrentThread::new(worker));
     }
 

@@ -1,5 +1,8 @@
 //! The task of a connection: hyper's future, which the server's shutdown can end.
-use crate::connections::{Guard, Stage};
+use crate::{
+    connections::{Guard, Stage},
+    executor::spawned,
+};
 use hyper::{
     body::{Body, Incoming},
     rt::{Read, Write},
@@ -53,6 +56,8 @@ pin_project! {
         #[pin]
         connection: C,
         is_closing: bool,
+        // The last poll spawned requests.
+        has_spawned: bool,
         on_error: Option<OnError>,
         guard: Guard,
     }
@@ -63,6 +68,7 @@ impl<C> Connection<C> {
         Self {
             connection,
             is_closing: false,
+            has_spawned: false,
             on_error,
             guard,
         }
@@ -83,7 +89,17 @@ impl<C: Graceful> Future for Connection<C> {
             }
             Stage::Aborted => return Poll::Ready(()),
         }
-        let ended = ready!(this.connection.poll(cx));
+        if *this.has_spawned {
+            // The first request that is answered wakes this task, perhaps before the others run.
+            // Behind them, one write takes all their answers.
+            *this.has_spawned = false;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = spawned();
+        let ended = this.connection.poll(cx);
+        *this.has_spawned = spawned() != before;
+        let ended = ready!(ended);
         if let (Err(error), Some(on_error)) = (ended, this.on_error) {
             on_error(error);
         }

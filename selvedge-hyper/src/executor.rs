@@ -1,6 +1,16 @@
 //! hyper's executor: tasks of the current runtime.
 use hyper::rt::Executor;
-use std::future::Future;
+use std::{cell::Cell, future::Future};
+
+thread_local! {
+    /// Counts what this thread has spawned for hyper.
+    static SPAWNED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns how many futures of hyper this thread has spawned.
+pub(crate) fn spawned() -> u64 {
+    SPAWNED.get()
+}
 
 /// Spawns hyper's futures as tasks of the current runtime.
 ///
@@ -28,6 +38,7 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     fn execute(&self, future: F) {
+        SPAWNED.set(SPAWNED.get().wrapping_add(1));
         selvedge::spawn_detached(future);
     }
 }

@@ -5,9 +5,25 @@ use bytes::Bytes;
 use common::Server;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, client::conn::http2};
-use selvedge::net::TcpStream;
-use selvedge_hyper::{SelvedgeExecutor, SelvedgeIo, SelvedgeTimer};
-use std::{sync::atomic::Ordering::SeqCst, time::Duration};
+use hyper::{
+    Response,
+    rt::{Read, ReadBufCursor, Write},
+    service::service_fn,
+};
+use selvedge::net::{TcpStream, UnixStream};
+use selvedge_hyper::{Listener, SelvedgeExecutor, SelvedgeIo, SelvedgeTimer, serve};
+use std::{
+    convert::Infallible,
+    io::{self, IoSlice, Read as _, Write as _},
+    os::unix::net,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
 fn post(body: String) -> Request<Full<Bytes>> {
     let request = Request::post("http://a/echo");
@@ -51,4 +67,114 @@ fn hundred_streams_share_a_connection_until_the_shutdown() {
         connection.await.unwrap().unwrap();
     });
     server.end().unwrap();
+}
+
+/// Counts the writes of the one connection that it hands out.
+struct Counting {
+    stream: Option<UnixStream>,
+    writes: Arc<AtomicUsize>,
+}
+
+struct CountingIo(SelvedgeIo<UnixStream>, Arc<AtomicUsize>);
+
+impl Listener for Counting {
+    type Io = CountingIo;
+
+    fn poll_accept(&mut self, _: &mut Context<'_>) -> Poll<io::Result<CountingIo>> {
+        match self.stream.take() {
+            Some(stream) => {
+                let io = SelvedgeIo::new(stream);
+                Poll::Ready(Ok(CountingIo(io, self.writes.clone())))
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Read for CountingIo {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, to)
+    }
+}
+
+impl Write for CountingIo {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.1.fetch_add(1, SeqCst);
+        Pin::new(&mut self.0).poll_write(cx, from)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.1.fetch_add(1, SeqCst);
+        Pin::new(&mut self.0).poll_write_vectored(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// One thread serves 100 requests that come in one piece.
+///
+/// Fails if the connection's task runs between the requests, and so writes each answer alone.
+#[test]
+fn answers_of_requests_that_came_together_share_writes() {
+    const REQUESTS: u32 = 100;
+    let (mut client, server) = net::UnixStream::pair().unwrap();
+    let mut requests = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    requests.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    for n in 0..REQUESTS {
+        requests.extend([0, 0, 6, 1, 5]);
+        requests.extend((2 * n + 1).to_be_bytes());
+        requests.extend(b"\x82\x86\x84\x01\x01a");
+    }
+    client.write_all(&requests).unwrap();
+    let client = move || {
+        let (mut answers, mut ended) = (client, 0);
+        while ended < REQUESTS {
+            let mut head = [0; 9];
+            answers.read_exact(&mut head).unwrap();
+            let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            answers.read_exact(&mut vec![0; len as usize]).unwrap();
+            let has_ended = head[3] == 0 && head[4] & 1 != 0;
+            ended += u32::from(has_ended);
+        }
+    };
+    let writes = Arc::new(AtomicUsize::new(0));
+    let runtime = selvedge::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        server.set_nonblocking(true).unwrap();
+        let listener = Counting {
+            stream: Some(UnixStream::from_std(server).unwrap()),
+            writes: writes.clone(),
+        };
+        let service = service_fn(|_| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
+        });
+        let client = selvedge::spawn_blocking(client);
+        let server = serve(listener, service).http2_only(|http2| http2);
+        let server = server.shutdown_on(async { client.await.unwrap() });
+        server.await.unwrap();
+    });
+    let writes = writes.load(SeqCst);
+    assert!(writes < REQUESTS as usize / 4, "{writes} writes");
 }

@@ -1,9 +1,10 @@
 //! async-executor's two executors, each with the requested number of threads. The threads run as
 //! long as the process, which takes one sample.
-use super::{Ask, Rt};
+use super::{Ask, Http, Rt, http::serve_async_io};
 use async_executor::{Executor, StaticExecutor};
 use futures_lite::future;
-use std::{future::Future, io, thread};
+use smol_hyper::rt::SmolTimer;
+use std::{future::Future, io, net::TcpListener, thread};
 
 /// Implements [`Rt`] for an executor in a static. Both kinds have the same methods but no common
 /// trait.
@@ -22,7 +23,15 @@ macro_rules! runtime {
         impl Rt for $runtime {
             const NAME: &'static str = $name;
             const PACKAGE: &'static str = "async-executor";
-            const LACKS: &'static [Ask] = &[Ask::Blocking, Ask::Budget, Ask::Net, Ask::Stop, Ask::Timers];
+            const LACKS: &'static [Ask] = &[
+                Ask::Blocking,
+                Ask::Budget,
+                Ask::Http,
+                Ask::Hyper,
+                Ask::Net,
+                Ask::Stop,
+                Ask::Timers,
+            ];
 
             fn start(workers: usize) -> io::Result<Self> {
                 for _ in 0..workers {
@@ -30,6 +39,11 @@ macro_rules! runtime {
                     thread::Builder::new().spawn::<_, ()>(run)?;
                 }
                 Ok(Self)
+            }
+
+            fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
+                self.spawn_outside(serve_async_io::<Self, _>(listener, http, SmolTimer::new));
+                Ok(())
             }
 
             fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {

@@ -1,6 +1,6 @@
 //! No runtime: a server on one thread with an epoll, as the limit of what a runtime can reach. The
 //! thread runs as long as the process.
-use super::{Ask, Rt, Service};
+use super::{Ask, Http, Rt, Service};
 use std::{
     collections::HashMap,
     future::{Future, pending},
@@ -26,6 +26,8 @@ impl Rt for Epoll {
         Ask::Budget,
         Ask::Stop,
         Ask::Timers,
+        Ask::Hyper,
+        Ask::Foreign,
     ];
 
     fn start(_: usize) -> io::Result<Self> {
@@ -35,7 +37,16 @@ impl Rt for Epoll {
     fn serve(&self, listener: TcpListener, _: Service) -> io::Result<()> {
         let server = Server::new()?;
         server.add(listener.as_raw_fd())?;
-        thread::Builder::new().spawn(move || server.echo(&listener).expect("it serves"))?;
+        let run = move || server.run(&listener, echo).expect("it serves");
+        thread::Builder::new().spawn(run)?;
+        Ok(())
+    }
+
+    fn serve_http(&self, listener: TcpListener, _: Http) -> io::Result<()> {
+        let server = Server::new()?;
+        server.add(listener.as_raw_fd())?;
+        let run = move || server.run(&listener, hello).expect("it serves");
+        thread::Builder::new().spawn(run)?;
         Ok(())
     }
 
@@ -93,8 +104,12 @@ impl Server {
         }
     }
 
-    /// Echoes for ever: for each event a read and a write.
-    fn echo(&self, listener: &TcpListener) -> io::Result<()> {
+    /// Serves for ever. For each event `answer` reads and writes; `false` ends the connection.
+    fn run(
+        &self,
+        listener: &TcpListener,
+        answer: fn(&mut TcpStream) -> io::Result<bool>,
+    ) -> io::Result<()> {
         let mut streams: HashMap<RawFd, TcpStream> = HashMap::new();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         loop {
@@ -110,12 +125,29 @@ impl Server {
                     streams.insert(stream.as_raw_fd(), stream);
                     continue;
                 };
-                let mut message = [0; 64];
-                match stream.read(&mut message) {
-                    Ok(count @ 1..) => stream.write_all(&message[..count])?,
-                    _ => drop(streams.remove(&fd)), // The close takes it out of the epoll.
+                if !answer(stream).unwrap_or(false) {
+                    streams.remove(&fd); // The close takes it out of the epoll.
                 }
             }
         }
     }
+}
+
+fn echo(stream: &mut TcpStream) -> io::Result<bool> {
+    let mut message = [0; 64];
+    let count = stream.read(&mut message)?;
+    stream.write_all(&message[..count])?;
+    Ok(count > 0)
+}
+
+/// Answers a request that comes in one piece, with as many bytes as hyper sends.
+fn hello(stream: &mut TcpStream) -> io::Result<bool> {
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\
+        date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\nhello";
+    let mut request = [0; 4_096];
+    let count = stream.read(&mut request)?;
+    if request[..count].ends_with(b"\r\n\r\n") {
+        stream.write_all(ANSWER)?;
+    }
+    Ok(count > 0)
 }

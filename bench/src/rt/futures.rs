@@ -29,6 +29,9 @@ impl Rt for Pool {
     /// little and lets no other task run. The threads outlive the pool's drop.
     const LACKS: &'static [Ask] = &[
         Ask::Net,
+        Ask::Http,
+        Ask::Hyper,
+        Ask::Foreign,
         Ask::Fair,
         Ask::Blocking,
         Ask::Budget,

@@ -16,6 +16,9 @@ impl Rt for NeXosim {
     /// As in futures' pool, a task that wakes itself is polled again at once.
     const LACKS: &'static [Ask] = &[
         Ask::Net,
+        Ask::Http,
+        Ask::Hyper,
+        Ask::Foreign,
         Ask::Fair,
         Ask::Inside,
         Ask::Join,

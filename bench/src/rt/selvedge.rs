@@ -1,7 +1,12 @@
 //! Our runtime.
-use super::{Rt, Service};
+use super::{
+    Ask, Http, Rt, Service,
+    http::{HEAD, answer, serve_async_io},
+};
 use ::futures::{AsyncReadExt, AsyncWriteExt};
 use ::selvedge::net::{Polling, TcpListener};
+use hyper::service::service_fn;
+use selvedge_hyper::SelvedgeTimer;
 use std::{
     env,
     future::Future,
@@ -32,10 +37,12 @@ impl Rt for Selvedge {
     }
 
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
-        self.spawn_outside(async move {
-            let listener = TcpListener::from_std(listener).expect("it is registered");
-            serve!(Self, listener, service).await;
-        });
+        self.spawn_outside(serve_with(listener, service));
+        Ok(())
+    }
+
+    fn serve_http(&self, listener: net::TcpListener, http: Http) -> io::Result<()> {
+        self.spawn_outside(serve_http_with(listener, http));
         Ok(())
     }
 
@@ -88,5 +95,84 @@ impl Rt for Selvedge {
     fn proceed(cx: &mut Context<'_>) -> Poll<()> {
         ready!(coop_budget::poll_proceed(cx)).made_progress();
         Poll::Ready(())
+    }
+}
+
+/// Serves connections.
+pub(super) async fn serve_with(listener: net::TcpListener, service: Service) {
+    let listener = TcpListener::from_std(listener).expect("it is registered");
+    serve!(Selvedge, listener, service).await;
+}
+
+/// Serves HTTP by our own loop.
+pub(super) async fn serve_http_with(listener: net::TcpListener, http: Http) {
+    if http == Http::Foreign {
+        let timer = || SelvedgeTimer;
+        return serve_async_io::<Selvedge, _>(listener, http, timer).await;
+    }
+    let listener = TcpListener::from_std(listener).expect("it is registered");
+    let server = selvedge_hyper::serve(listener, service_fn(answer)).header_read_timeout(HEAD);
+    let server = match http {
+        Http::Two => server.http2_only(|http2| http2),
+        _ => server.http1(|http1| http1.pipeline_flush(http == Http::Pipelined)),
+    };
+    server.await.expect("it serves");
+}
+
+/// Our runtime without the budget, which the row of a connection that never ends compares it with.
+pub(crate) struct Unlimited(Selvedge);
+
+impl Rt for Unlimited {
+    const NAME: &'static str = "selvedge-no-budget";
+    const PACKAGE: &'static str = Selvedge::PACKAGE;
+    /// All that another row asks for.
+    const LACKS: &'static [Ask] = &[
+        Ask::Tasks,
+        Ask::Inside,
+        Ask::Join,
+        Ask::Fair,
+        Ask::Background,
+        Ask::Blocking,
+        Ask::Budget,
+        Ask::Stop,
+        Ask::Timers,
+        Ask::Net,
+        Ask::Http,
+        Ask::Foreign,
+    ];
+
+    fn start(workers: usize) -> io::Result<Self> {
+        let builder = ::selvedge::Builder::new().workers(workers);
+        let runtime = builder.budget(::selvedge::Budget::UNLIMITED).build()?;
+        Ok(Self(Selvedge(runtime)))
+    }
+
+    fn serve_http(&self, listener: net::TcpListener, http: Http) -> io::Result<()> {
+        self.0.serve_http(listener, http)
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn_outside(future);
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        self.0.join_outside(future)
+    }
+
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+        Selvedge::spawn(future);
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        Selvedge::join(future)
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        Selvedge::yield_now()
     }
 }

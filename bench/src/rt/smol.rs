@@ -1,11 +1,12 @@
 //! smol: async-executor's executor, on threads that also drive smol's reactor. The threads run as
 //! long as the process, which takes one sample.
-use super::{Ask, Rt, Service};
+use super::{Ask, Http, Rt, Service, http::serve_async_io};
 use ::smol::{
     Executor,
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use smol_hyper::rt::SmolTimer;
 use std::{
     future::{Future, pending},
     io, net, thread,
@@ -32,6 +33,12 @@ impl Rt for Smol {
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
         let listener = TcpListener::try_from(listener)?;
         self.spawn_outside(serve!(Self, listener, service));
+        Ok(())
+    }
+
+    /// Its sockets are async-io's.
+    fn serve_http(&self, listener: net::TcpListener, http: Http) -> io::Result<()> {
+        self.spawn_outside(serve_async_io::<Self, _>(listener, http, SmolTimer::new));
         Ok(())
     }
 

@@ -1,9 +1,13 @@
 //! tokio's multi-thread runtime, without its drivers but for the rows that need them.
-use super::{Rt, Service};
+use super::{
+    Http, Rt, Service,
+    http::{serve_async_io, spawn_connection},
+};
 use ::tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     future::Future,
     io, net,
@@ -43,6 +47,11 @@ impl Rt for MultiThread {
 
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
+    }
+
+    fn serve_http(&self, listener: net::TcpListener, http: Http) -> io::Result<()> {
+        self.spawn_outside(serve_http_with::<Self>(listener, http));
         Ok(())
     }
 
@@ -107,4 +116,18 @@ pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
 pub(super) async fn serve_with<R: Rt>(listener: net::TcpListener, service: Service) {
     let listener = TcpListener::from_std(listener).expect("it is registered");
     serve!(R, listener, service).await;
+}
+
+/// Serves HTTP. Both kinds of runtime have these sockets and timers.
+pub(super) async fn serve_http_with<R: Rt>(listener: net::TcpListener, http: Http) {
+    if http == Http::Foreign {
+        return serve_async_io::<R, _>(listener, http, TokioTimer::new).await;
+    }
+    let listener = TcpListener::from_std(listener).expect("it is registered");
+    loop {
+        let (stream, _) = listener.accept().await.expect("it accepts");
+        stream.set_nodelay(true).expect("it is a TCP stream");
+        let (io, executor) = (TokioIo::new(stream), TokioExecutor::new());
+        spawn_connection::<R, _, _>(http, io, TokioTimer::new(), executor);
+    }
 }

@@ -1,7 +1,7 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{
-    Rt, Service,
-    tokio::{proceed, serve_with},
+    Http, Rt, Service,
+    tokio::{proceed, serve_http_with, serve_with},
 };
 use std::{future::Future, io, net::TcpListener, thread, time::Duration};
 use tokio::{
@@ -36,6 +36,11 @@ impl Rt for CurrentThread {
 
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
+    }
+
+    fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
+        self.spawn_outside(serve_http_with::<Self>(listener, http));
         Ok(())
     }
 

@@ -28,24 +28,53 @@ use std::{
 /// The bytes of a message.
 const MESSAGE: usize = 64;
 
+/// What the clients send and receive.
+pub(super) trait Dialog {
+    /// Sends the next message of the connection with this number.
+    fn send(&mut self, at: usize, stream: &mut TcpStream) -> io::Result<()>;
+
+    /// Receives the answer. True if its time counts.
+    fn receive(&mut self, at: usize, stream: &mut TcpStream) -> io::Result<bool>;
+}
+
+/// Messages that come back as they are.
+struct Echo;
+
+impl Dialog for Echo {
+    fn send(&mut self, _: usize, stream: &mut TcpStream) -> io::Result<()> {
+        stream.write_all(&[7; MESSAGE])
+    }
+
+    fn receive(&mut self, _: usize, stream: &mut TcpStream) -> io::Result<bool> {
+        stream.read_exact(&mut [0; MESSAGE])?;
+        Ok(true)
+    }
+}
+
 /// Starts a server on the runtime. Returns its address.
 fn serve<R: Rt>(runtime: &R, service: Service) -> io::Result<SocketAddr> {
+    let (listener, to) = listen()?;
+    runtime.serve(listener, service)?;
+    Ok(to)
+}
+
+/// Returns a listener, and the address of this machine that leads to it.
+pub(super) fn listen() -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let port = listener.local_addr()?.port();
     listener.set_nonblocking(true)?;
-    runtime.serve(listener, service)?;
-    Ok((Ipv4Addr::LOCALHOST, port).into())
+    Ok((listener, (Ipv4Addr::LOCALHOST, port).into()))
 }
 
 /// Connections that wait for their answers on one thread, in an epoll.
-struct Clients {
+pub(super) struct Clients {
     epoll: OwnedFd,
     /// Each with the time of its last message.
     streams: Vec<(TcpStream, Instant)>,
 }
 
 impl Clients {
-    fn connect(to: SocketAddr, count: usize) -> io::Result<Self> {
+    pub(super) fn connect(to: SocketAddr, count: usize) -> io::Result<Self> {
         // SAFETY: the call takes no pointers.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if epoll < 0 {
@@ -72,11 +101,16 @@ impl Clients {
     }
 
     /// Sends a message on each connection, and the next one at each answer, for at least a time.
-    /// Returns how long the answers took, in nanoseconds.
-    fn exchange(&mut self, at_least: Duration) -> io::Result<Vec<u64>> {
+    /// Returns how long the answers took that count, in nanoseconds.
+    pub(super) fn exchange(
+        &mut self,
+        dialog: &mut impl Dialog,
+        at_least: Duration,
+    ) -> io::Result<Vec<u64>> {
         let (begun, mut took, mut waiting) = (Instant::now(), Vec::new(), self.streams.len());
-        for at in &mut self.streams {
-            send(at)?;
+        for (at, (stream, sent)) in self.streams.iter_mut().enumerate() {
+            *sent = Instant::now();
+            dialog.send(at, stream)?;
         }
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         while waiting > 0 {
@@ -84,10 +118,16 @@ impl Clients {
             // SAFETY: the pointer is valid for that many events.
             let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
             for event in &events[..count.max(0) as usize] {
-                let at = &mut self.streams[event.u64 as usize];
-                took.push(receive(at)?);
-                if begun.elapsed() < at_least {
-                    send(at)?;
+                let at = event.u64 as usize;
+                let (stream, sent) = &mut self.streams[at];
+                let counts = dialog.receive(at, stream)?;
+                let now = Instant::now();
+                if counts {
+                    took.push((now - *sent).as_nanos() as u64);
+                }
+                if now - begun < at_least {
+                    *sent = now;
+                    dialog.send(at, stream)?;
                 } else {
                     waiting -= 1;
                 }
@@ -97,25 +137,15 @@ impl Clients {
     }
 }
 
-fn connected(to: SocketAddr) -> io::Result<TcpStream> {
+pub(super) fn connected(to: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(to)?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-fn send((stream, at): &mut (TcpStream, Instant)) -> io::Result<()> {
-    *at = Instant::now();
-    stream.write_all(&[7; MESSAGE])
-}
-
-fn receive((stream, at): &mut (TcpStream, Instant)) -> io::Result<u64> {
-    stream.read_exact(&mut [0; MESSAGE])?;
-    Ok(at.elapsed().as_nanos() as u64)
-}
-
 /// Exchanges messages on one connection, with this pause before each, for at least a time.
 fn exchange_one(
-    at: &mut (TcpStream, Instant),
+    stream: &mut TcpStream,
     pause: Duration,
     at_least: Duration,
 ) -> io::Result<Vec<u64>> {
@@ -124,8 +154,10 @@ fn exchange_one(
         if !pause.is_zero() {
             thread::sleep(pause);
         }
-        send(at)?;
-        took.push(receive(at)?);
+        let sent = Instant::now();
+        Echo.send(0, stream)?;
+        Echo.receive(0, stream)?;
+        took.push(sent.elapsed().as_nanos() as u64);
         if begun.elapsed() >= at_least {
             return Ok(took);
         }
@@ -135,7 +167,17 @@ fn exchange_one(
 /// Runs clients on a thread of their own, and measures: `run` once for a quarter of the time, to
 /// warm up, and then for the time. It returns how long each operation took. The processor time is
 /// that of all other threads.
-fn measure(
+pub(super) fn measure(
+    pins: bool,
+    at_least: Duration,
+    run: impl FnMut(Duration) -> io::Result<Vec<u64>> + Send,
+) -> Option<(Vec<u64>, Duration, noise::Spent)> {
+    measure_beside(&[], pins, at_least, run)
+}
+
+/// The same beside clients on other threads, by their ids, which are pinned where this one is.
+pub(super) fn measure_beside(
+    others: &[i32],
     pins: bool,
     at_least: Duration,
     mut run: impl FnMut(Duration) -> io::Result<Vec<u64>> + Send,
@@ -145,8 +187,11 @@ fn measure(
         let places = noise::processors().filter(|_| pins && !cfg!(test));
         let pin = || {
             if let Some([here, there]) = places {
-                pin_threads(here, &[own, thread_id()]);
+                pin_threads(here, &[&[own, thread_id()], others].concat());
                 noise::pin(there);
+                for &other in others {
+                    noise::pin_thread(other, there);
+                }
             }
         };
         pin();
@@ -166,7 +211,7 @@ fn measure(
 }
 
 /// Returns the figures of a row of requests that are made as fast as they are answered.
-fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
+pub(super) fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
     let (took, wall, spent) = measured;
     let operations = took.len() as u64;
     let (_, p99) = percentiles(took)?;
@@ -180,7 +225,7 @@ fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> 
 }
 
 /// Returns the figures of a row whose value is the time that one answer in a hundred exceeds.
-fn tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
+pub(super) fn tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
     let operations = took.len() as u64;
     let (_, p99) = percentiles(took)?;
     Some(Measured {
@@ -200,12 +245,14 @@ pub(super) fn echo<R: Rt, const CONNECTIONS: usize>(
 ) -> Option<Measured> {
     let to = serve(runtime, Service::Echo).ok()?;
     if CONNECTIONS == 1 {
-        let mut one = (connected(to).ok()?, Instant::now());
+        let mut one = connected(to).ok()?;
         let run = |span| exchange_one(&mut one, Duration::ZERO, span);
         throughput(measure(true, at_least, run)?)
     } else {
         let mut all = Clients::connect(to, CONNECTIONS).ok()?;
-        throughput(measure(true, at_least, |span| all.exchange(span))?)
+        throughput(measure(true, at_least, |span| {
+            all.exchange(&mut Echo, span)
+        })?)
     }
 }
 
@@ -238,7 +285,7 @@ pub(super) fn echo_busy<R: Rt>(
             Poll::Pending
         }));
     }
-    let mut one = (connected(to).ok()?, Instant::now());
+    let mut one = connected(to).ok()?;
     let pause = Duration::from_micros(300);
     let measured = measure(false, at_least, |span| exchange_one(&mut one, pause, span));
     // Ordering: Relaxed, as above.
@@ -260,7 +307,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
     let ends = AtomicBool::new(false);
     let measured = thread::scope(|scope| {
         scope.spawn(|| flood(&floods.ok()?, &ends));
-        let measured = measure(false, at_least, |span| clients.exchange(span));
+        let measured = measure(false, at_least, |span| clients.exchange(&mut Echo, span));
         // Ordering: Relaxed, a flag alone.
         ends.store(true, Relaxed);
         measured
@@ -363,7 +410,7 @@ fn pin_threads(processor: usize, but: &[i32]) {
     }
 }
 
-fn thread_id() -> i32 {
+pub(super) fn thread_id() -> i32 {
     // SAFETY: `gettid` has no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }

@@ -8,7 +8,7 @@ use crate::{
     blocking,
     core::Core,
     driver::Parker,
-    events::Events,
+    events::{Events, EventsPark},
     metrics::Counters,
     park::{self, Park},
     queue::Queue,
@@ -36,11 +36,17 @@ impl Builder {
     pub fn build(mut self) -> io::Result<Runtime> {
         if self.settings.current_thread {
             let enable_io = self.enable_io;
-            let (mut runtime, mut workers) = self.build_driven([park::ThreadPark::new()]);
+            self.monitor.turn_off();
+            let events = Events::new(1, self.polling);
+            let parks = vec![events.park_of_users(0)];
+            let unparker = |park: &EventsPark| park::waker(park.unparker());
+            let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
             if enable_io {
-                runtime.handle().shared().events.open()?;
+                shared.events.open()?;
             }
-            runtime.be_driven_by_block_on(workers.remove(0));
+            let mut runtime = Runtime::new_of(shared);
+            let (core, park) = cores.remove(0);
+            runtime.be_driven_by_block_on(Worker::of_events_park(core, park));
             return Ok(runtime);
         }
         let workers = self.workers.map_or_else(default_workers, Ok)?;

@@ -1,7 +1,7 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
 use crate::park::{Park, ThreadPark};
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
-use std::{cell::Cell, fmt, future::Future, io, task::Waker};
+use std::{cell::Cell, fmt, future::Future, io, task::Waker, time::Duration};
 
 pub(crate) use net_driver::{Entered, Polling};
 
@@ -13,8 +13,60 @@ pub(crate) struct ClockHold;
 
 /// The way in which a worker of the runtime waits.
 pub(crate) type EventsPark = WorkerPark;
-/// A user's parker, with the timers.
-pub(crate) type Over<'a, P> = OverPark<'a, P>;
+
+/// The parker of a worker that has no thread of its own.
+pub(crate) enum Over<'a, P> {
+    /// A user's parker, with the timers.
+    Timers(OverPark<'a, P>),
+    /// A parker that waits for timers and sockets itself.
+    Events(&'a mut P),
+}
+
+impl<P: Park> Park for Over<'_, P> {
+    type Unpark = P::Unpark;
+
+    fn park(&mut self) {
+        match self {
+            Self::Timers(park) => park.park(),
+            Self::Events(park) => park.park(),
+        }
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        match self {
+            Self::Timers(park) => park.park_timeout(limit),
+            Self::Events(park) => park.park_timeout(limit),
+        }
+    }
+
+    fn poll(&mut self, max: usize) {
+        match self {
+            Self::Timers(park) => park.poll(max),
+            Self::Events(park) => park.poll(max),
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        match self {
+            Self::Timers(park) => park.has_events(),
+            Self::Events(park) => park.has_events(),
+        }
+    }
+
+    fn deliver(&mut self) {
+        match self {
+            Self::Timers(park) => park.deliver(),
+            Self::Events(park) => park.deliver(),
+        }
+    }
+
+    fn unparker(&self) -> P::Unpark {
+        match self {
+            Self::Timers(park) => park.unparker(),
+            Self::Events(park) => park.unparker(),
+        }
+    }
+}
 
 /// The driver of a runtime.
 #[derive(Clone)]
@@ -43,6 +95,11 @@ impl Events {
 
     pub(crate) fn park(&self, worker: usize) -> EventsPark {
         self.0.park(worker).on_own_threads()
+    }
+
+    /// As [`park`](Self::park), for a worker that runs in threads of users.
+    pub(crate) fn park_of_users(&self, worker: usize) -> EventsPark {
+        self.0.park(worker)
     }
 
     /// Runs `f` with this driver as the thread's current one, if there is one.
@@ -97,16 +154,24 @@ impl Events {
     }
 }
 
-/// Drives the timers of a worker that a user's loop drives.
-pub(crate) struct DrivenEvents(WorkerTimers);
+/// Drives the timers of a worker that a user's loop drives, unless its parker is an [`EventsPark`].
+pub(crate) struct DrivenEvents(Option<WorkerTimers>);
 
 impl DrivenEvents {
     pub(crate) fn new(events: &Events, worker: usize) -> Self {
-        Self(events.0.timers(worker))
+        Self(Some(events.0.timers(worker)))
+    }
+
+    /// Returns what an [`EventsPark`] needs beside itself.
+    pub(crate) fn of_events_park() -> Self {
+        Self(None)
     }
 
     pub(crate) fn over<'a, P: Park>(&'a mut self, park: &'a mut P) -> Over<'a, P> {
-        self.0.over(park)
+        match &mut self.0 {
+            Some(timers) => Over::Timers(timers.over(park)),
+            None => Over::Events(park),
+        }
     }
 }
 

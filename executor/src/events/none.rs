@@ -63,6 +63,10 @@ impl Events {
         ThreadPark::new()
     }
 
+    pub(crate) fn park_of_users(&self, _: usize) -> EventsPark {
+        ThreadPark::new()
+    }
+
     /// # Safety
     /// As with a driver.
     #[inline(always)]
@@ -102,6 +106,10 @@ pub(crate) struct DrivenEvents;
 
 impl DrivenEvents {
     pub(crate) fn new(_: &Events, _: usize) -> Self {
+        Self
+    }
+
+    pub(crate) fn of_events_park() -> Self {
         Self
     }
 

@@ -58,7 +58,8 @@ impl Table {
         let value = |rt: &str| median(figures(taken, rt, |sample| Some(sample.value)));
         let best_peer = runtimes[1..]
             .iter()
-            .filter(|rt| rt.parallel)
+            // Our runtime with other settings is no peer.
+            .filter(|rt| rt.parallel && rt.package != runtimes[0].package)
             .filter_map(|rt| Some((value(&rt.name)?, rt)))
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, rt)| rt.name.clone());
@@ -286,6 +287,19 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
         }
         if !behind.is_empty() {
             text.push_str(&format!("behind in {}: {}\n", table.row, behind.join("; ")));
+        }
+    }
+    for table in tables {
+        let value = |line: &Line| line.value;
+        let bare = table.lines.iter().find(|line| line.rt == "epoll");
+        if let (Some(ours), Some(bare)) =
+            (table.lines.first().and_then(value), bare.and_then(value))
+        {
+            let share = 100.0 * bare / ours;
+            text.push_str(&format!(
+                "{}: ours has {share:.0} % of a bare epoll server's pace\n",
+                table.row
+            ));
         }
     }
     let count = |verdict| {

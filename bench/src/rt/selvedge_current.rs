@@ -1,0 +1,78 @@
+//! Our current-thread runtime, on a thread of its own beside the measuring thread. It runs the rows
+//! of sockets alone.
+use super::{
+    Ask, Http, Rt, Service,
+    selvedge::{Selvedge, serve_http_with, serve_with},
+};
+use ::selvedge::{Builder, Runtime};
+use std::{
+    future::{Future, pending},
+    io,
+    net::TcpListener,
+    sync::Arc,
+    thread,
+};
+
+/// The thread runs as long as the process, which takes one sample.
+pub(crate) struct CurrentThread(Arc<Runtime>);
+
+impl Rt for CurrentThread {
+    const NAME: &'static str = "selvedge-current-thread";
+    const PACKAGE: &'static str = Selvedge::PACKAGE;
+    const PARALLEL: bool = false;
+    const LACKS: &'static [Ask] = &[
+        Ask::Tasks,
+        Ask::Inside,
+        Ask::Join,
+        Ask::Fair,
+        Ask::Background,
+        Ask::Blocking,
+        Ask::Budget,
+        Ask::Stop,
+        Ask::Timers,
+    ];
+
+    /// Starts one thread, whatever number is requested.
+    fn start(_: usize) -> io::Result<Self> {
+        let runtime = Arc::new(Builder::new_current_thread().build()?);
+        let driven = runtime.clone();
+        thread::Builder::new().spawn(move || driven.block_on(pending::<()>()))?;
+        Ok(Self(runtime))
+    }
+
+    fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
+        self.spawn_outside(serve_with(listener, service));
+        Ok(())
+    }
+
+    fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
+        self.spawn_outside(serve_http_with(listener, http));
+        Ok(())
+    }
+
+    fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(self.0.spawn(future));
+    }
+
+    fn join_outside<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        let task = self.0.spawn(future);
+        async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+        Selvedge::spawn(future);
+    }
+
+    fn join<T: Send + 'static>(
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        Selvedge::join(future)
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        Selvedge::yield_now()
+    }
+}
