@@ -9,7 +9,7 @@
 //! use selvedge::process::Command;
 //!
 //! let runtime = selvedge::Runtime::new()?;
-//! let output = runtime.block_on(Command::new("echo").arg("hello").output())?;
+//! let output = runtime.block_on(async { Command::new("echo").arg("hello").output().await })?;
 //! assert!(output.status.success());
 //! assert_eq!(output.stdout, b"hello\n");
 //! # std::io::Result::Ok(())
@@ -231,7 +231,7 @@ impl Command {
     /// // SAFETY: the hook does nothing.
     /// unsafe { command.pre_exec(|| Ok(())) };
     /// # let runtime = selvedge::Runtime::new()?;
-    /// assert!(runtime.block_on(command.status())?.success());
+    /// assert!(runtime.block_on(async { command.status().await })?.success());
     /// # std::io::Result::Ok(())
     /// ```
     ///

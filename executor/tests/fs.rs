@@ -264,7 +264,7 @@ fn buffered_write_reports_its_error_once() {
         file.read_exact(&mut [0; 3]).await.unwrap();
         file.metadata().await.unwrap();
         assert!(is_full(file.write(b"d").await.map(drop)));
-        file.write(b"d").await.unwrap();
+        file.write_all(b"d").await.unwrap();
         assert!(is_full(file.flush().await));
 
         assert!(is_full(full().await.sync_all().await));

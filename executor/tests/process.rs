@@ -68,7 +68,7 @@ fn big_outputs_of_both_pipes_arrive() {
     let script = format!(
         "head -c {PART} /dev/zero >&2; head -c {PART} /dev/zero; head -c {PART} /dev/zero >&2"
     );
-    let output = run(sh(&script).output()).unwrap();
+    let output = run(async { sh(&script).output().await }).unwrap();
     assert!(output.status.success());
     assert_eq!((output.stdout.len(), output.stderr.len()), (PART, 2 * PART));
 }
@@ -179,8 +179,6 @@ fn shutdown_with_children_leaves_no_zombie() {
         drop(selvedge::spawn(async move { child.wait().await }));
         (stdin, cat(), id)
     });
-    let waits = runtime.spawn_blocking(|| {});
-    drop(waits);
     drop(runtime);
     assert!(Path::new(&format!("/proc/{id}")).exists());
     drop(held.take());
