@@ -58,7 +58,9 @@ fn orphans_leave_no_zombie_and_no_thread() {
 
     // It starts again.
     let held = Runtime::new().unwrap().block_on(async { spawn() });
-    assert!(has_thread("selvedge-orphans"));
+    while !has_thread("selvedge-orphans") {
+        thread::sleep(Duration::from_millis(1)); // The thread has yet to set its name.
+    }
     drop(held);
     while children() != (0, 0) || has_thread("selvedge-orphans") {
         thread::sleep(Duration::from_millis(1));

@@ -48,14 +48,15 @@ fn main() -> ExitCode {
     if written.is_ok() {
         let metrics = runtime.metrics();
         report(&format!(
-            "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}",
+            "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}, blocking threads {}",
             found.lines.len(),
             found.bytes,
             metrics.spawned,
             metrics.polls,
             metrics.steals,
             metrics.overflows,
-            metrics.parks
+            metrics.parks,
+            metrics.blocking_threads
         ));
     }
     match written {
