@@ -16,6 +16,8 @@ mod driven;
 mod driver;
 mod events;
 mod extensions;
+#[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
+pub mod fs;
 #[cfg(feature = "groups")]
 mod groups;
 mod handle;
@@ -40,6 +42,12 @@ pub mod net;
 #[cfg(not(feature = "monitor"))]
 mod no_monitor;
 pub mod park;
+#[cfg(all(
+    feature = "process",
+    target_os = "linux",
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
+pub mod process;
 mod queue;
 mod run;
 pub mod runtime;

@@ -1,14 +1,15 @@
 //! A SHA-256 manifest of a directory tree, in the format that `sha256sum -c` checks.
 //!
-//! There is a task for each directory and each file. They list and read in `spawn_blocking`, which
-//! may block, and hash in the task itself. Their results come over a channel. Permits bound the
-//! number of open files and the memory for their contents, however wide the tree is.
+//! There is a task for each directory and each file. They list by `fs`, read in `spawn_blocking`, as
+//! one trip opens and reads a short file, and hash in the task itself. Their results come over a
+//! channel. Permits bound the number of open files and the memory for their contents, however wide
+//! the tree is.
 //!
 //! Exit status: 0; 1 if something could not be hashed, which standard error names; 2 if the
 //! directory or the arguments are wrong.
 use async_channel::Receiver;
 use indicatif::{ProgressBar, ProgressStyle};
-use selvedge::Runtime;
+use selvedge::Builder;
 use std::{
     ffi::OsString,
     io::{self, BufWriter, IsTerminal, Write},
@@ -20,6 +21,10 @@ use walk::{Event, Walk};
 
 mod line;
 mod walk;
+
+/// Threads that list and read. Files in memory need few: more would take turns with the workers,
+/// which hash. A disk gets so many requests at a time.
+const THREADS: usize = 8;
 
 const USAGE: &str = "usage: manifest [DIR]
 Prints a SHA-256 manifest of the files below DIR, sorted by path, for `sha256sum -c`.
@@ -36,7 +41,7 @@ fn main() -> ExitCode {
         Ok(_) => return complain(&root, "not a directory"),
         Err(error) => return complain(&root, &error.to_string()),
     };
-    let runtime = match Runtime::new() {
+    let runtime = match Builder::new().blocking_threads(THREADS).build() {
         Ok(runtime) => runtime,
         Err(error) => return complain(Path::new("starting the runtime"), &error.to_string()),
     };
@@ -48,14 +53,15 @@ fn main() -> ExitCode {
     if written.is_ok() {
         let metrics = runtime.metrics();
         report(&format!(
-            "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}",
+            "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}, blocking threads {}",
             found.lines.len(),
             found.bytes,
             metrics.spawned,
             metrics.polls,
             metrics.steals,
             metrics.overflows,
-            metrics.parks
+            metrics.parks,
+            metrics.blocking_threads
         ));
     }
     match written {

@@ -1,9 +1,9 @@
 //! The tasks: one for each directory, one for each file.
 use async_channel::{Receiver, Sender};
-use selvedge::{spawn_blocking, spawn_detached};
+use selvedge::{fs, spawn_blocking, spawn_detached};
 use sha2::{Digest, Sha256};
 use std::{
-    fs::{self, File},
+    fs::{File, FileType},
     future::Future,
     io::{self, Read},
     os::unix::fs::MetadataExt,
@@ -64,23 +64,19 @@ impl Walk {
         }
         let walk = Self { events, permits };
         spawn_detached(async move {
-            let path = root.clone();
-            let id =
-                spawn_blocking(move || fs::metadata(path).map(|meta| (meta.dev(), meta.ino())))
-                    .await;
-            match id {
-                Ok(Ok(id)) => {
-                    walk.directory(root, Arc::new(Ancestor { id, parent: None }), skip)
-                        .await
+            match fs::metadata(&root).await {
+                Ok(meta) => {
+                    let (id, parent) = ((meta.dev(), meta.ino()), None);
+                    let here = Arc::new(Ancestor { id, parent });
+                    walk.directory(root, here, skip).await;
                 }
-                Ok(Err(error)) => walk.problem(root, error.to_string()).await,
                 Err(error) => walk.problem(root, error.to_string()).await,
             }
         });
         received
     }
 
-    /// Runs `f` where it may block, with one of the permits to have something open.
+    /// Runs `f` where it may block. One trip opens a file and reads all of a short one.
     async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -114,8 +110,7 @@ impl Walk {
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let permit = self.permit().await;
-            let listed = path.clone();
-            let entries = self.blocking(move || list(&listed, skip)).await;
+            let entries = list(&path, skip).await;
             drop(permit);
             let entries = match entries {
                 Ok(entries) => entries,
@@ -216,27 +211,34 @@ fn next_chunk(file: File, mut chunk: Vec<u8>) -> io::Result<(File, Vec<u8>)> {
     Ok((limited.into_inner(), chunk))
 }
 
-fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
+async fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
     let mut entries = Entries {
         directories: Vec::new(),
         files: Vec::new(),
         problems: Vec::new(),
     };
-    for entry in fs::read_dir(directory)? {
-        let entry = match entry {
-            Ok(entry) => entry,
+    let mut found = fs::read_dir(directory).await?;
+    loop {
+        let entry = match found.next_entry().await {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Ok(entries),
             Err(error) => {
-                entries
-                    .problems
-                    .push((directory.to_path_buf(), error.to_string()));
-                break;
+                let problem = (directory.to_path_buf(), error.to_string());
+                entries.problems.push(problem);
+                return Ok(entries);
             }
         };
         if skip.iter().any(|name| entry.file_name() == *name) {
             continue;
         }
         let path = entry.path();
-        match fs::metadata(&path) {
+        let kind = entry.file_type().await;
+        // Most entries are files. The directory says so, and they need no call of their own.
+        if kind.as_ref().is_ok_and(FileType::is_file) {
+            entries.files.push(path);
+            continue;
+        }
+        match fs::metadata(&path).await {
             Ok(meta) if meta.is_dir() => entries.directories.push((path, (meta.dev(), meta.ino()))),
             Ok(meta) if meta.is_file() => entries.files.push(path),
             // To open a pipe would wait for its writer.
@@ -244,8 +246,8 @@ fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
                 .problems
                 .push((path, "skipped, not a regular file".into())),
             Err(error) => {
-                let broken = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
-                let what = if broken {
+                let is_link = kind.is_ok_and(|kind| kind.is_symlink());
+                let what = if error.kind() == io::ErrorKind::NotFound && is_link {
                     "a broken link".into()
                 } else {
                     error.to_string()
@@ -254,5 +256,4 @@ fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
             }
         }
     }
-    Ok(entries)
 }

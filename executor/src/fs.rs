@@ -1,0 +1,451 @@
+//! Files and directories, under tokio's names.
+//!
+//! The kernel has no readiness for files, so each operation runs on one of the threads of
+//! [`spawn_blocking`](crate::spawn_blocking), and costs a trip there: some microseconds. Make few
+//! and large trips. [`read()`] and [`write()`] are one each, a [`File`] makes one for each buffer,
+//! and a [`ReadDir`] one for each [batch of entries](ReadDir#batches). For several calls that belong
+//! together, call `std::fs` in one `spawn_blocking`.
+//!
+//! ```
+//! use selvedge::fs;
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! let runtime = selvedge::Runtime::new()?;
+//! runtime.block_on(async {
+//!     let at = directory.join("greeting");
+//!     fs::write(&at, "hello").await?;
+//!     assert_eq!(fs::read_to_string(&at).await?, "hello");
+//!     let mut entries = fs::read_dir(directory).await?;
+//!     while let Some(entry) = entries.next_entry().await? {
+//!         println!("{}: {} bytes", entry.path().display(), entry.metadata().await?.len());
+//!     }
+//!     fs::remove_file(&at).await
+//! })?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Cancellation
+//! An operation that has begun goes on when its future is dropped: a `rename` is done or not, as if
+//! the drop had come later. [`File`] says what becomes of a read, a write and a seek.
+//!
+//! # Errors
+//! Each function returns the error of the function of `std::fs` that has its name. Once the runtime
+//! has shut down, operations fail with an error of the kind `Other`. Those that were queued before
+//! are still done.
+//!
+//! # Panics
+//! Outside of a runtime, as [`spawn_blocking`](crate::spawn_blocking) does, when the future is
+//! first polled.
+use crate::spawn_blocking;
+use std::{
+    fs::{self, Metadata, Permissions},
+    io,
+    path::{Path, PathBuf},
+};
+use task_header::JoinError;
+
+mod cursor;
+mod dir;
+mod file;
+mod open_options;
+
+pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
+pub use file::File;
+pub use open_options::OpenOptions;
+pub use std::fs::FileTimes;
+
+/// Runs `f` on a thread that may block.
+async fn asyncify<T: Send + 'static>(
+    f: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(f)
+        .await
+        .unwrap_or_else(|error| Err(no_thread(error)))
+}
+
+/// Says why an operation was not done.
+fn no_thread(error: JoinError) -> io::Error {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => shut_down(),
+    }
+}
+
+fn shut_down() -> io::Error {
+    io::Error::other("the runtime has shut down, or can start no thread")
+}
+
+/// Reads a whole file.
+///
+/// ```
+/// # selvedge::Runtime::new()?.block_on(async {
+/// assert_eq!(selvedge::fs::read("/dev/null").await?, b"");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::read`].
+pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::read(path)).await
+}
+
+/// Reads a whole file, which must be UTF-8.
+///
+/// ```
+/// # selvedge::Runtime::new()?.block_on(async {
+/// assert_eq!(selvedge::fs::read_to_string("/dev/null").await?, "");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::read_to_string`].
+pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::read_to_string(path)).await
+}
+
+/// Makes `contents` the whole contents of a file. It is copied once.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let at = directory.path().join("a");
+/// # selvedge::Runtime::new()?.block_on(async {
+/// selvedge::fs::write(&at, "abc").await?;
+/// assert_eq!(selvedge::fs::read(&at).await?, b"abc");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::write`].
+pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
+    let (path, contents) = (path.as_ref().to_owned(), contents.as_ref().to_owned());
+    asyncify(|| fs::write(path, contents)).await
+}
+
+/// Returns the absolute path without links and dots.
+///
+/// ```
+/// # selvedge::Runtime::new()?.block_on(async {
+/// assert!(selvedge::fs::canonicalize(".").await?.is_absolute());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::canonicalize`].
+pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::canonicalize(path)).await
+}
+
+/// Makes a directory.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// fs::create_dir(directory.join("a")).await?;
+/// assert!(fs::create_dir(directory.join("b/c")).await.is_err(), "there is no `b`");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::create_dir`].
+pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::create_dir(path)).await
+}
+
+/// Makes a directory, and its parents where they are missing.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// selvedge::fs::create_dir_all(directory.join("a/b/c")).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::create_dir_all`].
+pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::create_dir_all(path)).await
+}
+
+/// Returns the metadata of a file or directory. It follows links.
+///
+/// ```
+/// # selvedge::Runtime::new()?.block_on(async {
+/// assert!(selvedge::fs::metadata("/").await?.is_dir());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::metadata`].
+pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::metadata(path)).await
+}
+
+/// Returns the path to which a link leads.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// fs::symlink("a", directory.join("link")).await?;
+/// assert_eq!(fs::read_link(directory.join("link")).await?.to_str(), Some("a"));
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::read_link`].
+pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::read_link(path)).await
+}
+
+/// Removes an empty directory.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// fs::create_dir(directory.join("a")).await?;
+/// fs::remove_dir(directory.join("a")).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::remove_dir`].
+pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::remove_dir(path)).await
+}
+
+/// Removes a directory with all that is in it.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// fs::create_dir_all(directory.join("a/b")).await?;
+/// fs::remove_dir_all(directory.join("a")).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::remove_dir_all`].
+pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::remove_dir_all(path)).await
+}
+
+/// Removes a file.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// fs::write(directory.join("a"), "").await?;
+/// fs::remove_file(directory.join("a")).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::remove_file`].
+pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::remove_file(path)).await
+}
+
+/// Returns the metadata of a file, a directory or a link. It follows no link.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// fs::symlink("nowhere", directory.join("link")).await?;
+/// assert!(fs::symlink_metadata(directory.join("link")).await?.is_symlink());
+/// assert!(fs::metadata(directory.join("link")).await.is_err());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::symlink_metadata`].
+pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::symlink_metadata(path)).await
+}
+
+/// Copies the contents and the permissions of a file. Returns the number of bytes.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// let (from, to) = (directory.join("a"), directory.join("b"));
+/// fs::write(&from, "abc").await?;
+/// assert_eq!(fs::copy(&from, &to).await?, 3);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::copy`].
+pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
+    let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
+    asyncify(|| fs::copy(from, to)).await
+}
+
+/// Gives a file another name.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// let (one, other) = (directory.join("a"), directory.join("b"));
+/// fs::write(&one, "abc").await?;
+/// fs::hard_link(&one, &other).await?;
+/// assert_eq!(fs::read(&other).await?, b"abc");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::hard_link`].
+pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+    let (original, link) = (original.as_ref().to_owned(), link.as_ref().to_owned());
+    asyncify(|| fs::hard_link(original, link)).await
+}
+
+/// Renames a file or directory. It replaces a file of the new name.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// let (from, to) = (directory.join("a"), directory.join("b"));
+/// fs::write(&from, "abc").await?;
+/// fs::rename(&from, &to).await?;
+/// assert!(!fs::try_exists(&from).await?);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::rename`].
+pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
+    asyncify(|| fs::rename(from, to)).await
+}
+
+/// Sets the permissions of a file or directory.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// use selvedge::fs;
+///
+/// let at = directory.join("a");
+/// fs::write(&at, "abc").await?;
+/// let mut permissions = fs::metadata(&at).await?.permissions();
+/// permissions.set_readonly(true);
+/// fs::set_permissions(&at, permissions).await?;
+/// assert!(fs::metadata(&at).await?.permissions().readonly());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::fs::set_permissions`].
+pub async fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -> io::Result<()> {
+    let path = path.as_ref().to_owned();
+    asyncify(|| fs::set_permissions(path, permissions)).await
+}
+
+/// Makes a link that leads to `original`. On Unix.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// # selvedge::Runtime::new()?.block_on(async {
+/// selvedge::fs::symlink("nowhere", directory.join("link")).await?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::os::unix::fs::symlink`].
+#[cfg(unix)]
+pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+    let (original, link) = (original.as_ref().to_owned(), link.as_ref().to_owned());
+    asyncify(|| std::os::unix::fs::symlink(original, link)).await
+}
+
+/// Returns whether a path leads to something. It follows links.
+///
+/// ```
+/// # selvedge::Runtime::new()?.block_on(async {
+/// assert!(!selvedge::fs::try_exists("/nowhere").await?);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`std::path::Path::try_exists`].
+pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
+    let path = path.as_ref().to_owned();
+    asyncify(move || path.try_exists()).await
+}

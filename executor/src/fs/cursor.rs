@@ -1,0 +1,409 @@
+//! A file with its buffers: reads, writes and seeks, one job at a time.
+//!
+//! A *job* is a closure on a thread that may block. The state says which job of the file is queued
+//! or runs, and no task starts another one meanwhile:
+//!
+//! 1. A task starts a job only while there is none, and enters its kind before it queues it. The
+//!    job ends with [`Running::drop`], which removes the kind and wakes each task that waits. So a
+//!    job that no thread takes also ends.
+//! 2. While there is a job, only the job and [`Cursor::poll_write`] change the state. The latter
+//!    appends to `queued`, and only while the kind is [`Kind::Write`].
+//! 3. A job of that kind writes until it finds `queued` empty. In the same critical section it
+//!    changes its kind, so no byte is appended that it does not see.
+//! 4. A job drops its reference to the file before its kind is removed. So without a job the
+//!    cursor has the only one.
+//! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
+//!    back by their number. So a read whose future was dropped loses nothing.
+use super::{no_thread, shut_down};
+use crate::spawn_blocking;
+use coop_budget::poll_proceed;
+use std::{
+    fs,
+    future::poll_fn,
+    io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom, Write},
+    mem,
+    ops::Range,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+};
+
+pub(super) struct Cursor {
+    file: Arc<fs::File>,
+    shared: Arc<Shared>,
+}
+
+struct Shared(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    job: Option<Kind>,
+    /// The tasks that wait for the end of the job, or for room in `queued`.
+    waiting: Vec<Waker>,
+    buffer: Vec<u8>,
+    /// The bytes of `buffer` that were read and that no task has taken.
+    ahead: Range<usize>,
+    /// The error of the last read, or that it found the end.
+    read_nothing: Option<io::Result<()>>,
+    /// Bytes for the next system call.
+    queued: Vec<u8>,
+    write_error: Option<io::Error>,
+    sought: Option<(SeekFrom, io::Result<u64>)>,
+    position: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    /// It takes more bytes.
+    Write,
+    Seek(SeekFrom),
+    Other,
+}
+
+/// The job, from before it is queued until its end.
+struct Running {
+    file: Option<Arc<fs::File>>,
+    shared: Arc<Shared>,
+    began: bool,
+}
+
+impl Cursor {
+    pub(super) fn new(file: fs::File) -> Self {
+        let file = Arc::new(file);
+        let shared = Arc::new(Shared(Mutex::default()));
+        Self { file, shared }
+    }
+
+    pub(super) fn file(&self) -> &fs::File {
+        &self.file
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.shared.lock().job.is_none()
+    }
+
+    /// Waits until there is no job.
+    fn poll_idle(&self, cx: &mut Context<'_>) -> Poll<MutexGuard<'_, State>> {
+        let mut state = self.shared.lock();
+        match state.job {
+            None => Poll::Ready(state),
+            Some(_) => {
+                state.wait(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
+        state.job = Some(kind);
+        Running {
+            file: Some(self.file.clone()),
+            shared: self.shared.clone(),
+            began: false,
+        }
+    }
+
+    fn start(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        kind: Kind,
+        job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
+    ) {
+        state.sought = None;
+        // The lock is released: a job that is refused ends in the call.
+        let running = self.enter(state, kind);
+        drop(spawn_blocking(|| running.run(job)));
+    }
+
+    pub(super) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(poll_proceed(cx));
+        loop {
+            let mut state = ready!(self.poll_idle(cx));
+            let taken = state.take_ahead(to);
+            if taken > 0 || to.is_empty() {
+                progress.made_progress();
+                return Poll::Ready(Ok(taken));
+            }
+            if let Some(end) = state.read_nothing.take() {
+                progress.made_progress();
+                return Poll::Ready(end.map(|()| 0));
+            }
+            let len = to.len().min(limit);
+            self.start(state, Kind::Read, move |file, shared| {
+                read(file, shared, len);
+            });
+        }
+    }
+
+    pub(super) fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(poll_proceed(cx));
+        let mut state = self.shared.lock();
+        if let Some(error) = state.write_error.take() {
+            progress.made_progress();
+            return Poll::Ready(Err(error));
+        }
+        let is_open = matches!(state.job, None | Some(Kind::Write));
+        if !is_open || state.queued.len() >= limit {
+            state.wait(cx);
+            return Poll::Pending;
+        }
+        progress.made_progress();
+        let taken = state.queue(from, limit);
+        if taken > 0 && state.job.is_none() {
+            state.read_nothing = None;
+            self.start(state, Kind::Write, write_queued);
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.shared.lock();
+        if state.job == Some(Kind::Write) {
+            state.wait(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(state.write_error.take().map_or(Ok(()), Err))
+    }
+
+    /// Seeks. A call after a cancelled one to the same place takes the result of that one.
+    pub(super) fn poll_seek(&self, cx: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
+        let progress = ready!(poll_proceed(cx));
+        loop {
+            let mut state = ready!(self.poll_idle(cx));
+            if let Some((place, result)) = state.sought.take()
+                && place == to
+            {
+                progress.made_progress();
+                return Poll::Ready(result);
+            }
+            self.start_seek(state, to);
+        }
+    }
+
+    fn start_seek(&self, state: MutexGuard<'_, State>, to: SeekFrom) {
+        self.start(state, Kind::Seek(to), move |file, shared| {
+            seek(file, shared, to);
+        });
+    }
+
+    /// Starts a seek, if there is no job.
+    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
+    pub(super) fn try_start_seek(&self, to: SeekFrom) -> io::Result<()> {
+        let state = self.shared.lock();
+        if state.job.is_some() {
+            let why = "another operation of the file has not ended: poll it to its end first";
+            return Err(io::Error::other(why));
+        }
+        self.start_seek(state, to);
+        Ok(())
+    }
+
+    /// Waits for the seek that was started, if there is one.
+    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
+    pub(super) fn poll_sought(&self, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        let mut state = ready!(self.poll_idle(cx));
+        let last = state.position;
+        let sought = state.sought.take();
+        Poll::Ready(sought.map_or(Ok(last), |(_, result)| result))
+    }
+
+    /// Runs `job` once all that was started has ended. Fails instead with the error of a buffered
+    /// write, if `reports` says so.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        reports: bool,
+        job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let running = poll_fn(|cx| {
+            let mut state = ready!(self.poll_idle(cx));
+            let error = state.write_error.take_if(|_| reports);
+            Poll::Ready(error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err))
+        });
+        let running = running.await?;
+        let done = spawn_blocking(|| running.run(|file, _| job(file)));
+        done.await.unwrap_or_else(|error| Err(no_thread(error)))
+    }
+
+    /// Makes another descriptor of the file, at the position up to which tasks have read.
+    pub(super) async fn try_clone(&self) -> io::Result<fs::File> {
+        let shared = self.shared.clone();
+        let clone = move |file: &fs::File| rewind(file, &shared).and_then(|()| file.try_clone());
+        self.run(true, clone).await
+    }
+
+    /// Waits until all that was started has ended.
+    pub(super) async fn idle(&self) {
+        poll_fn(|cx| self.poll_idle(cx).map(drop)).await;
+    }
+
+    /// Returns the file, at the position up to which tasks have read, if there is no job.
+    pub(super) fn into_file(self) -> Result<fs::File, Self> {
+        if !self.is_idle() {
+            return Err(self);
+        }
+        // It only changes a number of the kernel's. A file that cannot seek stays as it is.
+        let _ = rewind(&self.file, &self.shared);
+        let Self { file, shared } = self;
+        Arc::try_unwrap(file).map_err(|file| Self { file, shared })
+    }
+}
+
+impl Running {
+    fn run<T>(mut self, job: impl FnOnce(&fs::File, &Shared) -> T) -> T {
+        self.began = true;
+        let file = self.file.clone().expect("only the drop takes it");
+        job(&file, &self.shared)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.file = None;
+        let mut state = self.shared.lock();
+        let kind = state.job.take();
+        if !self.began {
+            match kind {
+                Some(Kind::Read) => state.read_nothing = Some(Err(shut_down())),
+                Some(Kind::Write) => state.fail_write(shut_down()),
+                Some(Kind::Seek(to)) => state.sought = Some((to, Err(shut_down()))),
+                Some(Kind::Other) | None => {}
+            }
+        }
+        state.wake_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes without the lock.
+trait WakeAll {
+    fn wake_all(self);
+}
+
+impl WakeAll for MutexGuard<'_, State> {
+    fn wake_all(mut self) {
+        let waiting = mem::take(&mut self.waiting);
+        drop(self);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl State {
+    fn wait(&mut self, cx: &Context<'_>) {
+        if !self.waiting.iter().any(|one| one.will_wake(cx.waker())) {
+            self.waiting.push(cx.waker().clone());
+        }
+    }
+
+    fn take_ahead(&mut self, to: &mut [u8]) -> usize {
+        let count = self.ahead.len().min(to.len());
+        let from = self.ahead.start;
+        to[..count].copy_from_slice(&self.buffer[from..from + count]);
+        self.ahead.start += count;
+        count
+    }
+
+    fn queue(&mut self, from: &[IoSlice<'_>], limit: usize) -> usize {
+        let before = self.queued.len();
+        for part in from {
+            let count = part.len().min(limit - self.queued.len());
+            self.queued.extend_from_slice(&part[..count]);
+        }
+        self.queued.len() - before
+    }
+
+    /// The queued bytes would leave a gap.
+    fn fail_write(&mut self, error: io::Error) {
+        self.write_error = Some(error);
+        self.queued.clear();
+    }
+}
+
+fn read(mut file: &fs::File, shared: &Shared, len: usize) {
+    let mut buffer = mem::take(&mut shared.lock().buffer);
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    let result = loop {
+        match file.read(&mut buffer[..len]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => break result,
+        }
+    };
+    let mut state = shared.lock();
+    state.buffer = buffer;
+    state.ahead = 0..*result.as_ref().unwrap_or(&0);
+    if state.ahead.is_empty() {
+        state.read_nothing = Some(result.map(drop));
+    }
+}
+
+fn write_queued(mut file: &fs::File, shared: &Shared) {
+    let mut result = rewind(file, shared);
+    let mut bytes = Vec::new();
+    loop {
+        let mut state = shared.lock();
+        if let Err(error) = result {
+            state.job = Some(Kind::Other);
+            return state.fail_write(error);
+        }
+        if state.queued.is_empty() {
+            state.job = Some(Kind::Other);
+            bytes.clear();
+            state.queued = bytes; // Its memory serves the next write.
+            return;
+        }
+        bytes.clear();
+        mem::swap(&mut state.queued, &mut bytes);
+        state.wake_all(); // There is room.
+        result = file.write_all(&bytes);
+    }
+}
+
+fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
+    let ahead = shared.lock().ahead.len() as i64;
+    let real = match to {
+        SeekFrom::Current(by) => by.checked_sub(ahead).map(SeekFrom::Current),
+        place => Some(place),
+    };
+    let result = match real {
+        Some(real) => file.seek(real),
+        None => Err(ErrorKind::InvalidInput.into()),
+    };
+    let mut state = shared.lock();
+    if let Ok(position) = result {
+        state.position = position;
+        state.ahead = 0..0;
+        state.read_nothing = None;
+    }
+    state.sought = Some((to, result));
+}
+
+/// Moves the file's position back to where tasks have read, and drops what was read ahead.
+fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
+    let ahead = shared.lock().ahead.len() as i64;
+    if ahead == 0 {
+        return Ok(());
+    }
+    match file.seek(SeekFrom::Current(-ahead)) {
+        Ok(_) => shared.lock().ahead = 0..0,
+        // A pipe or a terminal has no position. What was read is for the next read.
+        Err(error) if error.kind() == ErrorKind::NotSeekable => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}

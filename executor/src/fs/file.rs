@@ -1,0 +1,498 @@
+use super::{OpenOptions, asyncify, cursor::Cursor};
+use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
+use std::{
+    fmt,
+    fs::{self, FileTimes, Metadata, Permissions},
+    io::{self, IoSlice, SeekFrom},
+    path::Path,
+    pin::Pin,
+    task::{Context, Poll},
+    time::SystemTime,
+};
+
+/// Bytes that one system call reads or writes, at most, unless a program sets another number.
+const BUFFER: usize = 2 * 1024 * 1024;
+
+/// An open file.
+///
+/// It has the traits of `futures_io` for reading, writing and seeking, and tokio's with the feature
+/// `tokio`.
+///
+/// ```
+/// use futures::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+/// use selvedge::fs::File;
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let at = directory.path().join("a");
+/// # selvedge::Runtime::new()?.block_on(async {
+/// let mut file = File::create(&at).await?;
+/// file.write_all(b"hello").await?;
+/// file.flush().await?; // Now it is in the file, or `flush` has failed.
+/// file.sync_all().await?;
+///
+/// let mut file = File::options().read(true).write(true).open(&at).await?;
+/// file.seek(std::io::SeekFrom::Start(1)).await?;
+/// let mut text = String::new();
+/// file.read_to_string(&mut text).await?;
+/// assert_eq!(text, "ello");
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Reads
+/// A read makes one system call for as much as its buffer takes, up to
+/// [`max_buf_size`](Self::max_buf_size): wrap the file in a `BufReader` for small reads. Bytes that
+/// arrive after the read's future was dropped are kept for the next read. A seek, a write,
+/// [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first move the file's position
+/// back, if there are such bytes; so they act where the program has read to.
+///
+/// # Writes
+/// **A write returns when its bytes are buffered.** They are on the way to the file then, and get
+/// there even if the `File` is dropped. Writes that come while a system call runs are gathered for
+/// the next one, up to `max_buf_size`; so a file has two such buffers at most, and small writes
+/// need no `BufWriter`. `flush` and `close` wait until the system has taken all bytes;
+/// [`sync_all`](Self::sync_all) waits until the disk has them.
+///
+/// **If a buffered write fails**, the bytes that wait behind it are dropped. The error is returned
+/// once, by the first of these that follows: a write, `flush`, `close`, [`sync_all`](Self::sync_all),
+/// [`sync_data`](Self::sync_data), [`set_len`](Self::set_len), [`try_clone`](Self::try_clone). Reads
+/// and seeks leave it for them. If the `File` is dropped, nobody learns of it: end with a `flush`.
+///
+/// # Cancellation
+/// A seek that is dropped and called again with the same argument takes place once. Any other
+/// operation acts as if the cancelled seek had ended before it.
+pub struct File {
+    cursor: Cursor,
+    limit: usize,
+}
+
+impl File {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::open`].
+    pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        asyncify(|| fs::File::open(path)).await.map(Self::from_std)
+    }
+
+    /// Opens a file for writing, and empties it or makes it.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::create`].
+    pub async fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        asyncify(|| fs::File::create(path))
+            .await
+            .map(Self::from_std)
+    }
+
+    /// Makes a file, and opens it for reading and writing.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let at = directory.path().join("a");
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// use selvedge::fs::File;
+    ///
+    /// drop(File::create_new(&at).await?);
+    /// assert!(File::create_new(&at).await.is_err());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`std::fs::File::create_new`].
+    pub async fn create_new(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        asyncify(|| fs::File::create_new(path))
+            .await
+            .map(Self::from_std)
+    }
+
+    /// Returns options for opening a file.
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// Takes over a file of std.
+    ///
+    /// ```
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// use selvedge::fs::File;
+    ///
+    /// let file = File::from_std(std::fs::File::open("/dev/null")?);
+    /// let file = file.try_into_std().expect("it does nothing");
+    /// let file: std::fs::File = File::from(file).into_std().await;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn from_std(file: fs::File) -> Self {
+        let cursor = Cursor::new(file);
+        Self {
+            cursor,
+            limit: BUFFER,
+        }
+    }
+
+    /// Writes the contents and the metadata to the disk, after all that was written before.
+    ///
+    /// # Errors
+    /// That of a buffered write, or as [`std::fs::File::sync_all`].
+    pub async fn sync_all(&self) -> io::Result<()> {
+        self.cursor.run(true, fs::File::sync_all).await
+    }
+
+    /// Writes the contents to the disk, and the metadata that is needed to read them.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let at = directory.path().join("a");
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// use selvedge::fs::File;
+    ///
+    /// let file = File::create(&at).await?;
+    /// file.set_len(100).await?;
+    /// file.sync_data().await?;
+    /// assert_eq!(file.metadata().await?.len(), 100);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// That of a buffered write, or as [`std::fs::File::sync_data`].
+    pub async fn sync_data(&self) -> io::Result<()> {
+        self.cursor.run(true, fs::File::sync_data).await
+    }
+
+    /// Cuts the file off at `size` bytes, or adds zeros up to it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let at = directory.path().join("a");
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::create(&at).await?;
+    /// file.set_len(100).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// That of a buffered write, or as [`std::fs::File::set_len`].
+    pub async fn set_len(&self, size: u64) -> io::Result<()> {
+        self.cursor.run(true, move |file| file.set_len(size)).await
+    }
+
+    /// Returns the file's metadata, with what was written before.
+    ///
+    /// ```
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::open("/dev/null").await?;
+    /// assert!(!file.metadata().await?.is_dir());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`std::fs::File::metadata`].
+    pub async fn metadata(&self) -> io::Result<Metadata> {
+        self.cursor.run(false, fs::File::metadata).await
+    }
+
+    /// Returns another descriptor of the file. The two share their position.
+    ///
+    /// ```
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::open("/dev/null").await?;
+    /// let same = file.try_clone().await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// That of a buffered write, or as [`std::fs::File::try_clone`].
+    pub async fn try_clone(&self) -> io::Result<Self> {
+        let file = self.cursor.try_clone().await?;
+        Ok(Self {
+            limit: self.limit,
+            ..Self::from_std(file)
+        })
+    }
+
+    /// Returns the file of std, once all that was written is in it.
+    ///
+    /// The error of a buffered write is lost: `flush` before.
+    pub async fn into_std(self) -> fs::File {
+        let mut this = self;
+        loop {
+            this.cursor.idle().await;
+            match this.try_into_std() {
+                Ok(file) => return file,
+                Err(file) => this = file,
+            }
+        }
+    }
+
+    /// Returns the file of std, if no operation is under way.
+    ///
+    /// # Errors
+    /// The file, if one is.
+    pub fn try_into_std(self) -> Result<fs::File, Self> {
+        let Self { cursor, limit } = self;
+        cursor.into_file().map_err(|cursor| Self { cursor, limit })
+    }
+
+    /// Sets the file's permissions.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let at = directory.path().join("a");
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::create(&at).await?;
+    /// let mut permissions = file.metadata().await?.permissions();
+    /// permissions.set_readonly(true);
+    /// file.set_permissions(permissions).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`std::fs::File::set_permissions`].
+    pub async fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
+        let set = move |file: &fs::File| file.set_permissions(permissions);
+        self.cursor.run(false, set).await
+    }
+
+    /// Sets the times of the last read and the last write.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let at = directory.path().join("a");
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// use selvedge::fs::{File, FileTimes};
+    /// use std::time::SystemTime;
+    ///
+    /// let file = File::create(&at).await?;
+    /// file.set_times(FileTimes::new().set_accessed(SystemTime::now())).await?;
+    /// file.set_modified(SystemTime::UNIX_EPOCH).await?;
+    /// assert_eq!(file.metadata().await?.modified()?, SystemTime::UNIX_EPOCH);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`std::fs::File::set_times`].
+    pub async fn set_times(&self, times: FileTimes) -> io::Result<()> {
+        self.cursor
+            .run(false, move |file| file.set_times(times))
+            .await
+    }
+
+    /// Sets the time of the last write.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let at = directory.path().join("a");
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::create(&at).await?;
+    /// file.set_modified(std::time::SystemTime::UNIX_EPOCH).await?;
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`std::fs::File::set_modified`].
+    pub async fn set_modified(&self, time: SystemTime) -> io::Result<()> {
+        self.cursor
+            .run(false, move |file| file.set_modified(time))
+            .await
+    }
+
+    /// Sets how many bytes one system call reads or writes at most: 2 MiB at first, and never less
+    /// than one.
+    ///
+    /// ```
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let mut file = selvedge::fs::File::open("/dev/null").await?;
+    /// file.set_max_buf_size(64 * 1024);
+    /// assert_eq!(file.max_buf_size(), 64 * 1024);
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn set_max_buf_size(&mut self, bytes: usize) {
+        self.limit = bytes.max(1);
+    }
+
+    /// Returns how many bytes one system call reads or writes at most.
+    ///
+    /// ```
+    /// let null = std::fs::File::open("/dev/null")?;
+    /// assert_eq!(selvedge::fs::File::from_std(null).max_buf_size(), 2 << 20);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn max_buf_size(&self) -> usize {
+        self.limit
+    }
+}
+
+impl AsyncRead for File {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.cursor.poll_read(cx, to, self.limit)
+    }
+}
+
+impl AsyncWrite for File {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.cursor
+            .poll_write(cx, &[IoSlice::new(from)], self.limit)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.cursor.poll_write(cx, from, self.limit)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.cursor.poll_flush(cx)
+    }
+
+    /// Flushes. A drop closes the descriptor.
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.cursor.poll_flush(cx)
+    }
+}
+
+impl AsyncSeek for File {
+    fn poll_seek(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: SeekFrom,
+    ) -> Poll<io::Result<u64>> {
+        self.cursor.poll_seek(cx, to)
+    }
+}
+
+#[cfg(feature = "tokio")]
+mod tokio_traits {
+    use super::{Context, File, IoSlice, Pin, Poll, SeekFrom, io};
+    use tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
+
+    impl AsyncRead for File {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            to: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let read = self
+                .cursor
+                .poll_read(cx, to.initialize_unfilled(), self.limit);
+            read.map_ok(|count| to.advance(count))
+        }
+    }
+
+    impl AsyncWrite for File {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            from: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.cursor
+                .poll_write(cx, &[IoSlice::new(from)], self.limit)
+        }
+
+        fn poll_write_vectored(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            from: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.cursor.poll_write(cx, from, self.limit)
+        }
+
+        fn is_write_vectored(&self) -> bool {
+            true
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.cursor.poll_flush(cx)
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.cursor.poll_flush(cx)
+        }
+    }
+
+    impl AsyncSeek for File {
+        fn start_seek(self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+            self.cursor.try_start_seek(to)
+        }
+
+        fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
+            self.cursor.poll_sought(cx)
+        }
+    }
+}
+
+impl From<fs::File> for File {
+    fn from(file: fs::File) -> Self {
+        Self::from_std(file)
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("File").field(self.cursor.file()).finish()
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::{File, fs};
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+    impl AsFd for File {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.cursor.file().as_fd()
+        }
+    }
+
+    impl AsRawFd for File {
+        fn as_raw_fd(&self) -> RawFd {
+            self.cursor.file().as_raw_fd()
+        }
+    }
+
+    impl From<OwnedFd> for File {
+        fn from(fd: OwnedFd) -> Self {
+            Self::from_std(fd.into())
+        }
+    }
+
+    impl FromRawFd for File {
+        unsafe fn from_raw_fd(fd: RawFd) -> Self {
+            // SAFETY: the caller vouches that it is open, and gives it away.
+            Self::from_std(unsafe { fs::File::from_raw_fd(fd) })
+        }
+    }
+}

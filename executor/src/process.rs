@@ -1,0 +1,313 @@
+//! Children: other programs, their pipes and their ends, under tokio's names. On Linux.
+//!
+//! A child belongs to the runtime in which it is spawned. The runtime's driver waits for its pipes
+//! and for its end (by a descriptor of the process, `pidfd_open`), so a child takes no thread. Where
+//! the system has no such descriptors, before Linux 5.3, [`Child::wait`] starts a thread. No handler
+//! for `SIGCHLD` is installed.
+//!
+//! ```
+//! use selvedge::process::Command;
+//!
+//! let runtime = selvedge::Runtime::new()?;
+//! let output = runtime.block_on(async { Command::new("echo").arg("hello").output().await })?;
+//! assert!(output.status.success());
+//! assert_eq!(output.stdout, b"hello\n");
+//! # std::io::Result::Ok(())
+//! ```
+//!
+//! # Children that are dropped
+//! A dropped [`Child`] runs on, unless [`Command::kill_on_drop`] says otherwise. It is reaped when
+//! it ends and leaves no zombie, also if the runtime has ended by then: one thread waits for all
+//! such children of the process. It is started for the first of them, and ends with the last.
+//!
+//! # Descriptors
+//! The descriptors of the runtime are close-on-exec, so a child has only the three that its command
+//! says.
+//!
+//! # Other code that reaps
+//! No other code of the process may reap its children: neither `waitpid(-1, ...)`, nor an ignored
+//! `SIGCHLD`, with which the system reaps them itself. [`Child::wait`] would fail with `ECHILD`.
+use std::{
+    ffi::OsStr,
+    fmt,
+    future::Future,
+    io,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{self as std_process, ExitStatus, Output, Stdio},
+};
+
+mod child;
+mod exit;
+mod orphans;
+mod stdio;
+#[cfg(test)]
+mod tests;
+
+pub use child::Child;
+pub use stdio::{ChildStderr, ChildStdin, ChildStdout};
+
+/// A program to be run, as [`std::process::Command`].
+///
+/// ```
+/// use selvedge::process::Command;
+/// use std::process::Stdio;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let mut command = Command::new("sh");
+///     command.args(["-c", "echo $ONE$TWO"]).env("ONE", "1").envs([("TWO", "2")]);
+///     command.env_remove("HOME").current_dir("/").stdin(Stdio::null());
+///     assert_eq!(command.output().await?.stdout, b"12\n");
+///
+///     let mut command = Command::new("sleep");
+///     command.arg("1000").env_clear().env("PATH", "/usr/bin:/bin").process_group(0);
+///     command.arg0("nap").kill_on_drop(true).stdout(Stdio::null()).stderr(Stdio::null());
+///     assert!(command.get_kill_on_drop());
+///     let child = command.spawn()?;
+///     drop(child); // It is killed.
+///
+///     let status = Command::new("true").status().await?;
+///     assert!(status.success());
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
+pub struct Command {
+    std: std_process::Command,
+    kill_on_drop: bool,
+}
+
+impl Command {
+    /// Returns a command without arguments, with the environment, the directory and the standard
+    /// streams of this process.
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Self::from(std_process::Command::new(program))
+    }
+
+    /// Returns std's command.
+    ///
+    /// ```
+    /// let mut command = selvedge::process::Command::new("ls");
+    /// command.as_std_mut().arg("-l");
+    /// assert_eq!(command.as_std().get_args().len(), 1);
+    /// assert_eq!(command.into_std().get_program(), "ls");
+    /// ```
+    pub fn as_std(&self) -> &std_process::Command {
+        &self.std
+    }
+
+    /// Returns std's command.
+    ///
+    /// ```
+    /// selvedge::process::Command::new("ls").as_std_mut().arg("-l");
+    /// ```
+    pub fn as_std_mut(&mut self) -> &mut std_process::Command {
+        &mut self.std
+    }
+
+    /// Returns std's command. The setting of [`kill_on_drop`](Self::kill_on_drop) is lost.
+    ///
+    /// ```
+    /// assert_eq!(selvedge::process::Command::new("ls").into_std().get_program(), "ls");
+    /// ```
+    pub fn into_std(self) -> std_process::Command {
+        self.std
+    }
+
+    /// Adds an argument.
+    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
+        self.std.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(&mut self, args: impl IntoIterator<Item = S>) -> &mut Self {
+        self.std.args(args);
+        self
+    }
+
+    /// Sets a variable of the child's environment.
+    pub fn env(&mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.std.env(key, value);
+        self
+    }
+
+    /// Sets variables of the child's environment.
+    pub fn envs<K: AsRef<OsStr>, V: AsRef<OsStr>>(
+        &mut self,
+        variables: impl IntoIterator<Item = (K, V)>,
+    ) -> &mut Self {
+        self.std.envs(variables);
+        self
+    }
+
+    /// Removes a variable from the child's environment.
+    pub fn env_remove(&mut self, key: impl AsRef<OsStr>) -> &mut Self {
+        self.std.env_remove(key);
+        self
+    }
+
+    /// Empties the child's environment.
+    pub fn env_clear(&mut self) -> &mut Self {
+        self.std.env_clear();
+        self
+    }
+
+    /// Sets the child's directory.
+    pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Self {
+        self.std.current_dir(directory);
+        self
+    }
+
+    /// Sets the child's standard input: inherited, unless it is set.
+    pub fn stdin(&mut self, from: impl Into<Stdio>) -> &mut Self {
+        self.std.stdin(from);
+        self
+    }
+
+    /// Sets the child's standard output: inherited, unless it is set. [`output`](Self::output)
+    /// makes it a pipe.
+    pub fn stdout(&mut self, to: impl Into<Stdio>) -> &mut Self {
+        self.std.stdout(to);
+        self
+    }
+
+    /// Sets the child's standard error: inherited, unless it is set. [`output`](Self::output)
+    /// makes it a pipe.
+    pub fn stderr(&mut self, to: impl Into<Stdio>) -> &mut Self {
+        self.std.stderr(to);
+        self
+    }
+
+    /// Sets whether the drop of a [`Child`], or of the future of [`status`](Self::status) or
+    /// [`output`](Self::output), kills the child if it has not ended. Off at first.
+    pub fn kill_on_drop(&mut self, on: bool) -> &mut Self {
+        self.kill_on_drop = on;
+        self
+    }
+
+    /// Returns the setting of [`kill_on_drop`](Self::kill_on_drop).
+    pub fn get_kill_on_drop(&self) -> bool {
+        self.kill_on_drop
+    }
+
+    /// Sets the child's user.
+    ///
+    /// ```
+    /// selvedge::process::Command::new("ls").uid(1000).gid(1000);
+    /// ```
+    pub fn uid(&mut self, id: u32) -> &mut Self {
+        self.std.uid(id);
+        self
+    }
+
+    /// Sets the child's group.
+    ///
+    /// ```
+    /// selvedge::process::Command::new("ls").uid(1000).gid(1000);
+    /// ```
+    pub fn gid(&mut self, id: u32) -> &mut Self {
+        self.std.gid(id);
+        self
+    }
+
+    /// Sets the program's name as the child sees it.
+    pub fn arg0(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
+        self.std.arg0(arg);
+        self
+    }
+
+    /// Puts the child into a group of processes; 0 makes a new one, which it leads.
+    pub fn process_group(&mut self, group: i32) -> &mut Self {
+        self.std.process_group(group);
+        self
+    }
+
+    /// Runs `hook` in the child, between `fork` and `exec`.
+    ///
+    /// ```
+    /// let mut command = selvedge::process::Command::new("true");
+    /// // SAFETY: the hook does nothing.
+    /// unsafe { command.pre_exec(|| Ok(())) };
+    /// # let runtime = selvedge::Runtime::new()?;
+    /// assert!(runtime.block_on(async { command.status().await })?.success());
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Safety
+    /// As of std's `CommandExt::pre_exec`: the child has one thread, and a lock or the allocator may
+    /// be held for ever. The hook may call only what a signal handler may call.
+    pub unsafe fn pre_exec(
+        &mut self,
+        hook: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+    ) -> &mut Self {
+        // SAFETY: the caller vouches for it.
+        unsafe { self.std.pre_exec(hook) };
+        self
+    }
+
+    /// Starts the program.
+    ///
+    /// The calling thread waits until the child has called `exec`; that takes about a millisecond.
+    ///
+    /// # Errors
+    /// If it cannot be started, or there is no descriptor for its pipes, or the runtime has shut
+    /// down. Then no child runs.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn spawn(&mut self) -> io::Result<Child> {
+        child::check_runtime();
+        Child::new(self.std.spawn()?, self.kill_on_drop)
+    }
+
+    /// Starts the program, and returns a future that waits for its end.
+    ///
+    /// Standard streams that were set to pipes are closed at once. A drop of the future leaves the
+    /// child running, unless [`kill_on_drop`](Self::kill_on_drop) is set.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn) and [`Child::wait`].
+    ///
+    /// # Panics
+    /// Outside of a runtime, at once.
+    #[track_caller]
+    pub fn status(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + use<> {
+        let child = self.spawn();
+        async {
+            let mut child = child?;
+            (child.stdout, child.stderr) = (None, None);
+            child.wait().await
+        }
+    }
+
+    /// Starts the program, and returns a future that waits for its end and for the end of its
+    /// standard output and error, which become pipes.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn) and [`Child::wait_with_output`].
+    ///
+    /// # Panics
+    /// Outside of a runtime, at once.
+    #[track_caller]
+    pub fn output(&mut self) -> impl Future<Output = io::Result<Output>> + use<> {
+        self.std.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.spawn();
+        async { child?.wait_with_output().await }
+    }
+}
+
+impl From<std_process::Command> for Command {
+    fn from(std: std_process::Command) -> Self {
+        let kill_on_drop = false;
+        Self { std, kill_on_drop }
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.std.fmt(f)
+    }
+}

@@ -1,0 +1,252 @@
+use super::{
+    exit::Exit,
+    orphans,
+    stdio::{self, ChildStderr, ChildStdin, ChildStdout},
+};
+use net_driver::Driver;
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    process::{self as std_process, ExitStatus, Output},
+    task::{Context, Poll, ready},
+};
+
+/// A child.
+///
+/// ```
+/// use futures::{AsyncReadExt, AsyncWriteExt};
+/// use selvedge::process::{Child, Command};
+/// use std::process::Stdio;
+///
+/// let runtime = selvedge::Runtime::new()?;
+/// runtime.block_on(async {
+///     let mut command = Command::new("cat");
+///     command.stdin(Stdio::piped()).stdout(Stdio::piped());
+///     let mut child: Child = command.spawn()?;
+///     println!("process {}", child.id().expect("it was not waited for"));
+///     let mut stdin = child.stdin.take().expect("a pipe");
+///     stdin.write_all(b"hello").await?;
+///     drop(stdin); // `cat` reads the end.
+///     let mut text = String::new();
+///     child.stdout.take().expect("a pipe").read_to_string(&mut text).await?;
+///     assert_eq!(text, "hello");
+///     assert!(child.wait().await?.success());
+///     assert!(child.try_wait()?.is_some());
+///     assert_eq!(child.id(), None);
+///
+///     let mut child = command.spawn()?;
+///     child.start_kill()?;
+///     child.wait().await?;
+///     let mut child = command.spawn()?;
+///     child.kill().await?;
+///
+///     let child = command.arg("/dev/null").spawn()?;
+///     assert_eq!(child.wait_with_output().await?.stdout, b"");
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Child {
+    process: Process,
+    /// The pipe to its standard input, if there is one.
+    pub stdin: Option<ChildStdin>,
+    /// The pipe from its standard output, if there is one.
+    pub stdout: Option<ChildStdout>,
+    /// The pipe from its standard error, if there is one.
+    pub stderr: Option<ChildStderr>,
+}
+
+/// The child without its pipes. Its drop leaves it to the orphans.
+struct Process {
+    /// There until the drop.
+    std: Option<std_process::Child>,
+    exit: Exit,
+    status: Option<ExitStatus>,
+    kill_on_drop: bool,
+}
+
+/// Panics without a runtime, before there is a child.
+#[track_caller]
+pub(super) fn check_runtime() {
+    assert!(
+        Driver::current().is_some(),
+        "a child is spawned in a task, in `block_on`, or where a runtime's handle was entered"
+    );
+}
+
+impl Child {
+    pub(super) fn new(mut std: std_process::Child, kill_on_drop: bool) -> io::Result<Self> {
+        let pipes = (std.stdin.take(), std.stdout.take(), std.stderr.take());
+        let exit = Exit::of(std.id());
+        let mut process = Process {
+            std: Some(std),
+            exit,
+            status: None,
+            // Until it has its pipes: an error ends the child.
+            kill_on_drop: true,
+        };
+        let stdin = pipes.0.map(ChildStdin::from_std).transpose()?;
+        let stdout = pipes.1.map(ChildStdout::from_std).transpose()?;
+        let stderr = pipes.2.map(ChildStderr::from_std).transpose()?;
+        process.kill_on_drop = kill_on_drop;
+        Ok(Self {
+            process,
+            stdin,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Returns the process's id, or `None` once a wait has returned its status: another process may
+    /// have the id then.
+    pub fn id(&self) -> Option<u32> {
+        let running = self.process.status.is_none();
+        self.process
+            .std
+            .as_ref()
+            .filter(|_| running)
+            .map(std_process::Child::id)
+    }
+
+    /// Sends `SIGKILL`. [`wait`](Self::wait) for the end.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a wait has returned its status. No error if it has ended unknown to this.
+    pub fn start_kill(&mut self) -> io::Result<()> {
+        match self.process.status {
+            None => self.process.std().kill(),
+            Some(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the child has ended",
+            )),
+        }
+    }
+
+    /// Sends `SIGKILL`, and waits for the end.
+    ///
+    /// # Errors
+    /// As [`start_kill`](Self::start_kill) and [`wait`](Self::wait).
+    pub async fn kill(&mut self) -> io::Result<()> {
+        self.start_kill()?;
+        self.wait().await.map(drop)
+    }
+
+    /// Closes the pipe to its standard input, and waits for its end.
+    ///
+    /// A dropped future loses nothing: wait again. If a status was returned once, it is returned
+    /// again.
+    ///
+    /// # Errors
+    /// If the runtime in which it was spawned shuts down; or `ECHILD`, if other code has reaped it.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.stdin = None;
+        poll_fn(|cx| self.process.poll_wait(cx)).await
+    }
+
+    /// Returns its status, or `None` while it runs. It leaves the pipe to its standard input open.
+    ///
+    /// # Errors
+    /// `ECHILD` if other code has reaped it.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.process.try_wait()
+    }
+
+    /// Closes the pipe to its standard input, and waits for its end and for all that it writes to
+    /// the pipes that are there.
+    ///
+    /// It reads both pipes at the same time, so the child never waits for room in one of them. The
+    /// pipes end when the last process that has them ends: a child's own child may keep them open.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait), and those of a read.
+    pub async fn wait_with_output(mut self) -> io::Result<Output> {
+        let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
+        let mut stdout = pin!(stdio::read_all(stdout.map(|end| end.0)));
+        let mut stderr = pin!(stdio::read_all(stderr.map(|end| end.0)));
+        let mut wait = pin!(self.wait());
+        let (mut out, mut err, mut status) = (None, None, None);
+        poll_fn(|cx| {
+            let ended = poll_once(&mut out, |cx| stdout.as_mut().poll(cx), cx)?
+                & poll_once(&mut err, |cx| stderr.as_mut().poll(cx), cx)?
+                & poll_once(&mut status, |cx| wait.as_mut().poll(cx), cx)?;
+            match ended {
+                true => Poll::Ready(io::Result::Ok(())),
+                false => Poll::Pending,
+            }
+        })
+        .await?;
+        let ended = "all three have ended";
+        Ok(Output {
+            status: status.expect(ended),
+            stdout: out.expect(ended),
+            stderr: err.expect(ended),
+        })
+    }
+}
+
+/// Polls a future until it has ended. Returns whether it has.
+fn poll_once<T>(
+    ended: &mut Option<T>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<T>>,
+    cx: &mut Context<'_>,
+) -> io::Result<bool> {
+    if ended.is_none()
+        && let Poll::Ready(result) = poll(cx)
+    {
+        *ended = Some(result?);
+    }
+    Ok(ended.is_some())
+}
+
+impl Process {
+    fn std(&mut self) -> &mut std_process::Child {
+        self.std.as_mut().expect("only the drop takes it")
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            self.status = self.std().try_wait()?;
+        }
+        Ok(self.status)
+    }
+
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
+        loop {
+            if let Some(status) = self.try_wait()? {
+                return Poll::Ready(Ok(status));
+            }
+            // It takes the event away, so the end is either before the next `try_wait`, or brings
+            // another event.
+            ready!(self.exit.poll_event(cx))?;
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let Some(mut std) = self.std.take() else {
+            return;
+        };
+        if self.status.is_some() {
+            return;
+        }
+        if self.kill_on_drop {
+            // It fails if the child has ended.
+            let _ = std.kill();
+        }
+        orphans::adopt(std, self.exit.take_pidfd());
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process")
+            .field("std", &self.std)
+            .field("status", &self.status)
+            .field("kill_on_drop", &self.kill_on_drop)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,148 @@
+//! Waits for the end of a child, without reaping it.
+//!
+//! As long as nobody reaps the child, its id stays its own. So both waits may use it.
+use net_driver::net::AsyncFd;
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker, ready},
+    thread,
+};
+
+pub(super) enum Exit {
+    /// The driver waits for the descriptor of the process.
+    Pidfd(AsyncFd<OwnedFd>),
+    /// There is no such descriptor. A thread waits, from the first poll on.
+    Thread { id: u32, thread: Option<Arc<Ended>> },
+}
+
+#[derive(Default)]
+pub(super) struct Ended(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    result: Option<io::Result<()>>,
+    waker: Option<Waker>,
+}
+
+impl Exit {
+    /// Prepares for a child that was not reaped.
+    pub(super) fn of(id: u32) -> Self {
+        match pidfd_open(id).and_then(AsyncFd::new) {
+            Ok(fd) => Self::Pidfd(fd),
+            // No such system call, or no descriptor left.
+            Err(_) => Self::by_thread(id),
+        }
+    }
+
+    pub(super) fn by_thread(id: u32) -> Self {
+        Self::Thread { id, thread: None }
+    }
+
+    /// Waits for an event, after which the child has ended as a rule.
+    pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Pidfd(fd) => {
+                ready!(fd.poll_read_ready(cx))?.clear_ready();
+                Poll::Ready(Ok(()))
+            }
+            Self::Thread { id, thread } => {
+                let ended = match thread {
+                    Some(ended) => ended,
+                    None => thread.insert(wait_in_thread(*id)?),
+                };
+                let result = ended.poll(cx);
+                if result.is_ready() {
+                    *thread = None;
+                }
+                result
+            }
+        }
+    }
+
+    /// Takes the descriptor of the process, if there is one, for another kind of wait.
+    pub(super) fn take_pidfd(&mut self) -> Option<OwnedFd> {
+        match std::mem::replace(self, Self::by_thread(0)) {
+            Self::Pidfd(fd) => Some(fd.into_inner()),
+            Self::Thread { .. } => None,
+        }
+    }
+}
+
+impl Ended {
+    fn poll(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(result) = state.result.take() {
+            return Poll::Ready(result);
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn set(&self, result: io::Result<()>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.result = Some(result);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A thread of its own, as the end of a runtime would wait for one of its threads.
+fn wait_in_thread(id: u32) -> io::Result<Arc<Ended>> {
+    let ended = Arc::new(Ended::default());
+    let report = ended.clone();
+    thread::Builder::new()
+        .name("selvedge-child".into())
+        .spawn(move || report.set(wait_unreaped(id)))?;
+    Ok(ended)
+}
+
+fn wait_unreaped(id: u32) -> io::Result<()> {
+    loop {
+        // SAFETY: zeros are a value of this type.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: the pointer is valid for a write.
+        let result = unsafe { libc::waitid(libc::P_PID, id, &raw mut info, options) };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// The descriptor is close-on-exec.
+fn pidfd_open(id: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes no pointers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
+    match libc::c_int::try_from(fd) {
+        // SAFETY: the call has just opened it, and nobody else knows it.
+        Ok(fd @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Waits until one of the descriptors is readable. Returns whether the first one is. A signal also
+/// ends the wait.
+pub(super) fn poll_readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<bool> {
+    let entry = |fd: BorrowedFd<'_>| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut entries: Vec<_> = fds.map(entry).collect();
+    let count = entries.len() as libc::nfds_t;
+    // SAFETY: the pointer is valid for so many entries.
+    let result = unsafe { libc::poll(entries.as_mut_ptr(), count, -1) };
+    match io::Error::last_os_error() {
+        error if result == -1 && error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(result > 0 && entries.first().is_some_and(|first| first.revents != 0)),
+    }
+}

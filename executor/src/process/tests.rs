@@ -1,0 +1,30 @@
+//! Waits of systems that have no descriptors of processes.
+use super::{Command, exit::Exit};
+use crate::Runtime;
+use std::{future::poll_fn, process::Stdio};
+
+/// Fails if the thread that waits reaps the child, or does not wake the task.
+#[test]
+fn exit_by_thread_leaves_the_status() {
+    Runtime::new().unwrap().block_on(async {
+        let mut std = std::process::Command::new("cat");
+        let mut std = std.stdin(Stdio::piped()).spawn().unwrap();
+        let mut exit = Exit::by_thread(std.id());
+        let first = poll_fn(|cx| std::task::Poll::Ready(exit.poll_event(cx))).await;
+        assert!(first.is_pending(), "it waits for its standard input");
+        drop(std.stdin.take());
+        poll_fn(|cx| exit.poll_event(cx)).await.unwrap();
+        assert!(std.try_wait().unwrap().unwrap().success());
+    });
+}
+
+/// Fails if the descriptor of the process is not what this system's waits use.
+#[test]
+fn exit_of_a_child_is_waited_for_by_the_driver() {
+    Runtime::new().unwrap().block_on(async {
+        let mut child = Command::new("true").spawn().unwrap();
+        let id = child.id().unwrap();
+        assert!(matches!(Exit::of(id), Exit::Pidfd(_)));
+        child.wait().await.unwrap();
+    });
+}

@@ -1,0 +1,510 @@
+//! Files and directories.
+#![cfg(all(feature = "fs", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+
+use futures::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, future};
+use selvedge::{
+    Runtime,
+    fs::{self, DirBuilder, File, OpenOptions},
+};
+use std::{
+    future::Future,
+    io::{self, ErrorKind, Read, SeekFrom, Write},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    path::PathBuf,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+fn run<R>(future: impl Future<Output = R>) -> R {
+    Runtime::new().unwrap().block_on(future)
+}
+
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_owned();
+    (directory, path)
+}
+
+/// Bytes that tell their place.
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 % 251) as u8).collect()
+}
+
+/// Polls a future once and drops it.
+fn cancel<R>(future: impl Future<Output = R>) -> Option<R> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match Box::pin(future).poll_unpin(&mut cx) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    }
+}
+
+/// A file whose writes wait until a reader takes what is there, and the reader.
+fn full_pipe() -> (File, io::PipeReader, usize) {
+    let (reader, writer) = io::pipe().unwrap();
+    let mut filler = std::fs::File::from(OwnedFd::from(writer));
+    // Through a descriptor of its own, as the flag belongs to the description.
+    let mut room = 0;
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&filler);
+    let set = |on: bool| {
+        let flags = if on { libc::O_NONBLOCK } else { 0 };
+        // SAFETY: the call takes no pointers.
+        assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFL, flags) }, 0);
+    };
+    set(true);
+    while let Ok(count) = filler.write(&[0; 4096]) {
+        room += count;
+    }
+    set(false);
+    (File::from_std(filler), reader, room)
+}
+
+/// Fails if a buffer that is smaller than the file, or than the read, loses or repeats bytes.
+#[test]
+fn short_reads_return_every_byte_once() {
+    let (_held, directory) = directory();
+    let all = bytes(10_000);
+    run(async {
+        fs::write(directory.join("a"), &all).await.unwrap();
+        let mut file = File::open(directory.join("a")).await.unwrap();
+        file.set_max_buf_size(13);
+        let (mut read, mut part) = (Vec::new(), [0; 17]);
+        loop {
+            let count = file.read(&mut part).await.unwrap();
+            assert!(count <= 13);
+            if count == 0 {
+                break;
+            }
+            read.extend_from_slice(&part[..count]);
+        }
+        assert!(read == all);
+        assert_eq!(file.read(&mut []).await.unwrap(), 0);
+    });
+}
+
+/// Fails if the bytes of a cancelled read are lost, or a later read takes them twice.
+#[test]
+fn cancelled_read_loses_no_bytes() {
+    let (_held, directory) = directory();
+    let all = bytes(1_000);
+    run(async {
+        fs::write(directory.join("a"), &all).await.unwrap();
+        let mut file = File::open(directory.join("a")).await.unwrap();
+        assert!(cancel(file.read(&mut [0; 600])).is_none());
+        let (mut read, mut part) = (Vec::new(), [0; 7]);
+        loop {
+            // Every second read is cancelled, and takes what is there if there is any.
+            if let Some(count) = cancel(file.read(&mut part)) {
+                read.extend_from_slice(&part[..count.unwrap()]);
+            }
+            let count = file.read(&mut part).await.unwrap();
+            if count == 0 {
+                break;
+            }
+            read.extend_from_slice(&part[..count]);
+        }
+        assert!(read == all);
+    });
+}
+
+/// Fails if a seek, a write, a clone or the file of std is at the place to which the system has
+/// read, and not at the one to which the program has.
+#[test]
+fn position_is_where_the_program_has_read_to() {
+    let (_held, directory) = directory();
+    run(async {
+        let at = directory.join("a");
+        fs::write(&at, bytes(100)).await.unwrap();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let ahead = async || {
+            let mut file = options.open(&at).await.unwrap();
+            assert!(cancel(file.read(&mut [0; 50])).is_none());
+            file.read_exact(&mut [0; 10]).await.unwrap();
+            file
+        };
+
+        let mut file = ahead().await;
+        assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 15);
+        let mut byte = [0];
+        file.read_exact(&mut byte).await.unwrap();
+        assert_eq!(byte[0], bytes(16)[15]);
+        assert_eq!(file.seek(SeekFrom::End(-1)).await.unwrap(), 99);
+        assert!(file.seek(SeekFrom::Current(-200)).await.is_err());
+        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 99);
+
+        let mut file = ahead().await;
+        file.write_all(&[255; 3]).await.unwrap();
+        file.read_exact(&mut byte).await.unwrap();
+        assert_eq!(byte[0], bytes(14)[13], "the read follows the write");
+        let mut expected = bytes(100);
+        expected[10..13].fill(255);
+        assert!(fs::read(&at).await.unwrap() == expected);
+
+        let file = ahead().await;
+        let mut clone = file.try_clone().await.unwrap();
+        assert_eq!(clone.seek(SeekFrom::Current(0)).await.unwrap(), 10);
+        let mut std = ahead().await.into_std().await;
+        assert_eq!(io::Seek::stream_position(&mut std).unwrap(), 10);
+    });
+}
+
+/// Fails if a failed seek drops what was read ahead.
+#[test]
+fn failed_seek_keeps_what_was_read() {
+    let (_held, directory) = directory();
+    run(async {
+        fs::write(directory.join("a"), bytes(100)).await.unwrap();
+        let mut file = File::open(directory.join("a")).await.unwrap();
+        assert!(cancel(file.read(&mut [0; 50])).is_none());
+        for place in [
+            SeekFrom::Current(-1),
+            SeekFrom::Current(i64::MIN),
+            SeekFrom::End(-101),
+        ] {
+            let error = file.seek(place).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+        let mut all = Vec::new();
+        file.read_to_end(&mut all).await.unwrap();
+        assert!(all == bytes(100));
+    });
+}
+
+/// Fails if a relative seek that is cancelled and repeated moves twice.
+#[test]
+fn cancelled_seek_takes_place_once() {
+    let (_held, directory) = directory();
+    run(async {
+        fs::write(directory.join("a"), bytes(100)).await.unwrap();
+        let mut file = File::open(directory.join("a")).await.unwrap();
+        assert!(cancel(file.seek(SeekFrom::Current(5))).is_none());
+        assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 5);
+        assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 10);
+        // A read between them makes them two.
+        assert!(cancel(file.seek(SeekFrom::Current(5))).is_none());
+        file.read_exact(&mut [0; 5]).await.unwrap();
+        assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 25);
+    });
+}
+
+/// Fails if a write waits for the system, if the buffers have no bound, or if bytes that were
+/// gathered get lost or out of order.
+#[test]
+fn writes_are_gathered_up_to_the_limit() {
+    const LIMIT: usize = 1_000;
+    run(async {
+        let (mut file, mut reader, room) = full_pipe();
+        file.set_max_buf_size(LIMIT);
+        let all = bytes(10 * LIMIT);
+        let mut taken = 0;
+        while let Some(count) = cancel(file.write(&all[taken..taken + 10])) {
+            taken += count.unwrap();
+        }
+        assert!((LIMIT..=2 * LIMIT).contains(&taken), "{taken}");
+        assert!(cancel(file.flush()).is_none());
+
+        let mut rest = all.clone();
+        drop(rest.drain(..taken));
+        let write = selvedge::spawn(async move {
+            file.write_all(&rest).await.unwrap();
+            file.flush().await.unwrap();
+        });
+        let len = all.len();
+        let read = selvedge::spawn_blocking(move || {
+            let mut read = vec![0; room + len];
+            reader.read_exact(&mut read).unwrap();
+            read.split_off(room)
+        });
+        assert!(read.await.unwrap() == all);
+        write.await.unwrap();
+    });
+}
+
+/// Fails if what was written is lost when the file is dropped, or the runtime ends.
+#[test]
+fn bytes_of_a_dropped_file_arrive() {
+    let (_held, directory) = directory();
+    let all = bytes(100_000);
+    run(async {
+        let mut file = File::create(directory.join("a")).await.unwrap();
+        for part in all.chunks(100) {
+            file.write_all(part).await.unwrap();
+        }
+    });
+    assert!(std::fs::read(directory.join("a")).unwrap() == all);
+}
+
+/// Fails if the error of a buffered write is lost, or comes twice, or comes from a read.
+#[cfg(target_os = "linux")]
+#[test]
+fn buffered_write_reports_its_error_once() {
+    run(async {
+        let full = async || {
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .read(true)
+                .write(true)
+                .open("/dev/full")
+                .await
+                .unwrap();
+            file.write_all(b"abc").await.unwrap();
+            file
+        };
+        let is_full = |result: io::Result<()>| result.unwrap_err().kind() == ErrorKind::StorageFull;
+
+        let mut file = full().await;
+        assert!(is_full(file.flush().await));
+        file.flush().await.unwrap();
+
+        let mut file = full().await;
+        assert!(is_full(file.close().await));
+
+        let mut file = full().await;
+        file.read_exact(&mut [0; 3]).await.unwrap();
+        file.metadata().await.unwrap();
+        assert!(is_full(file.write(b"d").await.map(drop)));
+        file.write_all(b"d").await.unwrap();
+        assert!(is_full(file.flush().await));
+
+        assert!(is_full(full().await.sync_all().await));
+        assert!(is_full(full().await.sync_data().await));
+        assert!(is_full(full().await.set_len(0).await));
+        assert!(is_full(full().await.try_clone().await.map(drop)));
+        drop(full().await.into_std().await);
+    });
+}
+
+/// Fails if a file without a position loses what was read ahead when it is written to.
+#[test]
+fn write_to_a_socket_keeps_what_was_read() {
+    run(async {
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let mut file = File::from(OwnedFd::from(one));
+        other.write_all(b"hello").unwrap();
+        assert!(cancel(file.read(&mut [0; 5])).is_none());
+        file.read_exact(&mut [0; 2]).await.unwrap();
+        file.write_all(b"back").await.unwrap();
+        file.flush().await.unwrap();
+        let mut rest = [0; 3];
+        file.read_exact(&mut rest).await.unwrap();
+        assert_eq!(&rest, b"llo");
+        other.read_exact(&mut [0; 4]).unwrap();
+    });
+}
+
+/// Fails if one of several tasks that wait for the same write is not woken.
+#[test]
+fn operations_of_many_tasks_wait_for_the_write() {
+    run(async {
+        let (mut file, mut reader, room) = full_pipe();
+        file.write_all(b"a").await.unwrap();
+        let file = std::sync::Arc::new(file);
+        let tasks: Vec<_> = (0..20)
+            .map(|_| {
+                let file = file.clone();
+                selvedge::spawn(async move { file.metadata().await.unwrap() })
+            })
+            .collect();
+        let read = selvedge::spawn_blocking(move || {
+            reader.read_exact(&mut vec![0; room + 1]).unwrap();
+        });
+        for task in tasks {
+            task.await.unwrap();
+        }
+        read.await.unwrap();
+    });
+}
+
+/// Fails if the file is handed out while a job still has it.
+#[test]
+fn into_std_waits_for_the_write() {
+    run(async {
+        let (mut file, mut reader, room) = full_pipe();
+        file.write_all(b"a").await.unwrap();
+        file = file.try_into_std().unwrap_err();
+        let read = selvedge::spawn_blocking(move || {
+            reader.read_exact(&mut vec![0; room + 1]).unwrap();
+        });
+        drop(file.into_std().await);
+        read.await.unwrap();
+    });
+}
+
+/// Fails if entries are lost or repeated, at the edge of a batch or by a dropped future.
+#[test]
+fn read_dir_returns_every_entry_once() {
+    let (_held, directory) = directory();
+    for count in [0, 1, 1_000, 2_048, 2_500] {
+        let directory = directory.join(count.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        for at in 0..count {
+            std::fs::write(directory.join(at.to_string()), "").unwrap();
+        }
+        let mut names = run(async {
+            let mut entries = fs::read_dir(&directory).await.unwrap();
+            let mut names = Vec::new();
+            loop {
+                let next = match cancel(entries.next_entry()) {
+                    Some(next) => next.unwrap(),
+                    None => entries.next_entry().await.unwrap(),
+                };
+                let Some(entry) = next else { break };
+                assert!(entry.file_type().await.unwrap().is_file());
+                names.push(
+                    entry
+                        .file_name()
+                        .to_str()
+                        .unwrap()
+                        .parse::<usize>()
+                        .unwrap(),
+                );
+            }
+            assert!(entries.next_entry().await.unwrap().is_none());
+            names
+        });
+        names.sort_unstable();
+        assert!(names.into_iter().eq(0..count), "{count}");
+    }
+}
+
+/// Fails if an error of std is hidden or changed.
+#[test]
+fn errors_are_those_of_std() {
+    let (_held, directory) = directory();
+    let none = directory.join("none");
+    run(async {
+        let kinds = [
+            fs::read(&none).await.map(drop),
+            fs::read_to_string(&none).await.map(drop),
+            fs::metadata(&none).await.map(drop),
+            fs::symlink_metadata(&none).await.map(drop),
+            fs::canonicalize(&none).await.map(drop),
+            fs::read_link(&none).await.map(drop),
+            fs::read_dir(&none).await.map(drop),
+            fs::remove_file(&none).await,
+            fs::remove_dir(&none).await,
+            fs::remove_dir_all(&none).await,
+            fs::rename(&none, directory.join("a")).await,
+            fs::copy(&none, directory.join("a")).await.map(drop),
+            fs::hard_link(&none, directory.join("a")).await,
+            fs::create_dir(none.join("a")).await,
+            fs::write(none.join("a"), "").await,
+            File::open(&none).await.map(drop),
+        ];
+        for (at, result) in kinds.into_iter().enumerate() {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound, "{at}");
+        }
+        fs::write(directory.join("a"), [255]).await.unwrap();
+        let text = fs::read_to_string(directory.join("a")).await;
+        assert_eq!(text.unwrap_err().kind(), ErrorKind::InvalidData);
+        let again = File::create_new(directory.join("a")).await;
+        assert_eq!(again.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let error = DirBuilder::new()
+            .create(directory.join("a"))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        let mut unreadable = OpenOptions::new()
+            .write(true)
+            .open(directory.join("a"))
+            .await
+            .unwrap();
+        assert!(unreadable.read(&mut [0]).await.is_err());
+        unreadable.seek(SeekFrom::Start(0)).await.unwrap();
+    });
+}
+
+/// Fails if an operation hangs or panics once the runtime has ended, or if bytes that it refused
+/// count as written.
+#[test]
+fn operations_after_the_shutdown_fail() {
+    let (_held, directory) = directory();
+    let runtime = Runtime::new().unwrap();
+    let handle = runtime.handle().clone();
+    std::fs::write(directory.join("a"), bytes(10)).unwrap();
+    let options = OpenOptions::new().read(true).write(true).clone();
+    let mut file = runtime.block_on(options.open(directory.join("a"))).unwrap();
+    let mut entries = runtime.block_on(fs::read_dir(&directory)).unwrap();
+    drop(runtime);
+    let _entered = handle.enter();
+    futures::executor::block_on(async {
+        let kinds = [
+            fs::read("/dev/null").await.map(drop),
+            file.read(&mut [0]).await.map(drop),
+            file.seek(SeekFrom::Start(0)).await.map(drop),
+            file.metadata().await.map(drop),
+            future::ready(file.write(b"a").await.map(drop))
+                .then(|wrote| async {
+                    wrote.unwrap();
+                    file.flush().await
+                })
+                .await,
+        ];
+        for (at, result) in kinds.into_iter().enumerate() {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::Other, "{at}");
+        }
+        entries.next_entry().await.unwrap().unwrap();
+        assert!(
+            entries.next_entry().await.unwrap().is_none(),
+            "all came with the first trip"
+        );
+        drop(file.into_std().await);
+    });
+    assert_eq!(std::fs::read(directory.join("a")).unwrap(), bytes(10));
+}
+
+/// Fails if the shutdown loses a write that was buffered, or a task that waits for one hangs.
+#[test]
+fn shutdown_waits_for_buffered_writes() {
+    let (mut file, mut reader, room) = full_pipe();
+    let runtime = Runtime::new().unwrap();
+    let (begun, waits) = std::sync::mpsc::channel();
+    drop(runtime.spawn(async move {
+        file.write_all(b"abc").await.unwrap();
+        begun.send(()).unwrap();
+        file.flush().await.unwrap();
+    }));
+    waits.recv().unwrap();
+    let read = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).unwrap();
+        all.split_off(room)
+    });
+    drop(runtime);
+    assert_eq!(read.join().unwrap(), b"abc");
+}
+
+/// Fails if tokio's traits differ from those of `futures_io`.
+#[cfg(feature = "tokio")]
+#[test]
+fn file_has_the_traits_of_tokio() {
+    use std::future::poll_fn;
+    use tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
+
+    let (_held, directory) = directory();
+    run(async {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true);
+        let mut file = options.open(directory.join("a")).await.unwrap();
+        let mut file = Pin::new(&mut file);
+        let parts = [io::IoSlice::new(b"ab"), io::IoSlice::new(b"cd")];
+        let wrote = poll_fn(|cx| AsyncWrite::poll_write_vectored(file.as_mut(), cx, &parts)).await;
+        assert_eq!(wrote.unwrap(), 4);
+        poll_fn(|cx| AsyncWrite::poll_flush(file.as_mut(), cx))
+            .await
+            .unwrap();
+        AsyncSeek::start_seek(file.as_mut(), SeekFrom::Start(1)).unwrap();
+        let place = poll_fn(|cx| AsyncSeek::poll_complete(file.as_mut(), cx)).await;
+        assert_eq!(place.unwrap(), 1);
+        let mut to = [0; 8];
+        let mut to = ReadBuf::new(&mut to);
+        poll_fn(|cx| AsyncRead::poll_read(file.as_mut(), cx, &mut to))
+            .await
+            .unwrap();
+        assert_eq!(to.filled(), b"bcd");
+        poll_fn(|cx| AsyncWrite::poll_shutdown(file.as_mut(), cx))
+            .await
+            .unwrap();
+    });
+}

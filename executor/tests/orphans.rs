@@ -1,0 +1,68 @@
+//! Children without handles. The only test of its process, as it looks at all children.
+#![cfg(all(feature = "process", target_os = "linux"))]
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+
+use selvedge::{Runtime, process::Command};
+use std::{fs, process::Stdio, thread, time::Duration};
+
+/// Returns how many children this process has, and how many of these are zombies.
+fn children() -> (usize, usize) {
+    let own = std::process::id().to_string();
+    let (mut all, mut zombies) = (0, 0);
+    for entry in fs::read_dir("/proc").unwrap() {
+        let Ok(stat) = fs::read_to_string(entry.unwrap().path().join("stat")) else {
+            continue;
+        };
+        // The name is in parentheses, and may have any characters.
+        let fields = stat.rsplit_once(") ").unwrap().1;
+        let mut fields = fields.split(' ');
+        let state = fields.next().unwrap();
+        if fields.next() == Some(&own) {
+            all += 1;
+            zombies += usize::from(state == "Z");
+        }
+    }
+    (all, zombies)
+}
+
+fn has_thread(name: &str) -> bool {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let mut names = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")));
+    names.any(|found| found.is_ok_and(|found| name.starts_with(found.trim())))
+}
+
+/// Fails if a dropped child stays a zombie, in the runtime or after it, or if the thread that waits
+/// for such children stays.
+#[test]
+fn orphans_leave_no_zombie_and_no_thread() {
+    let runtime = Runtime::new().unwrap();
+    let spawn = || {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap()
+    };
+    let early: Vec<_> = runtime.block_on(async { (0..50).map(|_| spawn()).collect() });
+    let late: Vec<_> = runtime.block_on(async { (0..50).map(|_| spawn()).collect() });
+    assert_eq!(children(), (100, 0));
+    drop(early);
+    while children() != (50, 0) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    drop(runtime);
+    assert_eq!(children().0, 50);
+    drop(late);
+    while children() != (0, 0) || has_thread("selvedge-orphans") {
+        thread::sleep(Duration::from_millis(1));
+    }
+
+    // It starts again.
+    let held = Runtime::new().unwrap().block_on(async { spawn() });
+    while !has_thread("selvedge-orphans") {
+        thread::sleep(Duration::from_millis(1)); // The thread has yet to set its name.
+    }
+    drop(held);
+    while children() != (0, 0) || has_thread("selvedge-orphans") {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
