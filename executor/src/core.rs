@@ -213,11 +213,16 @@ impl Core {
     }
 
     /// Requeues a task whose time slice is over: behind the tasks of all workers, unless none waits
-    /// here.
+    /// here. A worker that shares its time among groups keeps it: the task waits for the turn of its
+    /// group.
     #[cold]
     #[inline(never)]
     fn requeue_preempted(&self, task: Task) {
         let (queue, shared) = (&self.queue, &self.shared);
+        #[cfg(feature = "groups")]
+        if queue.is_sharing() {
+            return queue.requeue(task, self);
+        }
         if queue.is_empty() && !shared.has_injected() {
             queue.requeue(task, self);
             return;

@@ -116,6 +116,11 @@ impl GroupQueue {
         self.turn.get()
     }
 
+    /// Whether the worker shares its time among groups.
+    pub(crate) fn is_sharing(&self) -> bool {
+        self.sharing.get()
+    }
+
     /// Enters the group whose task the worker runs, for a task that this one spawns. Main, if that
     /// group is gone: its last task has just ended.
     #[inline]

@@ -490,6 +490,63 @@ fn overdue_turn_ends_at_the_next_operation() {
     one.end();
 }
 
+/// Fails if `yield_if_needed` does not look at the slice's flag, or if the task whose turn was ended
+/// goes to the injector instead of its group's list.
+#[test]
+fn overdue_turn_ends_where_the_task_may_yield() {
+    let mut one = OneWorker::new();
+    let (a, b) = (one.group("a", 100), one.group("b", 100));
+    let steps = Arc::new(AtomicU64::new(0));
+    let (count, time, handle) = (
+        steps.clone(),
+        one.time.clone(),
+        one.runtime.handle().clone(),
+    );
+    let long = async move {
+        loop {
+            time.fetch_add(100 * US, Relaxed);
+            count.fetch_add(1, Relaxed);
+            handle.preempt_overdue_groups();
+            crate::task::yield_if_needed().await;
+        }
+    };
+    drop(spawn_in(&a, long).unwrap());
+    let other = one.load(&b, 1, 500 * US);
+    one.run_until(100 * MS);
+    assert_near(steps.load(Relaxed), 500, 4);
+    assert_near(other.load(Relaxed), 100, 4);
+    let metrics = one.runtime.metrics();
+    assert!(metrics.slices_ended > 90);
+    assert_eq!(metrics.injected, 2, "the spawns");
+    one.end();
+}
+
+/// The groups' clock moves on once while the task runs that must let the other group's task run.
+///
+/// Fails without the monitor's duty `EndTurns`: no slice ends by itself here.
+#[test]
+#[cfg(feature = "monitor")]
+fn monitor_ends_overdue_turns() {
+    let time = Arc::new(AtomicU64::new(0));
+    let builder = Builder::new().workers(1).group_clock(time.clone());
+    let runtime = builder.endless_slices().build().unwrap();
+    let [a, b] = ["a", "b"].map(|name| runtime.group(name).build().unwrap());
+    let done = Arc::new(AtomicBool::new(false));
+    let set = done.clone();
+    let long = async move {
+        for _ in 0..200 {
+            yield_now().await; // The monitor starts meanwhile.
+        }
+        drop(spawn_in(&b, async move { set.store(true, SeqCst) }).unwrap());
+        time.fetch_add(MS, Relaxed);
+        while !done.load(SeqCst) {
+            crate::task::yield_if_needed().await;
+        }
+    };
+    runtime.block_on(spawn_in(&a, long).unwrap()).unwrap();
+    assert!(runtime.metrics().slices_ended > 0);
+}
+
 fn random(seed: &mut u64) -> u64 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
