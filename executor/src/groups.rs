@@ -15,8 +15,9 @@
 //! ([`turns`]), behind one lock. Main is a group of the fair queue as well.
 //!
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
-//! short while after. Otherwise it runs main's tasks as a runtime without groups does: then each
-//! operation of its queue costs one predictable branch more.
+//! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
+//! runtime without groups. A spawn and a wake find this out by the comparison with main's pointer,
+//! and the look for the next task and a requeue by a flag that they test together with another.
 //!
 //! # Rules
 //!
@@ -49,10 +50,7 @@
 //! 8. *Tasks from outside have their group's claim at once.* A worker that shares looks at the
 //!    groups' injector before each poll: two loads. A task that waited there unseen would wait for
 //!    the injector's interval, whatever the shares of its group are.
-use crate::{
-    identity::RuntimePtr,
-    scheduler::{Scheduler, Task},
-};
+use crate::{identity::RuntimePtr, scheduler::Scheduler};
 use clock::Clock;
 use queue_global::Injector;
 use std::{
@@ -260,12 +258,6 @@ impl Groups {
         let share = self.injector.len() / self.workers.len() + 1;
         self.injector.pop_n(share.min(MOST))
     }
-}
-
-/// Whether a task belongs to main.
-#[inline]
-fn is_mains(task: &Task, main: Scheduler) -> bool {
-    *task.scheduler() == main
 }
 
 #[cfg(all(test, not(selvedge_count)))]
