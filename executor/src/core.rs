@@ -142,9 +142,9 @@ impl Core {
         })
     }
 
-    /// Queues a new task, or returns it if the runtime is closing.
+    /// Queues a new task, or returns it if the runtime refuses spawns.
     pub(crate) fn accept(&self, task: Task) -> Option<Task> {
-        if self.shared.is_closing() {
+        if self.shared.refuses_spawns() {
             return Some(task);
         }
         self.counters().spawned.add(1);
@@ -155,7 +155,7 @@ impl Core {
     /// As [`accept`](Self::accept), for a task with [`plain_scheduler`](Self::plain_scheduler).
     #[inline]
     pub(crate) fn accept_plain(&self, task: Task) -> Option<Task> {
-        if self.shared.is_closing() {
+        if self.shared.refuses_spawns() {
             return Some(task);
         }
         self.counters().spawned.add(1);

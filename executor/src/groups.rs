@@ -89,6 +89,9 @@ pub use values::GroupLocal;
 /// The shares of main, as Seastar's.
 const MAIN_SHARES: u32 = 1000;
 
+/// The shares of the group of [`Runtime::at_exit`](crate::Runtime::at_exit), as Seastar's.
+const AT_EXIT_SHARES: u32 = 1000;
+
 /// The builder's settings for groups.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupSettings {
@@ -217,6 +220,15 @@ impl Groups {
             group.bind(shared);
             Arc::new(group)
         })
+    }
+
+    /// Makes the group of the futures of `at_exit`, and enters it for the task that runs them.
+    pub(crate) fn enter_at_exit(&self) -> Scheduler {
+        let shares = sched_group::Shares::new(AT_EXIT_SHARES).expect("it is not 0");
+        let group = self.insert("atexit", shares, None);
+        let entered = group.enter();
+        debug_assert!(entered, "nobody else has it");
+        Scheduler::in_group(&group)
     }
 
     /// Removes a group that its destroyer has marked as gone.

@@ -118,9 +118,12 @@ impl Group {
 
     /// Removes a task or a child that has entered.
     pub(crate) fn leave(&self) {
-        if self.is_main {
-            return;
+        if !self.is_main {
+            self.leave_counted();
         }
+    }
+
+    fn leave_counted(&self) {
         // Ordering: Release pairs with `destroy`: the destroyer knows what the task did.
         let before = self.uses.fetch_sub(USE, Release);
         debug_assert!(before >= USE, "it has entered");
