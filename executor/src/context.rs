@@ -259,10 +259,17 @@ impl OnExhausted for OnWorker {
 pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
     let mut task = Some(task);
     with_core(|core| {
-        if scheduler.is(&core.shared)
-            && let Some(task) = task.take()
-        {
-            core.schedule(task, why);
+        if core.is_plain_for(scheduler) {
+            if let Some(task) = task.take() {
+                core.schedule_plain(task, why);
+            }
+        } else {
+            #[cfg(feature = "groups")]
+            if scheduler.is(&core.shared)
+                && let Some(task) = task.take()
+            {
+                core.schedule(task, why);
+            }
         }
     });
     task

@@ -39,9 +39,9 @@ use std::{cell::Cell, task::Waker, time::Instant};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
-use worker_queue::QueueHooks;
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
+use worker_queue::{Next, QueueHooks};
 
 /// A slot at one look: its content, and its worker's count of polls.
 pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
@@ -142,11 +142,9 @@ impl Core {
         })
     }
 
-    /// Queues a new task, or returns it if the runtime is closing.
-    #[cfg_attr(not(feature = "groups"), inline)]
-    #[cfg_attr(feature = "groups", inline(always))]
+    /// Queues a new task, or returns it if the runtime refuses spawns.
     pub(crate) fn accept(&self, task: Task) -> Option<Task> {
-        if self.shared.is_closing() {
+        if self.shared.refuses_spawns() {
             return Some(task);
         }
         self.counters().spawned.add(1);
@@ -154,8 +152,21 @@ impl Core {
         None
     }
 
-    /// Queues a task that this thread woke.
+    /// As [`accept`](Self::accept), for a task with [`plain_scheduler`](Self::plain_scheduler).
     #[inline]
+    pub(crate) fn accept_plain(&self, task: Task) -> Option<Task> {
+        if self.shared.refuses_spawns() {
+            return Some(task);
+        }
+        self.counters().spawned.add(1);
+        self.plain().push_next(task, self);
+        None
+    }
+
+    /// Queues a task that this thread woke.
+    #[cfg(feature = "groups")]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
         self.counters().local_schedules.add(1);
@@ -163,6 +174,18 @@ impl Core {
             self.queue.push_next(task, self);
         } else {
             self.queue.push_back(task, self);
+        }
+    }
+
+    /// Queues a task that this thread woke, and that [is plain](Self::is_plain_for).
+    #[inline]
+    pub(crate) fn schedule_plain(&self, task: Task, why: WakeKind) {
+        self.shared.trace.wake(self.index, task.id(), why);
+        self.counters().local_schedules.add(1);
+        if let WakeKind::Wake = why {
+            self.plain().push_next(task, self);
+        } else {
+            self.plain().push_back(task, self);
         }
     }
 
@@ -205,19 +228,23 @@ impl Core {
     /// Requeues the task whose poll is over, and which is to run again.
     #[inline(always)]
     pub(crate) fn requeue(&self, task: Task) {
-        if self.slice().need_preempt() {
-            self.requeue_preempted(task);
+        if self.slice().need_preempt() | self.is_sharing() {
+            self.requeue_specially(task);
         } else {
-            self.queue.requeue(task, self);
+            self.plain().requeue(task, self);
         }
     }
 
     /// Requeues a task whose time slice is over: behind the tasks of all workers, unless none waits
-    /// here.
+    /// here. A worker that shares its time among groups keeps it: the task waits for the turn of its
+    /// group.
     #[cold]
     #[inline(never)]
-    fn requeue_preempted(&self, task: Task) {
+    fn requeue_specially(&self, task: Task) {
         let (queue, shared) = (&self.queue, &self.shared);
+        if self.is_sharing() {
+            return queue.requeue(task, self);
+        }
         if queue.is_empty() && !shared.has_injected() {
             queue.requeue(task, self);
             return;
@@ -246,23 +273,25 @@ impl Core {
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Task> {
         let interval_is_over = self.interval.tick();
-        if interval_is_over || self.slice().is_set() || self.forced.get() {
-            let task = self.look_before_own(interval_is_over);
-            if task.is_some() {
-                return task;
-            }
+        if interval_is_over || self.slice().is_set() || self.forced.get() | self.is_sharing() {
+            return self.next_specially(interval_is_over);
         }
-        let own = self.next_own();
-        if own.is_some() {
-            return own;
-        }
-        self.look_behind_own()
+        self.count_slot(self.plain().next(self))
+            .or_else(|| self.look_behind_own())
+    }
+
+    /// Returns the task to run next after a look at the injector, or in a queue that is not plain.
+    #[cold]
+    #[inline(never)]
+    fn next_specially(&self, interval_is_over: bool) -> Option<Task> {
+        self.look_before_own(interval_is_over)
+            .or_else(|| self.count_slot(self.queue.next(self)))
+            .or_else(|| self.look_behind_own())
     }
 
     /// Looks at the injector, if its turn has come, if a nudge came in, or if a refused operation
     /// has ended the last poll.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
         let at_interval = || self.without_lending(Self::at_interval);
         let task = interval_is_over.then(at_interval).flatten();
@@ -278,10 +307,10 @@ impl Core {
             .or_else(|| self.search())
     }
 
-    /// Takes a task from the worker's own queue.
+    /// Counts a task that the worker has taken from its slot.
     #[inline]
-    fn next_own(&self) -> Option<Task> {
-        let next = self.queue.next(self)?;
+    fn count_slot(&self, next: Option<Next<Task>>) -> Option<Task> {
+        let next = next?;
         if next.from_slot {
             self.counters().lifo_hits.add(1);
         }

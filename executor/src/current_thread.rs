@@ -161,6 +161,29 @@ impl CurrentThread {
         worker
     }
 
+    /// Runs the tasks until `is_over`, or until the deadline.
+    pub(crate) fn run_until(&self, is_over: impl Fn() -> bool, deadline: Option<Instant>) {
+        let Some(worker) = self.lock().take() else {
+            return; // A thread drives it, in a poll that has ended the runtime.
+        };
+        let mut driver = Driver::new(self, worker);
+        let worker = driver.worker.as_mut().expect("only the drop takes it");
+        while !is_over() {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return;
+            }
+            if worker.contained(Worker::tick).unwrap_or(Tick::Ran) != Tick::Idle {
+                continue;
+            }
+            let park = |worker: &mut Worker<EventsPark>| match left {
+                None => worker.park(),
+                Some(left) => worker.park_timeout(left),
+            };
+            worker.contained(park).unwrap_or_default();
+        }
+    }
+
     /// Ends the tasks, after the runtime has closed (rule 6). Gives up after `limit`: then the drop
     /// of the worker ends what is left.
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {

@@ -15,8 +15,9 @@
 //! ([`turns`]), behind one lock. Main is a group of the fair queue as well.
 //!
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
-//! short while after. Otherwise it runs main's tasks as a runtime without groups does: then each
-//! operation of its queue costs one predictable branch more.
+//! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
+//! runtime without groups. A spawn and a wake find this out by the comparison with main's pointer,
+//! and the look for the next task and a requeue by a flag that they test together with another.
 //!
 //! # Rules
 //!
@@ -49,10 +50,7 @@
 //! 8. *Tasks from outside have their group's claim at once.* A worker that shares looks at the
 //!    groups' injector before each poll: two loads. A task that waited there unseen would wait for
 //!    the injector's interval, whatever the shares of its group are.
-use crate::{
-    identity::RuntimePtr,
-    scheduler::{Scheduler, Task},
-};
+use crate::{identity::RuntimePtr, scheduler::Scheduler};
 use clock::Clock;
 use queue_global::Injector;
 use std::{
@@ -90,6 +88,9 @@ pub use values::GroupLocal;
 
 /// The shares of main, as Seastar's.
 const MAIN_SHARES: u32 = 1000;
+
+/// The shares of the group of [`Runtime::at_exit`](crate::Runtime::at_exit), as Seastar's.
+const AT_EXIT_SHARES: u32 = 1000;
 
 /// The builder's settings for groups.
 #[derive(Clone, Debug)]
@@ -221,6 +222,15 @@ impl Groups {
         })
     }
 
+    /// Makes the group of the futures of `at_exit`, and enters it for the task that runs them.
+    pub(crate) fn enter_at_exit(&self) -> Scheduler {
+        let shares = sched_group::Shares::new(AT_EXIT_SHARES).expect("it is not 0");
+        let group = self.insert("atexit", shares, None);
+        let entered = group.enter();
+        debug_assert!(entered, "nobody else has it");
+        Scheduler::in_group(&group)
+    }
+
     /// Removes a group that its destroyer has marked as gone.
     fn remove(&self, group: &Group) {
         let mut table = self.table.lock();
@@ -260,12 +270,6 @@ impl Groups {
         let share = self.injector.len() / self.workers.len() + 1;
         self.injector.pop_n(share.min(MOST))
     }
-}
-
-/// Whether a task belongs to main.
-#[inline]
-fn is_mains(task: &Task, main: Scheduler) -> bool {
-    *task.scheduler() == main
 }
 
 #[cfg(all(test, not(selvedge_count)))]

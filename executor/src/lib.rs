@@ -15,6 +15,7 @@ mod current_thread;
 mod driven;
 mod driver;
 mod events;
+mod exits;
 mod extensions;
 #[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod fs;

@@ -33,6 +33,8 @@ use sched_monitor::{
 use std::{io, time::Duration};
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 
+#[cfg(feature = "groups")]
+mod end_turns;
 mod report;
 mod state;
 
@@ -143,6 +145,11 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let of = || shared.clone();
     let (slices, waits, retakes, counts, looks) = (of(), of(), of(), of(), of());
     let end = EndSlices::new(move |worker| slices.slices.of(worker).request());
+    #[cfg(test)]
+    let end = match shared.monitor.settings.endless_slices {
+        true => end.limit(Duration::MAX),
+        false => end,
+    };
     let retake = Retake::new(
         move |worker| waits.has_work_for(worker),
         move |worker| retake(&retakes, worker),
@@ -175,9 +182,10 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
         },
     );
     let settings = &shared.monitor.settings;
-    Rounds::new(Workers(shared.clone()))
-        .duty(retake)
-        .duty(end)
+    let rounds = Rounds::new(Workers(shared.clone())).duty(retake).duty(end);
+    #[cfg(feature = "groups")]
+    let rounds = rounds.duty(end_turns::EndTurns::new(of()));
+    rounds
         .duty(Remote::new(injected, look))
         .duty(PollOverdue(shared.clone()))
         .duty(

@@ -5,16 +5,55 @@
 //! one [`WorkerQueue`](worker_queue::WorkerQueue), whose shared end is a
 //! [`Stealer`](worker_queue::Stealer).
 //! With groups it is a `GroupQueue`.
+//!
+//! A queue is *plain* while it is one `WorkerQueue` and no more: always without groups, and with
+//! them while the worker runs main's tasks alone. The hot paths of a core use the plain queue
+//! directly. So a build with groups tests for another state once where it decides about a task,
+//! and not in each operation.
+use crate::scheduler::Scheduler;
 #[cfg(not(feature = "groups"))]
-use {crate::scheduler::Scheduler, task_header::Node};
+use crate::{core::Core, shared::Shared};
+use task_header::Node;
+
+/// A queue that is plain.
+pub(crate) type Plain = worker_queue::WorkerQueue<Node<Scheduler>>;
 
 /// A worker's queue.
 #[cfg(not(feature = "groups"))]
-pub(crate) type Queue = worker_queue::WorkerQueue<Node<Scheduler>>;
+pub(crate) type Queue = Plain;
 
 /// The part of a worker's queue that the others see.
 #[cfg(not(feature = "groups"))]
 pub(crate) type Stealer = worker_queue::Stealer<Node<Scheduler>>;
+
+/// The decisions about plain queues. Without groups there are none to make.
+#[cfg(not(feature = "groups"))]
+impl Core {
+    /// Whether the worker shares its time among groups: then its queue is not plain.
+    #[inline(always)]
+    pub(crate) fn is_sharing(&self) -> bool {
+        false
+    }
+
+    /// The queue, which is plain.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> &Plain {
+        &self.queue
+    }
+
+    /// The scheduler of the tasks that the polled task spawns, if the queue is plain.
+    #[inline(always)]
+    pub(crate) fn plain_scheduler(&self) -> Option<Scheduler> {
+        Some(Scheduler::of(&self.shared))
+    }
+
+    /// Whether tasks with this scheduler go to the queue, and it is plain.
+    #[inline(always)]
+    pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
+        let shared: &Shared = &self.shared;
+        scheduler.is(shared)
+    }
+}
 
 #[cfg(feature = "groups")]
 pub(crate) use crate::groups::{GroupQueue as Queue, GroupStealer as Stealer};

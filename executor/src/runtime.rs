@@ -36,7 +36,8 @@ use task_header::JoinHandle;
 ///
 /// # Drop
 /// Its drop shuts it down:
-/// 1. It refuses further spawns.
+/// 1. It refuses further spawns. If there are futures of [`at_exit`](Self::at_exit), it waits until
+///    they have run.
 /// 2. The future of each task that is left is dropped, on a worker, or on the thread whose wake or
 ///    spawn comes last.
 /// 3. It waits for the threads. They first run all closures of
@@ -74,6 +75,8 @@ pub struct Runtime {
     pub(crate) handle: Handle,
     /// The worker, if the thread in `block_on` is to drive it.
     pub(crate) current_thread: Option<CurrentThread>,
+    /// Whether somebody else drives the workers.
+    pub(crate) is_driven: bool,
     /// Whether `end` was called.
     pub(crate) over: bool,
 }
@@ -95,6 +98,7 @@ impl Runtime {
         Self {
             handle: Handle::new(shared),
             current_thread: None,
+            is_driven: false,
             over: false,
         }
     }

@@ -14,6 +14,9 @@ use task_header::Notified;
 pub(crate) type Task = Notified<Scheduler>;
 
 /// A task's pointer to its runtime, or with groups to its group, which knows the runtime.
+///
+/// With groups its lowest bit says whether the group is another one than main. So what is done for
+/// main's tasks alone reads the pointer, and not the group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scheduler(pub(crate) NonNull<Target>);
 

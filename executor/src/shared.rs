@@ -18,6 +18,7 @@
 use crate::{
     core::Core,
     events::{ClockHold, Events},
+    exits::Exits,
     extensions::Extensions,
     hooks::Hooks,
     identity::{Id, RuntimePtr},
@@ -113,6 +114,9 @@ pub(crate) struct Shared {
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     pub(crate) closing: CachePadded<AtomicBool>,
+    /// Whether spawns are refused: before and while it is closing.
+    pub(crate) refuses_spawns: AtomicBool,
+    pub(crate) exits: Exits,
     /// The scheduler of main's tasks.
     #[cfg(feature = "groups")]
     pub(crate) main: Scheduler,
@@ -184,6 +188,8 @@ impl Shared {
             id: Id::next(),
             process: std::process::id(),
             closing: CachePadded::new(AtomicBool::new(false)),
+            refuses_spawns: AtomicBool::new(false),
+            exits: Exits::new(),
             abandoned: AtomicBool::new(false),
         }
     }
@@ -274,6 +280,13 @@ impl Shared {
         if self.is_closing() {
             self.end_queued();
         }
+    }
+
+    /// Returns whether spawns are refused. A load of a line that is written once.
+    pub(crate) fn refuses_spawns(&self) -> bool {
+        // Ordering: Relaxed. A task that a worker accepts after all is ended as one that was
+        // accepted before: the worker looks for it after the fence of `Core::end`.
+        self.refuses_spawns.load(Relaxed)
     }
 
     /// Returns whether the runtime is closing. A load of a line that is written once.

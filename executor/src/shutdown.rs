@@ -1,7 +1,8 @@
 //! The shutdown of a runtime: the close, the end of each worker, and the wait for the threads.
 //!
-//! A runtime is *open*, *closing* or *over*. Its drop, a shutdown by its owner, the policy for
-//! unhandled panics and the drop of a driven worker close it.
+//! A runtime is *open*, *exiting*, *closing* or *over*. It is exiting only while it runs futures of
+//! `at_exit` ([`exits`](crate::exits)): then it refuses spawns, and runs its tasks. Its drop, a
+//! shutdown by its owner, the policy for unhandled panics and the drop of a driven worker close it.
 //!
 //! 1. [`Shared::close`] refuses spawns from then on, and unparks every worker. It refuses no wake:
 //!    a task that is woken while the runtime is closing is queued, and ends in its queue.
@@ -30,7 +31,7 @@ use crate::{
     scope::{self, In},
     shared::Shared,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sync_shim::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
     fence,
@@ -81,10 +82,15 @@ impl Runtime {
             // The copy of a `fork`: the threads, which may have held locks, are the parent's.
             return false;
         }
-        shared.close();
         // Without a wait each thread still ends by itself.
         let waits = scope::may_wait_for_end_of(shared);
         let limit = if waits { limit } else { Some(Duration::ZERO) };
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        if !self.exit(deadline) {
+            return false; // Its driven workers close it.
+        }
+        shared.close();
+        let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if let Some(driven) = &self.current_thread
             && !driven.end(limit)
         {
@@ -113,9 +119,7 @@ impl Drop for Runtime {
 impl Shared {
     /// Refuses spawns from now on, and unparks the workers so that they end.
     pub(crate) fn close(&self) {
-        self.injector.close();
-        #[cfg(feature = "groups")]
-        self.groups.injector.close();
+        self.refuse_spawns();
         // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that
         // ends finds the injector closed, and so every task that was pushed before. Tasks that come
         // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
@@ -134,6 +138,16 @@ impl Shared {
             let waker = remote.unparker.waker();
             self.hooks.contain(|| waker.wake_by_ref());
         }
+        self.end_exit();
+    }
+
+    /// Refuses spawns from now on.
+    pub(crate) fn refuse_spawns(&self) {
+        self.injector.close();
+        #[cfg(feature = "groups")]
+        self.groups.injector.close();
+        // Ordering: Relaxed, see its load.
+        self.refuses_spawns.store(true, Relaxed);
     }
 
     /// Cancels the queued tasks on this thread. If the thread is in this loop already, the drop of

@@ -169,6 +169,29 @@ where
 {
     // SAFETY: passed on; it is not used after that drop.
     let core = unsafe { &*core };
+    let Some(scheduler) = core.plain_scheduler() else {
+        // SAFETY: as above.
+        return unsafe { spawn_on_sharing(core, future) };
+    };
+    let (task, join) = task_header::new(future, scheduler);
+    trace::spawn(&core.shared, &task);
+    drop(core.accept_plain(task));
+    join
+}
+
+/// Spawns on a worker that shares its time among groups.
+///
+/// # Safety
+/// As for [`spawn_on`].
+#[cold]
+#[inline(never)]
+#[cfg_attr(feature = "trace", track_caller)]
+unsafe fn spawn_on_sharing<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    // SAFETY: passed on, as in `spawn_on`.
+    let core = unsafe { &*core };
     let (task, join) = task_header::new(future, Scheduler::inherited_on(core));
     trace::spawn(&core.shared, &task);
     drop(core.accept(task));

@@ -18,7 +18,7 @@ pub use crate::{
     local::{LocalEnterGuard, LocalSet, spawn_local},
     spawn::{spawn, spawn_blocking},
     syscall,
-    yield_now::yield_now,
+    yield_now::{yield_if_needed, yield_now},
 };
 pub use coop_budget::{consume as consume_budget, has_remaining, need_preempt, unconstrained};
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};

@@ -18,6 +18,7 @@ use std::{
 mod abandoned;
 mod blocks;
 mod ends;
+mod exits;
 mod fairness;
 mod local;
 mod metrics;

@@ -52,10 +52,13 @@ impl Scheduler {
 impl Schedule for Scheduler {
     /// A task leaves its group when its future is gone.
     #[cfg(feature = "groups")]
-    #[inline]
+    #[inline(always)]
     fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
-        // SAFETY: the task is in its group until now (rule 5 of `groups`).
-        unsafe { task.scheduler().0.as_ref() }.leave();
+        let scheduler = *task.scheduler();
+        if !scheduler.is_main() {
+            // SAFETY: it is called once for a task.
+            unsafe { Self::leave(scheduler.group()) };
+        }
     }
 
     /// Reports a panic by the task's metadata: its runtime may be gone where its handle is dropped.

@@ -187,6 +187,7 @@ impl<F: Future, K: Kind> Ended<F, K> {
 
     /// Reports the outcome to the scheduler, then writes the output, or drops it here if no handle
     /// will ask for it.
+    #[inline(always)]
     fn with(self, output: Output<F::Output>) -> Polled {
         let outcome = match &output {
             Ok(_) => Outcome::Completed,

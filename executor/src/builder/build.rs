@@ -123,7 +123,9 @@ impl Builder {
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));
-        (Runtime::new_of(shared), workers.collect())
+        let mut runtime = Runtime::new_of(shared);
+        runtime.is_driven = true;
+        (runtime, workers.collect())
     }
 
     pub(super) fn assemble<P>(

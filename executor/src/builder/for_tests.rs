@@ -16,6 +16,13 @@ impl Builder {
         self
     }
 
+    /// Makes time slices endless, unless something else than their length ends them.
+    #[cfg(all(test, feature = "monitor", feature = "groups"))]
+    pub(crate) fn endless_slices(mut self) -> Self {
+        self.monitor.endless_slices = true;
+        self
+    }
+
     /// Lets threads wait a moment before each sleep, from the first one on.
     #[cfg(test)]
     pub(crate) fn eager(mut self) -> Self {

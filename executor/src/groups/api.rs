@@ -1,8 +1,8 @@
 //! The handle of a group, and how it is built, changed and destroyed.
 use super::{group::Group, inherit};
-use crate::{Handle, Runtime, scheduler::Scheduler};
+use crate::{Handle, Runtime, scheduler::Scheduler, shared::Shared};
 use sched_group::Shares;
-use std::{fmt, future::Future, panic::Location, sync::Arc};
+use std::{fmt, future::Future, panic::Location, sync::Arc, time::Duration};
 use task_header::JoinHandle;
 
 /// A group of tasks that has its share of each worker's time.
@@ -348,9 +348,11 @@ impl Handle {
     /// Requests that the time slice ends of each worker on which a group has used up its quota
     /// while another group waits.
     ///
-    /// A poll that takes long then ends at its next cooperative operation, and not only by itself.
-    /// A timer or a monitor calls this, once a quota. It costs a load for each worker, and an
-    /// exchange for each that it asks.
+    /// A poll that takes long then ends at its next cooperative operation, or at the next
+    /// [`yield_if_needed`](crate::task::yield_if_needed), and not only by itself. The monitor does
+    /// this once a millisecond while a worker has two groups with work. For a shorter quota, and
+    /// for driven workers, which have no monitor, a timer may call this once a quota. It costs a
+    /// load for each worker, and an exchange for each that it asks.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -359,13 +361,28 @@ impl Handle {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn preempt_overdue_groups(&self) {
-        let shared = self.shared();
-        let now = shared.groups.now();
-        for (worker, turns) in shared.groups.workers.iter().enumerate() {
-            if turns.is_overdue(now) {
-                shared.slices.of(worker).request();
-            }
+        self.shared().end_overdue_turns();
+    }
+}
+
+impl Shared {
+    /// Requests the end of the slices in which a turn's quota is used up. Returns how long the
+    /// first of the other turns with an end has left.
+    pub(crate) fn end_overdue_turns(&self) -> Option<Duration> {
+        if !self.groups.is_used() {
+            return None;
         }
+        let (mut first, mut now) = (None, None);
+        for (worker, turns) in self.groups.workers.iter().enumerate() {
+            let Some(ends) = turns.end() else { continue };
+            let now = *now.get_or_insert_with(|| self.groups.now());
+            let left = ends.saturating_sub(now);
+            if left == 0 {
+                self.slices.of(worker).request();
+            }
+            first = Some(first.unwrap_or(left).min(left));
+        }
+        first.map(Duration::from_nanos)
     }
 }
 

@@ -117,14 +117,12 @@ impl Group {
     }
 
     /// Removes a task or a child that has entered.
-    #[inline(always)]
     pub(crate) fn leave(&self) {
         if !self.is_main {
             self.leave_counted();
         }
     }
 
-    #[cold]
     fn leave_counted(&self) {
         // Ordering: Release pairs with `destroy`: the destroyer knows what the task did.
         let before = self.uses.fetch_sub(USE, Release);

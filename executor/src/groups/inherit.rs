@@ -12,6 +12,7 @@ use crate::{
 use std::{
     cell::RefCell,
     mem,
+    num::NonZero,
     ptr::{self, NonNull},
     sync::Arc,
 };
@@ -44,9 +45,7 @@ impl Inherited {
     pub(crate) fn of_turn(core: &Core) -> Self {
         let turn = core.queue.turn();
         // SAFETY: rule 3 of `turns`.
-        let is_main = unsafe { turn.group().as_ref() }.is_main;
-        // SAFETY: as above.
-        let group = (!is_main).then(|| unsafe { turn.counted() });
+        let group = (!turn.is_main()).then(|| unsafe { turn.counted() });
         Self(replace(group))
     }
 
@@ -89,6 +88,9 @@ pub(super) fn current(shared: &Shared) -> Option<Arc<Group>> {
     }
 }
 
+/// The bit in a scheduler's address for a group other than main.
+const OTHER: usize = 1;
+
 impl Scheduler {
     /// The scheduler of main's tasks.
     pub(crate) fn of(shared: &Shared) -> Self {
@@ -96,13 +98,40 @@ impl Scheduler {
     }
 
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
+        const { assert!(align_of::<Group>() > OTHER) };
         // Its address has the provenance that `counted` needs.
-        Self(NonNull::new(Arc::as_ptr(group).cast_mut()).expect("an `Arc` is not null"))
+        let at = NonNull::new(Arc::as_ptr(group).cast_mut()).expect("an `Arc` is not null");
+        let is_main = group.is_main;
+        Self(match is_main {
+            true => at,
+            false => at.map_addr(|address| address | OTHER),
+        })
     }
 
     #[inline]
     pub(crate) fn group(self) -> NonNull<Group> {
-        self.0
+        self.0.map_addr(|address| {
+            // SAFETY: no group is at the address 1, as a group is aligned to more.
+            unsafe { NonZero::new_unchecked(address.get() & !OTHER) }
+        })
+    }
+
+    /// Whether the group is its runtime's main group.
+    #[inline(always)]
+    pub(crate) fn is_main(self) -> bool {
+        self.0.addr().get() & OTHER == 0
+    }
+
+    /// Leaves the group when the future of a task of it is gone. The function has C's convention, as
+    /// it cannot panic: so a task of main's pays for no `catch_unwind`.
+    ///
+    /// # Safety
+    /// It is the group of a task that has not left it before.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe extern "C" fn leave(group: NonNull<Group>) {
+        // SAFETY: the task is in its group until now (rule 5 of `groups`).
+        unsafe { group.as_ref() }.leave();
     }
 
     /// A counted reference to the group.
@@ -111,9 +140,9 @@ impl Scheduler {
     /// The group is in memory.
     pub(crate) unsafe fn counted(self) -> Arc<Group> {
         // SAFETY: it comes from an `Arc`, and by the caller's promise there is still one.
-        unsafe { Arc::increment_strong_count(self.0.as_ptr()) };
+        unsafe { Arc::increment_strong_count(self.group().as_ptr()) };
         // SAFETY: as above; the count is that of the result.
-        unsafe { Arc::from_raw(self.0.as_ptr()) }
+        unsafe { Arc::from_raw(self.group().as_ptr()) }
     }
 
     /// Enters the group of what this thread runs, for a task that it spawns: main, if that is of
@@ -153,7 +182,7 @@ impl Scheduler {
             return false;
         }
         // SAFETY: the caller has a `Notified` of the group (rule 5 of `groups`).
-        let group = unsafe { self.0.as_ref() };
+        let group = unsafe { self.group().as_ref() };
         group.runtime() == shared.address()
     }
 
@@ -163,6 +192,6 @@ impl Scheduler {
     /// The caller has a `Notified` with this scheduler.
     pub(crate) unsafe fn runtime(self) -> RuntimePtr {
         // SAFETY: the `Notified` keeps the group (rule 5 of `groups`).
-        unsafe { self.0.as_ref() }.runtime()
+        unsafe { self.group().as_ref() }.runtime()
     }
 }

@@ -3,15 +3,19 @@
 //! The rules are those of [`groups`](super). `sharing` is false while the worker runs main's tasks
 //! alone. Then its lists are empty, and each operation is that of main's queue.
 use super::{
-    Groups, is_mains,
+    Groups,
     turns::{State, Stolen, Turns},
 };
-use crate::scheduler::{Scheduler, Task};
+use crate::{
+    core::Core,
+    queue::Plain,
+    scheduler::{Scheduler, Task},
+};
 use queue_global::{Injector, Lock};
 use sched_group::Pick;
 use std::{cell::Cell, sync::Arc};
 use task_header::Node;
-use worker_queue::{Batch, Next, QueueHooks, RunQueue, SlotContent, Stealer, WorkerQueue};
+use worker_queue::{Batch, Next, QueueHooks, RunQueue, SlotContent, Stealer};
 
 /// The tasks of a worker in a row that were main's, while no other group had work here, after which
 /// the worker shares no longer. Until then main owes what it owes.
@@ -20,8 +24,10 @@ const ALONE: u32 = 256;
 /// A worker's queue.
 pub(crate) struct GroupQueue {
     /// Main's tasks.
-    own: WorkerQueue<Node<Scheduler>>,
+    own: Plain,
     sharing: Cell<bool>,
+    /// Main, unless the worker shares.
+    plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
     main: Scheduler,
@@ -92,15 +98,12 @@ enum Turn {
 }
 
 impl GroupQueue {
-    pub(crate) fn new(
-        own: WorkerQueue<Node<Scheduler>>,
-        groups: &Arc<Groups>,
-        worker: usize,
-    ) -> Self {
+    pub(crate) fn new(own: Plain, groups: &Arc<Groups>, worker: usize) -> Self {
         let main = Scheduler::in_group(&groups.main);
         Self {
             own,
             sharing: Cell::new(false),
+            plain: Cell::new(Some(main)),
             turn: Cell::new(main),
             main,
             alone: Cell::new(0),
@@ -139,6 +142,7 @@ impl GroupQueue {
     fn share<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         self.turns.with(|state| {
             if !self.sharing.replace(true) {
+                self.plain.set(None);
                 state.begin();
             }
             f(state)
@@ -149,7 +153,7 @@ impl GroupQueue {
     #[cold]
     #[inline(never)]
     fn push(&self, task: Task, next: bool, hooks: &impl QueueHooks<Node<Scheduler>>) {
-        if !is_mains(&task, self.main) {
+        if !task.scheduler().is_main() {
             self.share(|state| state.push(task));
             hooks.notify();
         } else if next && self.turn.get() == self.main {
@@ -162,7 +166,7 @@ impl GroupQueue {
     #[cold]
     #[inline(never)]
     fn requeue_by_shares(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
-        if !is_mains(&task, self.main) {
+        if !task.scheduler().is_main() {
             let lists_were_empty = self.turns.queued() == 0;
             self.share(|state| state.push(task));
             if lists_were_empty && !self.own.is_empty() {
@@ -216,6 +220,7 @@ impl GroupQueue {
                         continue; // They came from the groups' injector just now.
                     }
                     self.sharing.set(false);
+                    self.plain.set(Some(self.main));
                     return self.own.next(hooks);
                 }
             }
@@ -379,6 +384,32 @@ impl GroupQueue {
     }
 }
 
+impl Core {
+    /// Whether the worker shares its time among groups: then its queue is not plain.
+    #[inline(always)]
+    pub(crate) fn is_sharing(&self) -> bool {
+        self.queue.sharing.get()
+    }
+
+    /// Main's queue, which is the whole one while it is plain.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> &Plain {
+        &self.queue.own
+    }
+
+    /// The scheduler of the tasks that the polled task spawns, if the queue is plain.
+    #[inline(always)]
+    pub(crate) fn plain_scheduler(&self) -> Option<Scheduler> {
+        self.queue.plain.get()
+    }
+
+    /// Whether tasks with this scheduler go to the queue, and it is plain.
+    #[inline(always)]
+    pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
+        self.queue.plain.get() == Some(scheduler)
+    }
+}
+
 impl RunQueue<Node<Scheduler>> for GroupQueue {
     type Stealer = GroupStealer;
 
@@ -400,7 +431,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
 
     #[inline(always)]
     fn push_next(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
-        if self.sharing.get() || !is_mains(&task, self.main) {
+        if self.sharing.get() || !task.scheduler().is_main() {
             return self.push(task, true, hooks);
         }
         self.own.push_next(task, hooks);
@@ -408,7 +439,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
 
     #[inline(always)]
     fn push_back(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
-        if self.sharing.get() || !is_mains(&task, self.main) {
+        if self.sharing.get() || !task.scheduler().is_main() {
             return self.push(task, false, hooks);
         }
         self.own.push_back(task, hooks);

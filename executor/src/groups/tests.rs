@@ -490,6 +490,170 @@ fn overdue_turn_ends_at_the_next_operation() {
     one.end();
 }
 
+/// Fails if `yield_if_needed` does not look at the slice's flag, or if the task whose turn was ended
+/// goes to the injector instead of its group's list.
+#[test]
+fn overdue_turn_ends_where_the_task_may_yield() {
+    let mut one = OneWorker::new();
+    let (a, b) = (one.group("a", 100), one.group("b", 100));
+    let steps = Arc::new(AtomicU64::new(0));
+    let (count, time, handle) = (
+        steps.clone(),
+        one.time.clone(),
+        one.runtime.handle().clone(),
+    );
+    let long = async move {
+        loop {
+            time.fetch_add(100 * US, Relaxed);
+            count.fetch_add(1, Relaxed);
+            handle.preempt_overdue_groups();
+            crate::task::yield_if_needed().await;
+        }
+    };
+    drop(spawn_in(&a, long).unwrap());
+    let other = one.load(&b, 1, 500 * US);
+    one.run_until(100 * MS);
+    assert_near(steps.load(Relaxed), 500, 4);
+    assert_near(other.load(Relaxed), 100, 4);
+    let metrics = one.runtime.metrics();
+    assert!(metrics.slices_ended > 90);
+    assert_eq!(metrics.injected, 2, "the spawns");
+    one.end();
+}
+
+/// The groups' clock moves on once while the task runs that must let the other group's task run.
+///
+/// Fails without the monitor's duty `EndTurns`: no slice ends by itself here.
+#[test]
+#[cfg(feature = "monitor")]
+fn monitor_ends_overdue_turns() {
+    let time = Arc::new(AtomicU64::new(0));
+    let builder = Builder::new().workers(1).group_clock(time.clone());
+    let runtime = builder.endless_slices().build().unwrap();
+    let [a, b] = ["a", "b"].map(|name| runtime.group(name).build().unwrap());
+    let done = Arc::new(AtomicBool::new(false));
+    let set = done.clone();
+    let long = async move {
+        for _ in 0..200 {
+            yield_now().await; // The monitor starts meanwhile.
+        }
+        drop(spawn_in(&b, async move { set.store(true, SeqCst) }).unwrap());
+        time.fetch_add(MS, Relaxed);
+        while !done.load(SeqCst) {
+            crate::task::yield_if_needed().await;
+        }
+    };
+    runtime.block_on(spawn_in(&a, long).unwrap()).unwrap();
+    assert!(runtime.metrics().slices_ended > 0);
+}
+
+/// A competitor of one level in a log of polls: some groups of tasks, and their shares.
+struct Sibling {
+    groups: &'static [usize],
+    shares: i128,
+}
+
+/// The polls of a worker, each with its group, its begin and its end in nanoseconds.
+type Polls = Vec<(usize, u64, u64)>;
+
+/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` in each interval of the log.
+///
+/// The time between the polls of two groups is charged to either, and the log cannot tell to which.
+/// So an interval may be off by that time, which may be long on a busy machine.
+fn assert_within_bound(polls: &Polls, quota: Duration, one: &Sibling, two: &Sibling) {
+    let both = [one, two];
+    let (mut longest, mut work, mut unsure) = ([0, 0], [0, 0], 0);
+    // The first sibling's lead, and the second one's, less what is unsure: now, and at the least.
+    let (mut least, mut most) = ([0, 0], [0, 0]);
+    let mut before: Option<(usize, u64)> = None;
+    for &(group, begin, end) in polls {
+        let (last, since) = before.unwrap_or((group, begin));
+        let is_certain = last == group;
+        if !is_certain {
+            unsure += i128::from(begin - since);
+        }
+        let ran = i128::from(end - if is_certain { since } else { begin });
+        for (n, sibling) in both.into_iter().enumerate() {
+            if sibling.groups.contains(&group) {
+                work[n] += ran;
+                longest[n] = ran.max(longest[n]);
+            }
+        }
+        let ahead = work[0] * two.shares - work[1] * one.shares;
+        let unsure = unsure * one.shares.max(two.shares);
+        for (n, lead) in [ahead - unsure, -ahead - unsure].into_iter().enumerate() {
+            least[n] = lead.min(least[n]);
+            most[n] = (lead - least[n]).max(most[n]);
+        }
+        before = Some((group, end));
+    }
+    let quota = quota.as_nanos() as i128;
+    let bound = (quota + longest[0]) * two.shares + (quota + longest[1]) * one.shares;
+    assert!(most.iter().all(|&most| most <= bound), "{most:?} > {bound}");
+}
+
+/// Groups on a thread of the runtime, with the system's clock: polls of 10 to 300 microseconds.
+///
+/// Fails if a turn takes ten times the quota, or if the parent's shares are not those of its level.
+#[test]
+fn groups_on_a_thread_stay_within_the_bound() {
+    const TOTAL: Duration = Duration::from_millis(300);
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let group = |name, shares| runtime.group(name).shares(shares);
+    let parent = group("parent", 150).build().unwrap();
+    let groups = [
+        group("a", 100).build().unwrap(),
+        group("b", 30).build().unwrap(),
+        group("c", 200).parent(&parent).build().unwrap(),
+        group("d", 50).parent(&parent).build().unwrap(),
+    ];
+    let polls: Arc<Mutex<Polls>> = Arc::default();
+    let log = polls.clone();
+    // The tasks of all groups get to the worker's lists in one poll.
+    let start = runtime.spawn(async move {
+        let begun = std::time::Instant::now();
+        let now = move || begun.elapsed().as_nanos() as u64;
+        let mut tasks = Vec::new();
+        for (n, group) in groups.iter().enumerate() {
+            for micros in [10, 70, 300] {
+                let log = log.clone();
+                let task = async move {
+                    while begun.elapsed() < TOTAL {
+                        let begin = now();
+                        while now() < begin + micros * US {}
+                        log.lock().unwrap().push((n, begin, now()));
+                        yield_now().await;
+                    }
+                };
+                tasks.push(spawn_in(group, task).unwrap());
+            }
+        }
+        tasks
+    });
+    for task in runtime.block_on(start).unwrap() {
+        runtime.block_on(task).unwrap();
+    }
+    let polls = polls.lock().unwrap();
+    // A group's last task may end before the others.
+    let until = TOTAL.as_nanos() as u64;
+    let polls: Polls = polls
+        .iter()
+        .copied()
+        .filter(|poll| poll.2 < until)
+        .collect();
+    let quota = sched_group::DEFAULT_QUOTA;
+    let sibling = |groups, shares| Sibling { groups, shares };
+    let top = [sibling(&[0], 100), sibling(&[1], 30), sibling(&[2, 3], 150)];
+    let below = [sibling(&[2], 200), sibling(&[3], 50)];
+    for level in [&top[..], &below[..]] {
+        for (n, one) in level.iter().enumerate() {
+            for two in &level[n + 1..] {
+                assert_within_bound(&polls, quota, one, two);
+            }
+        }
+    }
+}
+
 fn random(seed: &mut u64) -> u64 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;

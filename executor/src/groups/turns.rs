@@ -86,10 +86,10 @@ impl Turns {
         self.queued.load(Relaxed)
     }
 
-    /// Whether the quota of the turn is used up while another group waits.
-    pub(super) fn is_overdue(&self, now: u64) -> bool {
+    /// When the quota of the turn is used up, if another group waits.
+    pub(super) fn end(&self) -> Option<u64> {
         // Ordering: Relaxed, as in `with`.
-        self.ends.load(Relaxed) <= now
+        Some(self.ends.load(Relaxed)).filter(|&ends| ends != NEVER)
     }
 
     /// Runs `f` under the lock. It runs no user code.

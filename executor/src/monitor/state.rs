@@ -29,6 +29,9 @@ pub(crate) struct Settings {
     /// Whether the start of the thread fails.
     #[cfg(test)]
     pub(crate) fails: bool,
+    /// Whether time slices last for ever, unless something else ends them.
+    #[cfg(test)]
+    pub(crate) endless_slices: bool,
 }
 
 impl Settings {
@@ -41,6 +44,8 @@ impl Settings {
             on_stall: None,
             #[cfg(test)]
             fails: false,
+            #[cfg(test)]
+            endless_slices: false,
         }
     }
 

@@ -17,6 +17,7 @@
 //!     assert_eq!(std::future::poll_fn(|cx| poll_pop(&mut queue, cx)).await, Some(7));
 //!     assert!(coop::has_budget_remaining());
 //!     coop::consume_budget().await;
+//!     coop::yield_if_needed().await; // Does nothing, as there is budget left.
 //!     let free: coop::Unconstrained<_> = coop::unconstrained(async { 7 });
 //!     assert_eq!(free.await, 7);
 //!     let charged: coop::Coop<_> = coop::cooperative(async { 8 });
@@ -24,6 +25,7 @@
 //! });
 //! # Ok::<(), std::io::Error>(())
 //! ```
+pub use crate::yield_now::yield_if_needed;
 pub use coop_budget::{
     Cooperative as Coop, Progress as RestoreOnPending, Unconstrained, consume as consume_budget,
     cooperative, has_remaining as has_budget_remaining, poll_proceed, unconstrained,

@@ -1,0 +1,133 @@
+//! The groups of a queue: they are added, and destroyed.
+use super::{FairQueue, Group, GroupKey, NONE, OWN, ROOT, number};
+use crate::{Clock, DestroyError, Shares, Stale, level::Level, metrics::Counts};
+
+impl<T, C: Clock> FairQueue<T, C> {
+    /// Adds a group without a parent and without work.
+    ///
+    /// # Panics
+    ///
+    /// If there are 2³² − 1 groups already.
+    pub fn insert(&mut self, shares: Shares, value: T) -> GroupKey {
+        self.now = self.read();
+        self.insert_at(ROOT, shares, value)
+    }
+
+    /// Adds a group below another one, without work.
+    ///
+    /// The children of a group divide its time by their shares. The parent's own work counts as one
+    /// more child, with the shares that [`set_own_shares`](Self::set_own_shares) sets. At first
+    /// these are the shares that the parent has among its siblings.
+    ///
+    /// # Errors
+    ///
+    /// If the parent was destroyed. Returns the value.
+    ///
+    /// # Panics
+    ///
+    /// If there are 2³² − 1 groups already.
+    pub fn insert_under(
+        &mut self,
+        parent: GroupKey,
+        shares: Shares,
+        value: T,
+    ) -> Result<GroupKey, Stale<T>> {
+        let Ok(index) = self.find(parent) else {
+            return Err(Stale(value));
+        };
+        self.now = self.read();
+        let mut level = self.groups[index as usize].inner;
+        if level == NONE {
+            level = self.add_level(index);
+        }
+        self.groups[index as usize].children += 1;
+        Ok(self.insert_at(level, shares, value))
+    }
+
+    fn insert_at(&mut self, level: u32, shares: Shares, value: T) -> GroupKey {
+        let (index, generation) = match self.spare_groups.pop() {
+            Some(index) => (index, self.groups[index as usize].generation),
+            None => (number(self.groups.len()), 0),
+        };
+        let group = Group {
+            weight: shares.weight(),
+            own_weight: shares.weight(),
+            level,
+            leaf: self.levels[level as usize].add(index),
+            inner: NONE,
+            cap: NONE,
+            generation,
+            active: false,
+            throttled: false,
+            since: self.now,
+            counts: Counts::default(),
+            children: 0,
+            shares,
+            own_shares: shares,
+            value: Some(value),
+        };
+        match self.groups.get_mut(index as usize) {
+            Some(old) => *old = group,
+            None => self.groups.push(group),
+        }
+        self.len += 1;
+        GroupKey { index, generation }
+    }
+
+    /// Adds an inner level to a group. Its own work is in it at once, so `wants` does not change.
+    fn add_level(&mut self, index: u32) -> u32 {
+        let number = match self.spare_levels.pop() {
+            Some(number) => number,
+            None => {
+                self.levels.push(Level::new(NONE));
+                number(self.levels.len() - 1)
+            }
+        };
+        let level = &mut self.levels[number as usize];
+        *level = Level::new(index);
+        let own = level.add(index);
+        debug_assert_eq!(own, OWN);
+        let group = &mut self.groups[index as usize];
+        level.set_present(OWN, group.active);
+        group.inner = number;
+        number
+    }
+
+    /// Removes a group and returns its value.
+    ///
+    /// # Errors
+    ///
+    /// If the group has work or children ([`DestroyError::Busy`]), or was destroyed before. Nothing
+    /// has changed then.
+    pub fn destroy(&mut self, key: GroupKey) -> Result<T, DestroyError> {
+        let index = self.find(key)?;
+        let group = &mut self.groups[index as usize];
+        if group.active || group.children > 0 {
+            return Err(DestroyError::Busy);
+        }
+        let value = group.value.take().ok_or(DestroyError::Stale)?;
+        let (level, leaf, cap) = (group.level, group.leaf, group.cap);
+        if cap != NONE {
+            self.caps.remove(cap);
+        }
+        // A place whose generations are used up is not reused, so no stale key becomes valid.
+        group.generation += 1;
+        if group.generation < u32::MAX {
+            self.spare_groups.push(index);
+        }
+        self.len -= 1;
+        let level = &mut self.levels[level as usize];
+        level.remove(leaf);
+        let parent = level.owner;
+        if parent != NONE {
+            let parent = &mut self.groups[parent as usize];
+            parent.children -= 1;
+            if parent.children == 0 {
+                // Without children only its own work is in the inner level.
+                self.spare_levels.push(parent.inner);
+                parent.inner = NONE;
+            }
+        }
+        Ok(value)
+    }
+}
