@@ -52,7 +52,7 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
-    /// Binds a socket to `path`, where no file may be.
+    /// Binds a socket to `path`, at which no file may exist.
     ///
     /// # Errors
     /// If the path is taken, too long, or out of reach.
@@ -128,10 +128,10 @@ impl UnixDatagram {
         self.source.io().local_addr()
     }
 
-    /// Returns the address to which it is connected.
+    /// Returns the address to which the socket is connected.
     ///
     /// # Errors
-    /// If it is not connected.
+    /// If the socket is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.io().peer_addr()
     }
@@ -194,7 +194,7 @@ impl UnixDatagram {
         self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, path))
     }
 
-    /// Receives a datagram. What does not fit into `to` is lost.
+    /// Receives a datagram. The part that does not fit into `to` is lost.
     ///
     /// # Errors
     /// If the system call fails.
