@@ -33,14 +33,22 @@ fn every_operation_costs_what_the_readme_says() {
     );
     assert_eq!(cost(|| assert!(!idle.try_search())), (0, 0), "half search");
     assert_eq!(cost(|| assert!(!idle.stop_searching())), (1, 0));
-    assert_eq!(cost(|| assert!(idle.stop_searching())), (1, 1), "the last");
+    assert_eq!(
+        cost(|| assert!(idle.stop_searching())),
+        (1, 1),
+        "the last searcher"
+    );
     assert_eq!(cost(|| assert!(idle.try_search())), (1, 0));
     assert_eq!(cost(|| assert!(idle.try_watch(0))), (1, 0));
-    assert_eq!(cost(|| assert!(!idle.try_watch(1))), (0, 0), "there is one");
+    assert_eq!(
+        cost(|| assert!(!idle.try_watch(1))),
+        (0, 0),
+        "there is a watcher"
+    );
     assert_eq!(cost(|| idle.leave_watch()), (0, 0));
     assert_eq!(cost(|| idle.is_watched()), (0, 0));
     assert_eq!(cost(|| idle.want_watcher()), (0, 1));
-    assert_eq!(cost(|| idle.want_watcher()), (0, 0), "one is wanted");
+    assert_eq!(cost(|| idle.want_watcher()), (0, 0), "a watcher is wanted");
     assert_eq!(cost(|| idle.is_watcher_wanted()), (0, 0));
     assert_eq!(cost(|| idle.counts()), (0, 0));
 }
