@@ -538,7 +538,7 @@ impl Handle {
         }
     }
 
-    /// Takes a parcel of another node: what a [`Relay`](crate::Relay) calls.
+    /// Takes a parcel of another node. A [`Relay`](crate::Relay) calls this.
     ///
     /// ```
     /// use process_scheduler::{Parcel, Scheduler};

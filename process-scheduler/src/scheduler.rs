@@ -1,4 +1,4 @@
-//! The scheduler and its builder: what all workers share, and how they start and end.
+//! The scheduler and its builder: the state that all workers share, and their start and end.
 //!
 //! # Shutdown
 //!

@@ -167,7 +167,7 @@ impl State {
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen. It
         // publishes nothing: the exchange that ends the step does. A read-modify-write continues
-        // what the notifiers released.
+        // the release sequences of the notifiers.
         let word = self.0.fetch_and(!(READY | EVENTS), Acquire);
         debug_assert_eq!(word & PHASE, READY);
         word & WAKE != 0

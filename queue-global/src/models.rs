@@ -319,7 +319,7 @@ fn len_beside_a_pop_n_of_some_is_never_zero() {
 }
 
 /// Two consumers beside a pusher: each item comes out once, and in order for each consumer.
-/// Bounded: without a bound it takes hours.
+/// The model has a bound, because it takes hours without one.
 ///
 /// Fails if a taken stack leaves EMPTY behind.
 #[test]

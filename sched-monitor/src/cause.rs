@@ -1,4 +1,4 @@
-//! Why a thread does not get on: what the system says of it, from another thread.
+//! The cause for which a thread makes no progress, as the system reports it to another thread.
 //!
 //! On Linux this reads files of `/proc/self/task/ID`: `stat` has the thread's state, `schedstat`
 //! its CPU time and the time that it waited for a CPU, `syscall` the number of the system call in

@@ -184,7 +184,8 @@ impl UdpSocket {
         self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, to))
     }
 
-    /// Receives a datagram from the connected address. What does not fit into `to` is lost.
+    /// Receives a datagram from the connected address. The part that does not fit into `to` is
+    /// lost.
     ///
     /// # Errors
     /// If an earlier datagram was refused.

@@ -135,7 +135,7 @@ fn pops_against_steal_run_each_process_once() {
         .check(|| pops_against_a_steal(false));
 }
 
-/// Bounded: without a bound it does not finish.
+/// The model has a bound, because it does not finish without one.
 #[test]
 fn full_pops_against_steal_of_a_deque_that_grows() {
     Model::new().bound(2).check(|| pops_against_a_steal(true));

@@ -339,9 +339,9 @@ fn leaked_arc_is_seen() {
     model_must_fail("Arc leaked", || std::mem::forget(Arc::new(0)));
 }
 
-/// Two writers, and two readers that load both atomics in opposite orders. Returns whether the
-/// readers ever disagree on the order of the writes. Bounded: four threads do not finish without a
-/// bound, and a stale read needs no preemption.
+/// Runs two writers, and two readers that load both atomics in opposite orders. Returns whether the
+/// readers ever disagree on the order of the writes. The model has a bound, because a model of four
+/// threads does not finish without one. The bound hides nothing: a stale read needs no preemption.
 fn readers_disagree(write: Ordering, read: Ordering, fenced: bool) -> bool {
     let disagreed: &'static OnceLock<()> = Box::leak(Box::default());
     Model::new().bound(2).check(move || {

@@ -229,7 +229,7 @@ fn hands(aborts: bool) {
 }
 
 /// Fails if `pend` ignores NOTIFIED, if a task is submitted although NOTIFIED was set, if
-/// JOIN_WAKER is set without a look at COMPLETE, or if a completion does not wake the joiner.
+/// `set_join_waker` does not check COMPLETE, or if a completion does not wake the joiner.
 #[test]
 fn task_with_many_threads_completes_once() {
     model(|| hands(false));
