@@ -299,7 +299,7 @@ impl<P: Process> Cell<P> {
     /// The process runs.
     unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
         let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: the caller's promise.
+        // SAFETY: the caller promises this (rule 2).
         let Some(supervisor) = self.close(unsafe { &mut *inner }, &reason) else {
             // SAFETY: as above.
             return self.end(unsafe { &mut *inner }, reason);

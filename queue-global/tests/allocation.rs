@@ -17,12 +17,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.dealloc(block, layout) }
     }
 }

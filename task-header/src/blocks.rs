@@ -173,7 +173,7 @@ impl Page {
     unsafe fn push(&mut self, block: NonNull<Free>) {
         let at = block.as_ptr().expose_provenance() % PAGE / GRAIN;
         self.map[at / 64] |= 1 << (at % 64);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.list.push(block) };
     }
 
@@ -342,7 +342,7 @@ impl Local {
     #[inline]
     unsafe fn put(&self, class: usize, block: NonNull<Free>) {
         let len = self.open(|open| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises this.
             unsafe { open.push(block) };
             open.len
         });
@@ -390,18 +390,18 @@ impl Drop for Cache {
 /// Allocates as [`std::alloc::alloc`] does, from the kept blocks first.
 ///
 /// # Safety
-/// As for [`std::alloc::alloc`]: the layout has a size.
+/// As for [`std::alloc::alloc`]: the layout's size is not zero.
 #[inline]
 pub(crate) unsafe fn alloc(layout: Layout) -> *mut u8 {
     if !is_kept(layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         return unsafe { new_block(layout) };
     }
     let class = class(layout.size());
     let kept = CACHE.try_with(|cache| cache.0[class].take(class));
     match kept.ok().flatten() {
         Some(block) => block.as_ptr().cast(),
-        // SAFETY: the layout of a class has a size.
+        // SAFETY: the size of a class's layout is not zero.
         None => unsafe { new_block(layout_of(class)) },
     }
 }
@@ -413,7 +413,7 @@ pub(crate) unsafe fn alloc(layout: Layout) -> *mut u8 {
 #[inline]
 pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     if !is_kept(layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         return unsafe { free_block(block, layout) };
     }
     let class = class(layout.size());

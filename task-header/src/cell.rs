@@ -211,7 +211,7 @@ pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let target = unsafe { header(task) }.wake.vtable();
     // SAFETY: `allocate` made it from a `&'static TaskVtable`.
     unsafe { target.cast().as_ref() }
@@ -222,7 +222,7 @@ pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn waker(task: TaskPtr) -> Waker {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { header(task) }.state.ref_inc();
     // SAFETY: this reference was counted just now.
     unsafe { waker_vtable::waker(task) }
@@ -233,7 +233,7 @@ pub(crate) unsafe fn waker(task: TaskPtr) -> Waker {
 /// # Safety
 /// As for [`header`]; the task is listed, and the caller has acquired the listing.
 pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let place = &unsafe { header(task) }.place;
     // SAFETY: the place is constant since the listing.
     let place = place.with(|place| unsafe { *place });
@@ -246,7 +246,7 @@ pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
 /// # Safety
 /// As for [`header`]; the task was made with a join handle.
 pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDrop<Option<Waker>>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let offset = unsafe { vtable(task) }.join_waker;
     // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let waker = unsafe { task.byte_add(offset) }.cast::<JoinWaker>();
@@ -260,7 +260,7 @@ pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDro
 /// # Safety
 /// As for [`header`]; `S` is the task's own scheduler type.
 pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let offset = unsafe { vtable(task) }.scheduler;
     // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let scheduler = unsafe { task.byte_add(offset) }.cast::<S>();
@@ -273,7 +273,7 @@ pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let vtable = unsafe { vtable(task) };
     // SAFETY: the vtable is the cell's own.
     let details = unsafe { (vtable.details)(task) };

@@ -457,7 +457,7 @@ impl AbortHandle {
     /// # Safety
     /// The caller has a reference to the task.
     pub(crate) unsafe fn of(task: TaskPtr) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { header(task) }.state.ref_inc();
         Self { task }
     }

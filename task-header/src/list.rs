@@ -113,7 +113,7 @@ impl List {
     pub(crate) unsafe fn after(&self, task: TaskPtr) -> Option<TaskPtr> {
         // SAFETY: a listed task is live.
         let place = unsafe { cell::place(task) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.tasks.after(place) }
     }
 
@@ -161,7 +161,7 @@ impl List {
     /// # Safety
     /// The task is complete, in this list, and on no stack.
     pub(crate) unsafe fn release(&mut self, task: TaskPtr) -> Duty {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.remove(task) };
         // SAFETY: LISTED keeps the task alive until this transition.
         unsafe { state(task) }.release_listed()
@@ -178,7 +178,7 @@ impl List {
 /// # Safety
 /// As for [`header`].
 unsafe fn state<'a>(task: TaskPtr) -> &'a State {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     &unsafe { header(task) }.state
 }
 
@@ -189,7 +189,7 @@ unsafe fn state<'a>(task: TaskPtr) -> &'a State {
 pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
     // SAFETY: a listed task is live.
     let place = unsafe { cell::place(task) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { table::releases(place) }
 }
 

@@ -332,7 +332,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         future: F,
         scheduler: S,
     ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.spawn_with(future, scheduler, ()) }
     }
 
@@ -347,7 +347,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         future: F,
         scheduler: S,
     ) -> LocalNotified<S> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.spawn_detached_with(future, scheduler, ()) }
     }
 
@@ -578,18 +578,18 @@ impl<S: ScheduleLocal> Kind for Here<S> {
     type Scheduler = S;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         let notified = unsafe { LocalNotified::from_task(task) };
         S::schedule(notified, why);
     }
 
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 
     unsafe fn ended(task: TaskPtr, outcome: Outcome) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }

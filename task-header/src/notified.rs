@@ -298,18 +298,18 @@ impl<S: Schedule> Kind for Anywhere<S> {
     type Scheduler = S;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         let notified = unsafe { Notified::from_task(task) };
         S::schedule(notified, why);
     }
 
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 
     unsafe fn ended(task: TaskPtr, outcome: Outcome) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }

@@ -72,7 +72,7 @@ fn discard(payload: Payload) {
 #[inline]
 pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
     if let Err(payload) = catch(f) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { discard_in(task, payload) };
     }
 }
@@ -83,10 +83,10 @@ pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
 /// As for [`contain_in`].
 #[cold]
 pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { report(task, &payload) };
     if let Err(again) = catch(move || drop(payload)) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { report(task, &again) };
         core::mem::forget(again);
     }
@@ -98,8 +98,8 @@ pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
 /// As for [`contain_in`].
 #[cold]
 pub(crate) unsafe fn report(task: TaskPtr, payload: &Payload) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let vtable = unsafe { vtable(task) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     contain(|| unsafe { (vtable.panicked)(task, &**payload) });
 }

@@ -138,7 +138,7 @@ impl Table {
 
     #[cold]
     fn grow(&mut self, releases: NonNull<Releases>) -> ChunkPtr {
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(LAYOUT) }.cast();
         let Some(chunk) = ChunkPtr::new(block) else {
             ::alloc::alloc::handle_alloc_error(LAYOUT)
@@ -246,7 +246,7 @@ impl Drop for Table {
 /// # Safety
 /// The place is taken by a task, and LISTED keeps it taken during the call.
 pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let chunk = unsafe { chunk_of(taken) };
     // SAFETY: the chunk is live (rule 3).
     let releases = unsafe { &(*chunk.as_ptr()).releases };

@@ -212,7 +212,7 @@ impl LocalSet {
     /// that the future and the output borrow is alive whenever one of these runs: either the task
     /// ends before the borrowed values, or the set is neither used nor dropped after them.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
-        // SAFETY: the caller's promise; only this set uses the list.
+        // SAFETY: the caller promises this; only this set uses the list.
         let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
         self.accept(task);
         join

@@ -32,7 +32,7 @@ impl<const STRONG: bool> Target<STRONG> {
     const DROP: Ordering = if STRONG { AcqRel } else { Relaxed };
 
     pub(crate) fn waker(frees: &std::sync::Arc<std::sync::atomic::AtomicUsize>) -> Waker {
-        // SAFETY: the layout has a size above zero.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(Layout::new::<Self>()) }.cast::<Self>();
         let this = NonNull::new(block).expect("there is memory");
         let value = Self {

@@ -71,12 +71,12 @@ impl<T> Block<T> {
     #[inline(always)]
     pub(super) unsafe fn write(block: *const Self, slot: usize, values: *const T, len: usize) {
         for index in 0..len {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let slot = unsafe { &(*block).slots[slot + index] };
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let value = unsafe { values.add(index) };
             slot.with_mut(|slot| {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises this.
                 unsafe { slot.cast::<T>().copy_from_nonoverlapping(value, 1) }
             });
         }
@@ -90,12 +90,12 @@ impl<T> Block<T> {
     #[inline(always)]
     pub(super) unsafe fn read(block: *const Self, slot: usize, to: *mut T, len: usize) {
         for index in 0..len {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let slot = unsafe { &(*block).slots[slot + index] };
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let to = unsafe { to.add(index) };
             slot.with(|slot| {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises this.
                 unsafe { slot.cast::<T>().copy_to_nonoverlapping(to, 1) }
             });
         }
@@ -106,9 +106,9 @@ impl<T> Block<T> {
     /// # Safety
     /// The block is live, and no other thread reads or writes its link meanwhile.
     pub(super) unsafe fn link(block: NonNull<Self>, next: NonNull<Self>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         let block = unsafe { block.as_ref() };
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         block.next.with_mut(|link| unsafe { *link = next.as_ptr() });
     }
 
@@ -117,9 +117,9 @@ impl<T> Block<T> {
     /// # Safety
     /// The block is live, and no other thread writes its link meanwhile.
     pub(super) unsafe fn next(block: NonNull<Self>) -> *mut Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         let block = unsafe { block.as_ref() };
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         block.next.with(|link| unsafe { *link })
     }
 }

@@ -176,7 +176,7 @@ fn one_size_does_not_keep_the_others_out() {
 fn chain_of(class: usize, n: usize) -> Chain {
     let mut chain = Chain::EMPTY;
     for _ in 0..n {
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { new_block(layout_of(class)) };
         // SAFETY: the block is of this class, and nothing else uses it.
         unsafe { chain.push(NonNull::new(block.cast()).expect("memory")) };
