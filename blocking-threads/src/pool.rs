@@ -186,13 +186,13 @@ pub struct Counts {
 }
 
 impl<J> State<J> {
-    /// How many more threads may be busy. With a cap of 0 it is one, for the jobs that were
+    /// Returns how many more threads may be busy. With a cap of 0 it is one, for the jobs that were
     /// submitted before the cap was lowered.
     fn room(&self) -> usize {
         self.cap.max(1).saturating_sub(self.busy)
     }
 
-    /// The number of wanted jobs: those that a ready thread would take now.
+    /// Returns the number of wanted jobs: those that a ready thread would take now.
     pub(crate) fn wanted(&self) -> usize {
         self.urgent.len() + self.queue.len().min(self.room())
     }
@@ -297,7 +297,7 @@ impl<J: 'static> Pool<J> {
         &self.core().looks
     }
 
-    /// The number of handles to a pool that is no static.
+    /// Returns the number of handles to a pool that is not in a `static`.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn handles(&self) -> usize {
         match &self.0 {

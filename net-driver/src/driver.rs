@@ -401,7 +401,7 @@ impl Inner {
         next != u64::MAX && next <= clock::tick_at(self.now()) || self.poller.is_due()
     }
 
-    /// Whether the workers park in parkers of their own, which do not wait for sockets.
+    /// Returns whether the workers park in parkers of their own, which do not wait for sockets.
     pub(crate) fn parks_elsewhere(&self) -> bool {
         !self.wakers.is_empty()
     }

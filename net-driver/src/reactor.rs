@@ -108,7 +108,7 @@ impl<S: Sys> Reactor<S> {
     }
 }
 
-/// The error of an operation whose driver has shut down.
+/// Returns the error of an operation whose driver has shut down.
 pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other("the driver of this socket has shut down")
 }

@@ -135,12 +135,13 @@ impl Snapshot {
         self.ready().intersection(interest.mask())
     }
 
-    /// Whether an operation of `interest` need not wait (rule 3: the closed bits do not count).
+    /// Returns whether an operation of `interest` need not wait (rule 3: the closed bits do not
+    /// count).
     pub(crate) fn is_ready_for(self, interest: Interest) -> bool {
         self.ready().intersects(interest.wanted())
     }
 
-    /// Whether nobody with `interest` waits any longer.
+    /// Returns whether nobody with `interest` waits any longer.
     pub(crate) fn ends_wait(self, interest: Interest) -> bool {
         self.is_ready_for(interest) || self.is_shutdown()
     }

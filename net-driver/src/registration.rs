@@ -39,7 +39,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// The result for a TCP stream of which up to `wanted` bytes were to be moved.
+    /// Returns the result for a TCP stream of which up to `wanted` bytes were to be moved.
     pub(crate) fn of(count: usize, wanted: usize) -> Self {
         Self {
             count,

@@ -419,7 +419,7 @@ impl<P: Process> Cell<P> {
         }
     }
 
-    /// The reason of a kill.
+    /// Returns the reason of a kill.
     fn killed(&self) -> ExitReason {
         let killed = self.relate(|more| more.killed.take()).flatten();
         killed.unwrap_or(ExitReason::Killed)
@@ -467,7 +467,7 @@ fn close<P: Process>(inner: &mut Inner<P>) {
     }
 }
 
-/// The reason of a panic. Its payload is dropped, and leaks if that panics too.
+/// Returns the reason of a panic. Drops the payload, which leaks if its drop panics too.
 fn panicked(panic: Box<dyn Any + Send>) -> ExitReason {
     let reason = ExitReason::panicked(&*panic);
     drop_guarded(panic);
@@ -844,7 +844,7 @@ impl<P: Process> Wake for Cell<P> {
     }
 }
 
-/// The bytes that an idle process without state takes.
+/// Returns the number of bytes that an idle process without state takes.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) const fn bytes_of<P: Process>() -> usize {
     size_of::<Cell<P>>()

@@ -83,12 +83,13 @@ impl Shared {
         }
     }
 
-    /// Whether a queue has a process that a thief takes at once: see the rules of `worker.rs`.
+    /// Returns whether a queue has a process that a thief takes at once: see the rules of
+    /// `worker.rs`.
     pub(crate) fn has_shared(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| stealer.len() > 1)
     }
 
-    /// Whether any queue has a process.
+    /// Returns whether any queue has a process.
     pub(crate) fn has_ready(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| !stealer.is_empty())
     }

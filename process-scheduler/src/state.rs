@@ -173,7 +173,7 @@ impl State {
         word & WAKE != 0
     }
 
-    /// Whether this incarnation must end. One load.
+    /// Returns whether this incarnation must end. One load.
     #[inline]
     pub(crate) fn is_killed(&self) -> bool {
         // Ordering: Relaxed. The reason is under a lock, which the killer has left before it sets
@@ -181,7 +181,7 @@ impl State {
         self.0.load(Relaxed) & (KILL | FINAL) != 0
     }
 
-    /// Whether the process must end for good. One load.
+    /// Returns whether the process must end for good. One load.
     #[inline]
     pub(crate) fn is_final(&self) -> bool {
         // Ordering: Relaxed: if it misses the bit, the exchange of `stop` sees it.
@@ -282,7 +282,7 @@ fn incarnation(word: u64) -> u32 {
     (word >> INCARNATION) as u32
 }
 
-/// Whether one of `bits` ends the wait of a word's phase.
+/// Returns whether one of `bits` ends the wait of a word's phase.
 #[inline]
 fn ends_wait(word: u64, bits: u64) -> bool {
     let by = match word & PHASE {

@@ -55,7 +55,7 @@ pub(crate) fn expose<T>(node: NonNull<T>) -> usize {
     node.as_ptr().expose_provenance()
 }
 
-/// The exposed node at an address.
+/// Returns the exposed node at an address.
 ///
 /// # Safety
 /// `address` came from [`expose`].

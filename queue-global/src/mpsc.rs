@@ -270,7 +270,7 @@ impl<T> Batch<T> {
     }
 }
 
-/// The node at an exposed address, or null for EMPTY.
+/// Returns the node at an exposed address, or null for EMPTY.
 fn node<T>(address: usize) -> *mut Node<T> {
     match address {
         EMPTY => ptr::null_mut(),

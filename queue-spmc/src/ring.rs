@@ -162,7 +162,7 @@ impl Head {
         self.steal() != self.real()
     }
 
-    /// The value after the owner moves `real`.
+    /// Returns the value after the owner moves `real`.
     const fn moved(self, real: u32) -> Self {
         if self.is_copying() {
             Self::new(self.steal(), real)
@@ -194,7 +194,7 @@ impl Header {
         }
     }
 
-    /// The number of available items. A hint for every thread except the owner.
+    /// Returns the number of available items. A hint for every thread except the owner.
     #[inline]
     fn len(&self) -> u32 {
         let head = self.load_head();
@@ -217,7 +217,8 @@ impl Header {
         }
     }
 
-    /// The first position and the number of the items that are left when all handles are gone.
+    /// Returns the first position and the number of the items that are left when all handles are
+    /// gone.
     fn remaining(&mut self) -> (u32, u32) {
         self.retire();
         // Ordering: Relaxed, no other handle exists, so no other thread touches the ring.
@@ -264,7 +265,7 @@ unsafe fn write<T>(slots: &[Slot<T>], index: u32, item: T) {
     slot.with_mut(|slot| unsafe { slot.cast::<T>().write(item) });
 }
 
-/// The slot index of a position. The number of slots is a power of two.
+/// Returns the slot index of a position. The number of slots is a power of two.
 #[inline(always)]
 fn index<T>(slots: &[Slot<T>], position: u32) -> u32 {
     position & (slots.len() as u32).wrapping_sub(1)

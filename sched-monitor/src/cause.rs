@@ -138,7 +138,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The system's id of the calling thread, if this system's [`Cause::of`] knows threads by it.
+/// Returns the system's id of the calling thread, if this system's [`Cause::of`] knows threads by
+/// it.
 ///
 /// ```
 /// println!("{:?}", sched_monitor::thread_id());
@@ -167,7 +168,8 @@ fn read(_: u32, _: &str) -> Option<String> {
     None
 }
 
-/// The state in the file `stat`: the letter after the thread's name, which may contain anything.
+/// Returns the state in the file `stat`: the letter after the thread's name, which may contain
+/// anything.
 fn state(stat: &str) -> Option<char> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.trim_start().chars().next()

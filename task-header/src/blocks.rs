@@ -82,7 +82,7 @@ const fn layout_of(class: usize) -> Layout {
     }
 }
 
-/// The number of blocks in a full chain: as many as fit into 6 KiB.
+/// Returns the number of blocks in a full chain: as many as fit into 6 KiB.
 #[inline(always)]
 const fn full(class: usize) -> usize {
     6_144 / layout_of(class).size()

@@ -79,7 +79,7 @@ impl JoinError {
         Some(unsafe { self.0.as_ref() })
     }
 
-    /// The task's id.
+    /// Returns the task's id.
     pub fn id(&self) -> Id {
         if let Some(panicked) = self.panic() {
             return panicked.id;
@@ -89,12 +89,12 @@ impl JoinError {
         Id::at(unsafe { NonZeroUsize::new_unchecked(address) })
     }
 
-    /// Whether the task was aborted, or dropped by its scheduler.
+    /// Returns whether the task was aborted, or dropped by its scheduler.
     pub fn is_cancelled(&self) -> bool {
         self.0.addr().get() & CANCELLED != 0
     }
 
-    /// Whether the future panicked, in a poll or in its drop.
+    /// Returns whether the future panicked, in a poll or in its drop.
     pub fn is_panic(&self) -> bool {
         !self.is_cancelled()
     }

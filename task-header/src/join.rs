@@ -197,7 +197,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has completed, panicked or been dropped. One load.
+    /// Returns whether the task has completed, panicked or been dropped. One load.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.header().state.is_complete()
@@ -298,7 +298,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
+    /// Returns whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
     fn is_registered(&self, waker: &Waker) -> bool {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let slot = unsafe { join_waker(self.task()) };
@@ -366,7 +366,8 @@ impl<T> JoinHandle<T> {
         (!self.is_terminated() && self.is_finished()).then(|| self.take())
     }
 
-    /// Whether the output was taken, so that a poll of the handle would panic. No atomic access.
+    /// Returns whether the output was taken, so that a poll of the handle would panic. No atomic
+    /// access.
     ///
     /// ```
     /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
@@ -380,7 +381,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// The two parts that `will_wake` compares.
+/// Returns the two parts that `will_wake` compares.
 fn parts(waker: &Waker) -> (*const (), *const RawWakerVTable) {
     (waker.data(), ptr::from_ref(waker.vtable()))
 }
@@ -543,7 +544,7 @@ impl AbortHandle {
         Self { task: raw.cast() }
     }
 
-    /// Whether the task has completed, panicked or been dropped. One load.
+    /// Returns whether the task has completed, panicked or been dropped. One load.
     pub fn is_finished(&self) -> bool {
         // SAFETY: the count keeps the task alive.
         unsafe { header(self.task) }.state.is_complete()

@@ -106,7 +106,7 @@ impl List {
         self.tasks.first()
     }
 
-    /// The task after this one, in the order that [`first`](Self::first) begins.
+    /// Returns the task after this one, in the order that [`first`](Self::first) begins.
     ///
     /// # Safety
     /// The task is in this list.
@@ -121,7 +121,7 @@ impl List {
         self.tasks.len()
     }
 
-    /// Whether the stack holds a task. A hint.
+    /// Returns whether the stack holds a task. A hint.
     pub(crate) fn has_releases(&self) -> bool {
         !self.releases().is_empty()
     }
@@ -182,7 +182,7 @@ unsafe fn state<'a>(task: TaskPtr) -> &'a State {
     &unsafe { header(task) }.state
 }
 
-/// The stack of the owner of a listed task.
+/// Returns the stack of the owner of a listed task.
 ///
 /// # Safety
 /// LISTED is set, the caller has acquired that, and LISTED stays set meanwhile.

@@ -104,7 +104,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         ManuallyDrop::new(self).task
     }
 
-    /// The id of the list that the task belongs to. No read-modify-write.
+    /// Returns the id of the list that the task belongs to. No read-modify-write.
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.owner().addr())
     }
@@ -114,7 +114,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         unsafe { list::releases(self.task) }
     }
 
-    /// The scheduler that the task was spawned with.
+    /// Returns the scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
         // SAFETY: a `Notified` is a reference, and `S` is its task's scheduler type.
         unsafe { cell::scheduler(self.task) }
@@ -429,7 +429,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         Ok(())
     }
 
-    /// Whether the task belongs to this list.
+    /// Returns whether the task belongs to this list.
     pub fn owns(&self, task: &LocalNotified<S>) -> bool {
         self.address() == task.owner()
     }
@@ -465,7 +465,7 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// The id that its tasks return as their [owner](LocalNotified::owner_id).
+    /// Returns the id that its tasks return as their [owner](LocalNotified::owner_id).
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.address().addr())
     }
@@ -526,17 +526,17 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// The number of tasks in the list: all that were spawned and are not complete.
+    /// Returns the number of tasks in the list: all that were spawned and are not complete.
     pub fn len(&self) -> usize {
         self.with_list(|list| list.len())
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether [`receive`](Self::receive) would find a task. A hint, at one load.
+    /// Returns whether [`receive`](Self::receive) would find a task. A hint, at one load.
     pub fn has_received(&self) -> bool {
         let first = self.received.get();
         first.is_some() || self.with_list(|list| list.has_releases())

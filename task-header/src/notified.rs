@@ -118,7 +118,7 @@ impl<S: Schedule> Notified<S> {
         ManuallyDrop::new(self).task
     }
 
-    /// The scheduler that the task was spawned with.
+    /// Returns the scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
         // SAFETY: a `Notified` is a reference, and `S` is its task's scheduler type.
         unsafe { cell::scheduler(self.task) }

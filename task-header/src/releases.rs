@@ -169,8 +169,8 @@ pub(crate) unsafe fn unlink(task: TaskPtr) -> Option<TaskPtr> {
     header.queue_next.with_mut(|link| unsafe { (*link).take() })
 }
 
-/// The task after `task` in the chain that [`List::take`] returned. Its link is only an address
-/// (rule 6).
+/// Returns the task after `task` in the chain that [`List::take`] returned. Its link is only an
+/// address (rule 6).
 ///
 /// # Safety
 /// The caller has taken the task, and not passed it on yet.

@@ -63,7 +63,7 @@ impl World {
         queue.pop_front()
     }
 
-    /// The panics that were reported since the last call.
+    /// Returns the panics that were reported since the last call.
     fn messages(&self) -> Vec<String> {
         std::mem::take(&mut self.messages.lock().unwrap())
     }

@@ -191,7 +191,7 @@ fn last() -> Option<NonNull<Mine>> {
     NonNull::new(last.cast_mut())
 }
 
-/// The cache of this thread's outermost announcement, if one is in progress.
+/// Returns the cache of this thread's outermost announcement, if one is in progress.
 fn outermost() -> Option<NonNull<Mine>> {
     last().filter(|mine| {
         // SAFETY: only this thread frees what `LAST` points to, after it has changed `LAST`.
@@ -199,7 +199,7 @@ fn outermost() -> Option<NonNull<Mine>> {
     })
 }
 
-/// Whether this thread is in an announcement to any registry.
+/// Returns whether this thread is in an announcement to any registry.
 ///
 /// If it is, it must not wait for another thread: that thread may wait for the end of the
 /// announcement.
@@ -354,7 +354,7 @@ fn back_off(looks: u32) {
 }
 
 impl Record {
-    /// Whether the record is busy. Asked by its own thread.
+    /// Returns whether the record is busy. Asked by its own thread.
     fn is_busy(&self) -> bool {
         // Ordering: Relaxed, the only writer asks.
         self.busy.load(Relaxed)

@@ -135,8 +135,8 @@ pub trait Park {
         let _ = max;
     }
 
-    /// Whether events were collected, for which [`deliver`](Self::deliver) has wakers to call. By
-    /// default there are none.
+    /// Returns whether events were collected, for which [`deliver`](Self::deliver) has wakers to
+    /// call. By default there are none.
     fn has_events(&self) -> bool {
         false
     }

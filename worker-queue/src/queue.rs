@@ -312,7 +312,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Whether the slot is empty. Exact, unless a watcher steals from it.
+    /// Returns whether the slot is empty. Exact, unless a watcher steals from it.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -389,7 +389,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.ring(ring::Worker::pop)
     }
 
-    /// Whether the slot and the ring are empty, and there is no requeued item.
+    /// Returns whether the slot and the ring are empty, and there is no requeued item.
     #[inline]
     pub fn is_empty(&self) -> bool {
         let requeued = self.requeued.take();

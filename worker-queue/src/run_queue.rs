@@ -101,7 +101,7 @@ pub trait RunQueue<T: Linked> {
     /// Takes any item that is left, and does not notify: for shutdown.
     fn take_any(&self) -> Option<T::Handle>;
 
-    /// Whether no item is queued.
+    /// Returns whether no item is queued.
     fn is_empty(&self) -> bool;
 
     /// Prepares the worker for a time in which it runs no items: afterwards thieves may take all of
@@ -109,7 +109,7 @@ pub trait RunQueue<T: Linked> {
     #[inline]
     fn leave(&self, _hooks: &impl QueueHooks<T>) {}
 
-    /// Whether the slot is empty.
+    /// Returns whether the slot is empty.
     #[inline]
     fn slot_is_empty(&self) -> bool {
         true
@@ -129,7 +129,7 @@ pub trait RunQueue<T: Linked> {
     #[inline]
     fn open_slot(&self, _hooks: &impl QueueHooks<T>) {}
 
-    /// Whether the turn of the current item is over. Then the slot's item waits for
+    /// Returns whether the turn of the current item is over. Then the slot's item waits for
     /// [`next`](Self::next).
     #[inline]
     fn slice_over(&self) -> bool {

@@ -38,7 +38,7 @@ pub(crate) struct Attempt {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// Whether the error says that there is no descriptor or memory for a connection.
+/// Returns whether the error says that there is no descriptor or memory for a connection.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -46,7 +46,7 @@ fn is_exhausted(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the error is of a connection that ended before it was accepted.
+/// Returns whether the error is of a connection that ended before it was accepted.
 fn is_of_connection(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -64,7 +64,7 @@ impl Instant {
             .unwrap_or_else(|| now + Duration::from_secs(30 * YEAR))
     }
 
-    /// The time after this span, or one that never comes if that overflows.
+    /// Returns the time after this span, or one that never comes if that overflows.
     #[inline]
     pub(crate) fn after(self, span: Duration) -> Self {
         self.checked_add(span).unwrap_or_else(Self::far_future)

@@ -14,7 +14,7 @@ fn after(word: u64, event: impl Fn(&State)) -> u64 {
     state.0.load(Relaxed)
 }
 
-/// The events that a state allows, and the words after them.
+/// Returns the events that a state allows, and the words after them.
 fn transitions(word: u64) -> Vec<(&'static str, u64)> {
     let on = |event: &dyn Fn(&State)| after(word, event);
     let notify = |bit| {
@@ -56,7 +56,7 @@ fn name(word: u64) -> &'static str {
     }
 }
 
-/// The edges: from, to, and the events that lead there.
+/// Returns the edges: from, to, and the events that lead there.
 fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let (mut seen, mut next) = (BTreeSet::new(), vec![READY]);

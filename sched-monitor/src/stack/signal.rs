@@ -170,7 +170,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     unsafe { *errno = saved };
 }
 
-/// Whether the signal carries the request.
+/// Returns whether the signal carries the request.
 fn is_ours(info: *mut siginfo_t) -> bool {
     // SAFETY: the kernel passes a valid pointer, by `SA_SIGINFO`.
     let info = unsafe { &*info };
