@@ -8,7 +8,7 @@
 //! | a node | no | MORE: that node is the newest in the stack; there may be others below it, and items in the list |
 //! | none | yes | LISTED: the stack is empty, the list is not |
 //!
-//! The bit CLOSED stays in all of them.
+//! The bit CLOSED may be set in each of these states, and no change of state clears it.
 
 const MARK: usize = 1;
 const CLOSED: usize = 2;

@@ -1,4 +1,5 @@
-//! Counts what each operation costs, in read-modify-writes and `SeqCst` fences: the README's table.
+//! Counts the read-modify-writes and `SeqCst` fences of each operation, as the README's table has
+//! them.
 use crate::{
     Idle, Woken,
     park::{Park, ThreadPark, Unpark},
@@ -20,7 +21,7 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(
         cost(|| assert_eq!(idle.notify(), None)),
         (0, 1),
-        "a searcher"
+        "there is a searcher"
     );
     assert_eq!(cost(|| assert!(idle.was_notified(0))), (0, 0));
     assert_eq!(
