@@ -17,13 +17,13 @@ use sync_shim::{
     thread,
 };
 
-/// With `STRONG` the count is lowered with the ordering that it needs.
+/// A counted target. With `STRONG` it lowers its count with the ordering that this needs.
 #[repr(C)]
 pub(crate) struct Target<const STRONG: bool> {
     header: WakeHeader,
     refs: AtomicUsize,
     wakes: AtomicUsize,
-    /// Not an atomic of the model, since it outlives the executions.
+    /// This is not an atomic of the model, since it outlives the executions.
     frees: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
@@ -120,7 +120,7 @@ fn clone_wake_and_drop<const STRONG: bool>() {
     assert_eq!(frees.load(Relaxed), 1);
 }
 
-/// Clones, wakes and drops from two threads free once.
+/// Two threads clone, wake by and drop wakers: the target is freed once.
 ///
 /// Fails if `clone` does not call `ref_inc`, or if it has the ordering of the negative model below.
 #[test]
@@ -146,7 +146,7 @@ impl WakeRef for Count {
     }
 }
 
-/// Wakers of one `Arc`, on two threads.
+/// Two threads use the wakers of one `Arc`.
 ///
 /// Fails if `wake` does not drop its reference (the leak fails the model).
 #[test]

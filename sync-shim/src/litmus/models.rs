@@ -189,7 +189,7 @@ fn relaxed_store_by_the_same_thread_ends_a_release_sequence() {
     });
 }
 
-/// The reason for `thread::spawn` of this crate.
+/// Both orders are explored only because of this crate's `thread::spawn`.
 #[test]
 fn load_and_store_beside_a_load_are_explored_in_both_orders() {
     outcomes(
@@ -287,7 +287,7 @@ fn failed_exchange_never_reads_a_stale_value() {
     );
 }
 
-/// A block whose last use by another thread is not ordered before its free.
+/// Frees a block whose last use by another thread is not ordered before the free.
 fn use_against_end(retire: bool) {
     let word = Arc::new(Racy(UnsafeCell::new(AtomicUsize::new(0))));
     let other = {
@@ -416,8 +416,8 @@ fn weak_exchange_never_fails_spuriously() {
     );
 }
 
-/// The middle thread reads the flag with Relaxed, and sets a flag for the last thread. With
-/// `fenced` the last thread fences after it has read that.
+/// Runs three threads. The middle thread reads the flag with Relaxed, and sets a flag for the last
+/// thread. With `fenced`, the last thread fences after it has read that flag.
 fn fence_of_another(fenced: bool) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
     let writer = {

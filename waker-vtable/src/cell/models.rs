@@ -131,7 +131,7 @@ fn inline() -> (Arc<TwoConditions>, Waker, Arc<AtomicBool>, Arc<Woken>) {
     (shared, waker, seen, woken)
 }
 
-/// Two notifiers and a registered task: in its poll after the first wake the task sees both
+/// Two notifiers wake a registered task: in its poll after the first wake the task sees both
 /// conditions, or it is woken again.
 ///
 /// Fails if the last step of `take` is a `Release` store.
@@ -153,8 +153,8 @@ fn wake_beside_another_wake_is_not_lost() {
     });
 }
 
-/// Two notifiers during a registration: the task sees both conditions, in the registration or in
-/// the poll that follows, or it is woken again.
+/// Two notifiers wake during a registration: the task sees both conditions, in the registration or
+/// in the poll that follows, or it is woken again.
 ///
 /// Fails if the last step of a registration that was woken is a `Release` store.
 #[test]
@@ -181,7 +181,7 @@ fn registration_beside_two_wakes_loses_neither() {
     });
 }
 
-/// Two registrations at once, and a wake after them: a task is woken, and one thread at a time
+/// Two threads register at once, and a wake follows: it wakes a task, and one thread at a time
 /// touches the waker.
 ///
 /// Fails if a registration enters although `BUSY` is set.
@@ -250,7 +250,7 @@ fn registration_during_a_take_is_not_lost() {
     });
 }
 
-/// Two takes at once: one of them gets the waker.
+/// Two threads take the waker at once: one of them gets it.
 ///
 /// Fails if `take` takes the waker whenever it finds `FULL`.
 #[test]

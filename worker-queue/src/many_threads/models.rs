@@ -1,8 +1,8 @@
-//! A worker beside three sleepers, which are notified, and a watcher: more threads than the model
-//! checker takes.
+//! Models of a worker beside a watcher and three sleepers, which are notified: more threads than
+//! the model checker takes.
 //!
-//! The worker is held up in the middle: until the others have run the items in its ring, nothing
-//! goes on.
+//! The worker stops in the middle, and does not continue until the others have run the items in its
+//! ring.
 use crate::{
     QueueHooks, Stealer,
     models::{Item, Queue, assert_each_once, item, rest, run},
@@ -25,7 +25,7 @@ const THIEVES: usize = 3;
 struct Beside {
     asleep: AtomicUsize,
     over: AtomicBool,
-    /// Notifications that no sleeper has taken yet.
+    /// The number of notifications that no sleeper has taken yet.
     calls: Mutex<usize>,
     called: Condvar,
     ran: Mutex<Vec<usize>>,
@@ -38,7 +38,7 @@ impl Beside {
         self.more_ran.notify_all();
     }
 
-    /// Waits until so many items have run.
+    /// Waits until `n` items have run.
     fn wait_for(&self, n: usize) {
         let mut ran = self.ran.lock();
         while ran.len() < n {
@@ -57,7 +57,7 @@ impl Beside {
         (0..THIEVES).for_each(|_| self.call());
     }
 
-    /// A thief's last look, and its sleep.
+    /// Takes a thief's last look, and sleeps if the ring is empty.
     fn sleep(&self, stealer: &Stealer<Item>) {
         // Ordering: Relaxed; the fence orders it.
         self.asleep.fetch_add(1, Relaxed);

@@ -1,4 +1,4 @@
-//! A set and many threads that wake its tasks: more threads than the model checker takes.
+//! Models of a set whose tasks many threads wake: more threads than the model checker takes.
 use super::super::*;
 use std::{array, rc::Rc};
 use sync_shim::{
