@@ -59,7 +59,7 @@
 //!    `next..claimed` are then its own. To pop one of them it only reads `request`, and writes
 //!    nothing that is shared.
 //! 7. A thief that finds nothing to take sets `request`. The owner's next operation sees the flag
-//!    and gives back what the owner has claimed:
+//!    and gives the claimed items back:
 //!    - If no thief took items from behind the claimed ones, the owner moves `real` back to `next`.
 //!    - If thieves took all items from behind them, the owner moves the claimed items to the tail.
 //!    - If thieves took some and left others, those can be stolen already, and the owner only

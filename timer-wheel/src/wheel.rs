@@ -483,7 +483,8 @@ impl<T: Entry> Wheel<T> {
         Some(earliest)
     }
 
-    /// Returns a tick before which no entry expires. Never late. O(1).
+    /// Returns a tick before which no entry expires: the first expiration, or an earlier tick.
+    /// O(1).
     ///
     /// It is [`next_expiration`](Self::next_expiration) where that is O(1), else the start of the
     /// first slot with entries. A sleep until this tick may end too early, at most once for each
