@@ -108,7 +108,7 @@ fn request_does_not_outlive_its_slice() {
 /// Either the look sees the push, or the nudge stays for the next operation.
 fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     let slice = Arc::new(Preempt::new());
-    // The nudge of an earlier push, which the worker has already seen.
+    // This nudge is for an earlier push, which the worker has already seen.
     slice.nudge();
     let pushed = Arc::new(AtomicUsize::new(0));
     let pusher = {
@@ -130,7 +130,7 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     );
 }
 
-/// Fails if `look` has no fence, or clears the nudge when it is over: the two broken variants
+/// Fails if `look` has no fence, or clears the nudge only at its end: the two broken variants
 /// below.
 #[test]
 fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
