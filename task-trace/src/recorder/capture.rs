@@ -75,7 +75,7 @@ struct Named {
 }
 
 enum Name {
-    /// Its builder gave it.
+    /// The task's builder gave the name.
     Custom(String),
     /// The place where it was spawned.
     Place(&'static Location<'static>),

@@ -40,7 +40,7 @@ impl WakeRef for Woken {
     }
 }
 
-/// The two operations of a cell, so that a scenario also runs on a broken one.
+/// The two operations of a cell, as a trait, so that a scenario can also run on a broken cell.
 trait Cell: Send + Sync + 'static {
     fn new() -> Self;
     fn register(&self, waker: &Waker);
@@ -80,7 +80,8 @@ fn register_and_wake<C: Cell>() {
     assert!(woken.times() <= 1);
 }
 
-/// A wake comes before the registration, which then sees the condition; or after it, and wakes.
+/// A wake comes before the registration, which then sees the condition; or it comes after the
+/// registration, and wakes the task.
 ///
 /// Fails if the first step of `take` has `Release` or `Acquire` alone, if the first step of a
 /// registration is `Relaxed`, or if a registration leaves without a check of `WOKEN`.
@@ -159,7 +160,7 @@ fn wake_beside_another_wake_is_not_lost() {
 /// Fails if the last step of a registration that was woken is a `Release` store.
 #[test]
 fn registration_beside_two_wakes_loses_neither() {
-    // Three threads that share a task: too large without a bound.
+    // Without a bound, a model of three threads that share a task is too large.
     Model::new().bound(2).check(|| {
         let (shared, waker, seen, woken) = inline();
         let notifiers = [0, 1].map(|i| {
