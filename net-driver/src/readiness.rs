@@ -77,8 +77,8 @@ impl Readiness {
     }
 
     pub(crate) fn load(&self) -> Snapshot {
-        // Ordering: Acquire pairs with `set`. An operation that sees a tick asks the kernel after the
-        // poller did. So if it then meets "would block", its clear is justified.
+        // Ordering: Acquire pairs with `set`. An operation that sees a tick asks the kernel after
+        // the poller did. So if it then meets "would block", its clear is justified.
         Snapshot(self.0.load(Acquire))
     }
 

@@ -112,7 +112,7 @@ impl UnixDatagram {
         Ok(self.source.into_inner())
     }
 
-    /// Makes `path` the address that `send` sends to, and the only one that it receives from.
+    /// Makes `path` the address that `send` sends to, and the only one that the socket receives from.
     ///
     /// # Errors
     /// If no socket is there.
@@ -155,7 +155,7 @@ impl UnixDatagram {
     /// Sends a datagram to the connected address.
     ///
     /// # Errors
-    /// If it is not connected, or the datagram is too long.
+    /// If the socket is not connected, or the datagram is too long.
     pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
         self.writing(|| self.source.io().send(from)).await
     }

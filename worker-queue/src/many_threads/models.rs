@@ -141,13 +141,13 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
             queue.push_back(item(n), &*hooks);
             queue.push_next(item(n + 1), &*hooks);
         }
-        // One item runs and yields, and then the next does.
+        // One item runs and yields, and then the next one does the same.
         for _ in 0..2 {
             if let Some(next) = queue.next(&*hooks) {
                 queue.requeue(next.item, &*hooks);
             }
         }
-        // An item that is held up.
+        // The worker stops in the middle of this item.
         let long = queue.next(&*hooks);
         queue.push_next(item(6), &*hooks);
         queue.open_slot(&*hooks);
@@ -155,7 +155,7 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
         if let Some(long) = long {
             hooks.run(long.item);
         }
-        // The shutdown, beside the others.
+        // The worker shuts down while the other threads still run.
         queue.push_next(item(7), &*hooks);
         queue.push_next(item(8), &*hooks);
         hooks.end();
