@@ -227,7 +227,7 @@ pub struct Iter<'a, T: Linked> {
     list: PhantomData<&'a List<T>>,
 }
 
-// SAFETY: it returns the same as a shared list.
+// SAFETY: the iterator returns the same as a shared list.
 unsafe impl<T: Linked + Sync> Send for Iter<'_, T> {}
 
 // SAFETY: as above.

@@ -539,7 +539,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         *head = match left {
             // SAFETY: this block links to the next value's block (rule 2).
             Some(head) => unsafe { Block::next(head) },
-            // SAFETY: it was written before the first push was published.
+            // SAFETY: `first` was written before the first push was published.
             None => (self.inner.pushers.first).with(|first| unsafe { *first }),
         };
         // SAFETY: `here` of the `n` values are written so far.

@@ -147,7 +147,7 @@ impl fmt::Display for Cause {
 pub fn thread_id() -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: it has no premise.
+        // SAFETY: this call has no premise.
         let id = unsafe { libc::syscall(libc::SYS_gettid) };
         u32::try_from(id).ok()
     }

@@ -50,7 +50,7 @@ const CANCELLED: usize = 1;
 // The address of a cell, and so an id, is even: a cell begins with a pointer.
 const _: () = assert!(align_of::<Panicked>() > CANCELLED && align_of::<usize>() > CANCELLED);
 
-// SAFETY: it owns the box, whose payload is `Send`.
+// SAFETY: the error owns the box, whose payload is `Send`.
 unsafe impl Send for JoinError {}
 
 // SAFETY: a shared error returns only text and flags. Its payload, which need not be `Sync`, is

@@ -164,7 +164,7 @@ impl<T> JoinHandle<T> {
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let raw = join.into_raw();
     /// drop(task.run());
-    /// // SAFETY: it came from `into_raw` of such a handle, and is used once.
+    /// // SAFETY: the pointer came from `into_raw` of such a handle, and is used once.
     /// let join = unsafe { JoinHandle::<i32>::from_raw(raw) };
     /// assert!(join.is_finished());
     /// ```
@@ -181,7 +181,7 @@ impl<T> JoinHandle<T> {
     ///
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let (id, raw) = (join.id(), join.into_raw());
-    /// // SAFETY: it came from `into_raw` of a handle of this type, and is used once.
+    /// // SAFETY: the pointer came from `into_raw` of a handle of this type, and is used once.
     /// let join = unsafe { JoinHandle::<i32>::from_raw(raw) };
     /// assert_eq!((join.id(), task.id()), (id, id));
     /// ```
@@ -443,7 +443,7 @@ pub struct AbortHandle {
     task: TaskPtr,
 }
 
-// SAFETY: it reaches only the state word and, when it aborts, the scheduler, which is
+// SAFETY: an abort handle reaches only the state word and, when it aborts, the scheduler, which is
 // `Send + Sync`.
 unsafe impl Send for AbortHandle {}
 
@@ -514,7 +514,7 @@ impl AbortHandle {
     ///
     /// let (task, join) = task_header::spawn(std::future::pending::<()>(), drop);
     /// let raw = join.abort_handle().into_raw();
-    /// // SAFETY: it came from `into_raw`, and is used once.
+    /// // SAFETY: the pointer came from `into_raw`, and is used once.
     /// let abort = unsafe { AbortHandle::from_raw(raw) };
     /// abort.abort();
     /// drop(task.run());
@@ -532,7 +532,7 @@ impl AbortHandle {
     ///
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let raw = join.abort_handle().into_raw();
-    /// // SAFETY: it came from `into_raw`, and is used once.
+    /// // SAFETY: the pointer came from `into_raw`, and is used once.
     /// let abort = unsafe { AbortHandle::from_raw(raw) };
     /// drop(task.run());
     /// assert!(abort.is_finished());

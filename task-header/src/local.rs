@@ -79,8 +79,8 @@ pub struct LocalNotified<S: ScheduleLocal> {
     scheduler: PhantomData<S>,
 }
 
-// SAFETY: it reaches the state word, the scheduler, which is `Send + Sync`, and the owner's stack;
-// never the future.
+// SAFETY: on another thread, the handle reaches the state word, the scheduler, which is `Send` and
+// `Sync`, and the owner's stack; never the future.
 unsafe impl<S: ScheduleLocal> Send for LocalNotified<S> {}
 
 // SAFETY: a shared one reaches only the scheduler and the details, which are `Sync`.

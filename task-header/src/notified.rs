@@ -161,7 +161,7 @@ impl<S: Schedule> Notified<S> {
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let slot = AtomicPtr::new(task.into_raw().as_ptr());
     /// let raw = NonNull::new(slot.swap(std::ptr::null_mut(), Ordering::Acquire)).unwrap();
-    /// // SAFETY: it came from `into_raw` of such a task, and is used once.
+    /// // SAFETY: the pointer came from `into_raw` of such a task, and is used once.
     /// let task = unsafe { Runnable::from_raw(raw) };
     /// assert!(matches!(task.run(), Ran::Complete));
     /// assert!(join.is_finished());

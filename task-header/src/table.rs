@@ -250,7 +250,7 @@ pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
     let chunk = unsafe { chunk_of(taken) };
     // SAFETY: the chunk is live (rule 3).
     let releases = unsafe { &(*chunk.as_ptr()).releases };
-    // SAFETY: it never changes (rule 2).
+    // SAFETY: the pointer to the stack never changes (rule 2).
     releases.with(|releases| unsafe { *releases })
 }
 

@@ -48,8 +48,8 @@ impl<const STRONG: bool> Target<STRONG> {
     }
 }
 
-// SAFETY: it is `repr(C)`, with the header first and its own table, and counted. That is sound for
-// `STRONG`; otherwise it is not, as a model must find.
+// SAFETY: the target is `repr(C)`, with the header first and its own table, and is counted. The
+// count is sound for `STRONG`; otherwise it is not, as a model must find.
 unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.

@@ -169,7 +169,8 @@ impl Kept {
         // If `LAST` is gone, as in a thread of a model that ends, nothing points to the cache.
         let _ = LAST.try_with(|last| last.set(at));
         if let Some(before) = self.0.replace(mine) {
-            // SAFETY: made from a box by `Registry::announce_anew`. `LAST` no longer points to it.
+            // SAFETY: `Registry::announce_anew` made the pointer from a box. `LAST` no longer
+            // points there.
             drop(unsafe { Box::from_raw(before.as_ptr()) });
         }
     }
@@ -419,7 +420,7 @@ impl Busy {
 impl Drop for Busy {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it is busy, and so it was not freed.
+        // SAFETY: the record is busy, and so it was not freed.
         let mine = unsafe { self.0.as_ref() };
         mine.record.end();
         if !mine.ended.borrow().is_empty() {

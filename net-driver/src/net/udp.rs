@@ -112,7 +112,8 @@ impl UdpSocket {
         self.source.io().peer_addr()
     }
 
-    /// Makes an address the one that `send` sends to, and the only one that the socket receives from.
+    /// Makes an address the one that `send` sends to, and the only one that the socket receives
+    /// from.
     ///
     /// # Errors
     /// The last address's error, or that of the lookup.

@@ -112,7 +112,8 @@ impl UnixDatagram {
         Ok(self.source.into_inner())
     }
 
-    /// Makes `path` the address that `send` sends to, and the only one that the socket receives from.
+    /// Makes `path` the address that `send` sends to, and the only one that the socket receives
+    /// from.
     ///
     /// # Errors
     /// If no socket is there.

@@ -293,7 +293,7 @@ fn use_against_end(retire: bool) {
     let other = {
         let word = word.clone();
         thread::spawn(move || {
-            // SAFETY: it is not ordered with the free below, which is the point of the case.
+            // SAFETY: unsound on purpose: this access is not ordered with the free below.
             let word = unsafe { &*word.0.with(|word| word) };
             word.fetch_add(1, Relaxed);
         })
