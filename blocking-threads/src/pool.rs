@@ -117,7 +117,7 @@ pub struct Pool<J: 'static>(Handle<J>);
 ///
 /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))] {
 /// let (sender, receiver) = mpsc::channel();
-/// POOL.handle().submit(Box::new(move || sender.send(7).unwrap())).expect("it is open");
+/// POOL.handle().submit(Box::new(move || sender.send(7).unwrap())).expect("the pool is open");
 /// assert_eq!(receiver.recv(), Ok(7));
 /// # }
 /// ```
@@ -395,7 +395,7 @@ impl<J: Job> Pool<J> {
     /// let both = Arc::new(Barrier::new(2));
     /// for _ in 0..2 {
     ///     let both = both.clone();
-    ///     pool.submit(move || drop(both.wait())).expect("it is open");
+    ///     pool.submit(move || drop(both.wait())).expect("the pool is open");
     /// }
     /// pool.set_cap(2); // Else the first job would wait forever.
     /// pool.finish();
@@ -596,7 +596,7 @@ impl<J: Job> Pool<J> {
     ///
     /// let pool = Pool::new(Settings::default());
     /// let (sender, ran) = mpsc::channel();
-    /// pool.submit(move || sender.send(7).unwrap()).expect("it is open");
+    /// pool.submit(move || sender.send(7).unwrap()).expect("the pool is open");
     /// pool.finish();
     /// pool.join();
     /// assert_eq!(ran.try_recv(), Ok(7));

@@ -95,7 +95,7 @@ impl Shared {
     }
 
     pub(crate) fn live(&self) -> usize {
-        // Ordering: Acquire pairs with `ended`: a thread that counts an end sees what came before
+        // Ordering: Acquire pairs with `ended`: a thread that counts an end sees the writes before
         // it. A shutdown that leaks a stuck thread has no join that would order this.
         self.live.load(Acquire)
     }

@@ -141,7 +141,7 @@ impl Model {
         };
         let number = |name: &str| {
             let said = std::env::var(name).ok()?;
-            let number: u64 = said.parse().expect("SELVEDGE_... is a number");
+            let number: u64 = said.parse().expect("the variable is a number");
             Some(number)
         };
         let iterations = number("SELVEDGE_ITERATIONS").unwrap_or(1_000) as usize;
@@ -167,7 +167,7 @@ impl Model {
             let bystander = shuttle::thread::spawn(|| ());
             shuttle::thread::yield_now();
             pct();
-            bystander.join().expect("it does nothing");
+            bystander.join().expect("the bystander does nothing");
         });
     }
 

@@ -209,7 +209,7 @@ async fn yield_now() {
 
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("not done");
+        panic!("the task is not done");
     };
     outcome
 }

@@ -283,7 +283,7 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
 ///
 /// // SAFETY: the target is static.
 /// let waker = unsafe { WakerRef::new(NonNull::from(&TARGET)) };
-/// let target = try_target::<Mine>(&waker, &MINE).expect("it is mine");
+/// let target = try_target::<Mine>(&waker, &MINE).expect("the waker is mine");
 /// // SAFETY: the table is that of `Mine` alone, and the waker is live.
 /// assert_eq!(unsafe { target.as_ref() }.name, "main");
 /// assert!(try_target::<Mine>(std::task::Waker::noop(), &MINE).is_none());

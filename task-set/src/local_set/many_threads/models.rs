@@ -53,7 +53,7 @@ fn tasks_woken_by_four_threads_are_polled_and_dropped() {
         let poll = || set.poll_tasks(&mut Context::from_waker(&waker));
         assert!(poll().is_pending());
         let wakers: Vec<_> = (tasks.iter())
-            .map(|(task, _)| task.waker.lock().take().expect("it was polled"))
+            .map(|(task, _)| task.waker.lock().take().expect("the task was polled"))
             .collect();
         let threads: [_; WAKERS] = array::from_fn(|me| {
             let wakers = wakers.clone();
