@@ -158,7 +158,7 @@ pub(crate) trait AnyCell: Send + Sync {
     fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
     /// Hands the message back if it is not accepted.
     fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
-    /// A boxed `Arc<dyn Receive<M>>`.
+    /// Returns a boxed `Arc<dyn Receive<M>>`.
     fn receiver(self: Arc<Self>) -> Box<dyn Any>;
     /// Hands the signal back if the process has ended.
     fn signal(&self, signal: Signal) -> Result<(), Signal>;

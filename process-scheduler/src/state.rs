@@ -119,7 +119,8 @@ pub(crate) enum Suspended {
 pub(crate) struct State(AtomicU64);
 
 impl State {
-    /// A process with its token outside of every queue: whoever makes it submits it.
+    /// Makes the state of a process whose token is outside of every queue: the caller submits the
+    /// token.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(READY))
     }

@@ -197,7 +197,7 @@ pub(crate) struct TaskVtable {
     pub(crate) join_waker: usize,
 }
 
-/// The header of a live task.
+/// Returns the header of a live task.
 ///
 /// # Safety
 /// The caller has a reference to the task for all of `'a`.
@@ -206,7 +206,7 @@ pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
     unsafe { task.as_ref() }
 }
 
-/// The vtable of a live task.
+/// Returns the vtable of a live task.
 ///
 /// # Safety
 /// As for [`header`].
@@ -217,7 +217,7 @@ pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
     unsafe { target.cast().as_ref() }
 }
 
-/// A waker of a live task. One read-modify-write.
+/// Returns a waker of a live task. One read-modify-write.
 ///
 /// # Safety
 /// As for [`header`].
@@ -268,7 +268,7 @@ pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
     unsafe { scheduler.as_ref() }
 }
 
-/// The details that the builder of a live task was given.
+/// Returns the details that the builder of a live task was given.
 ///
 /// # Safety
 /// As for [`header`].
@@ -331,7 +331,7 @@ macro_rules! accessors {
             unsafe { crate::cell::details($task) }.location()
         }
 
-        /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+        /// Returns the data that its [`Builder`](crate::Builder) was given, if it is an `M`.
         pub fn metadata<M: 'static>(&self) -> Option<&M> {
             let $this = self;
             // SAFETY: as above.
